@@ -1,0 +1,1 @@
+"""Executable specification of the warp-level matrix instructions of PTX."""

@@ -1,0 +1,20 @@
+"""The project's exceptions: what a user can cause, said so that the user can mend it."""
+
+
+class WarpfuzzError(Exception):
+    """A request that warpfuzz cannot carry out.
+
+    The message says what was given, what is allowed, and what to do.
+    """
+
+
+class UsageError(WarpfuzzError):
+    """The request itself is wrong: an unknown opcode, shape, dtype, target or option value."""
+
+
+class UndefinedProgramError(WarpfuzzError):
+    """The ISA leaves the program's behaviour undefined, so no expectation exists."""
+
+
+class InfrastructureError(WarpfuzzError):
+    """Something outside the request failed: a tool, a file, a full disk, a device."""
