@@ -1,0 +1,90 @@
+"""Element formats of the warp-level matrix instructions, as data.
+
+Source of the set: PTX ISA 9.7.14.4.1 (Matrix Fragments for WMMA) and 9.7.14.5.15 (ldmatrix).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from oracle.errors import UsageError
+
+
+class Kind(StrEnum):
+    """What the bits of an element mean."""
+
+    FLOAT = "float"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    BITS = "bits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One element format.
+
+    Floats are IEEE 754-like: sign, `exponent_bits`, `fraction_bits`, with subnormals, signed
+    zeros, infinities and NaN.
+    """
+
+    name: str
+    """Spelling of the type qualifier, without the dot."""
+    kind: Kind
+    bits: int
+    """Size of one element in memory, in bits (tf32 occupies a 32-bit word)."""
+    exponent_bits: int = 0
+    """Width of the exponent field, in bits; 0 unless a float."""
+    fraction_bits: int = 0
+    """Width of the stored fraction that takes part in arithmetic, in bits; 0 unless a float."""
+    raw: str
+    """NumPy dtype that holds one element's raw bit pattern at the Python interface."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the format is a floating-point format."""
+        return self.kind is Kind.FLOAT
+
+    @property
+    def bias(self) -> int:
+        """Exponent bias of a float: 2^(exponent_bits - 1) - 1 (IEEE 754-2019, 3.3)."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def ignored_bits(self) -> int:
+        """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
+        if not self.is_float:
+            return 0
+        return self.bits - 1 - self.exponent_bits - self.fraction_bits
+
+
+# The interface dtypes are the contract of design.md; s4 and u4 travel one value per byte.
+_ROWS = (
+    Format(name="f16", kind=Kind.FLOAT, bits=16, exponent_bits=5, fraction_bits=10, raw="uint16"),
+    Format(name="bf16", kind=Kind.FLOAT, bits=16, exponent_bits=8, fraction_bits=7, raw="uint16"),
+    Format(name="tf32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"),
+    Format(name="f32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"),
+    Format(name="f64", kind=Kind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"),
+    Format(name="s8", kind=Kind.SIGNED, bits=8, raw="int8"),
+    Format(name="u8", kind=Kind.UNSIGNED, bits=8, raw="uint8"),
+    Format(name="s4", kind=Kind.SIGNED, bits=4, raw="int8"),
+    Format(name="u4", kind=Kind.UNSIGNED, bits=4, raw="uint8"),
+    Format(name="b1", kind=Kind.BITS, bits=1, raw="uint8"),
+    Format(name="s32", kind=Kind.SIGNED, bits=32, raw="int32"),
+)
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+
+
+def format_named(name: str) -> Format:
+    """Return the format with this name.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the message lists those that exist.
+    """
+    try:
+        return FORMATS[name]
+    except KeyError:
+        raise UsageError(
+            f"no element format is called {name!r}; there are {', '.join(FORMATS)}"
+        ) from None
