@@ -1,0 +1,132 @@
+"""PTX ISA versions and targets, as data.
+
+The pages of the matrix instructions name targets; which `.version` first knows a target is said
+nowhere on them. Those figures were asked of ptxas 11.7 to 13.5 in November 2026 with an empty
+module, and agree with the release notes of the PTX ISA.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from oracle.errors import UsageError
+
+
+class PtxVersion(NamedTuple):
+    """A version of the PTX ISA, as in `.version 8.0`."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+# Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 is accepted by
+# ptxas 13.5 and newer than the stored pages.
+_LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 4}
+VERSIONS: tuple[PtxVersion, ...] = tuple(
+    PtxVersion(major, minor) for major, last in _LAST_MINOR.items() for minor in range(last + 1)
+)
+DEFAULT_TARGET = "sm_90"
+DEFAULT_VERSION = "8.0"
+
+
+@cache
+def parse_version(text: str) -> PtxVersion:
+    """Return the PTX ISA version that `text` names, such as "8.0".
+
+    Raises
+    ------
+    UsageError
+        If no such version exists.
+    """
+    match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", text)
+    version = PtxVersion(int(match[1]), int(match[2])) if match else None
+    if version is None or version not in VERSIONS:
+        raise UsageError(
+            f"there is no PTX ISA version {text!r}; known are {VERSIONS[0]} to {VERSIONS[-1]}, "
+            'written like "8.0"'
+        )
+    return version
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One value of the `.target` directive."""
+
+    number: int
+    """Compute capability times ten: 90 for sm_90."""
+    suffix: str = ""
+    """Empty, "a" (architecture-specific) or "f" (family-specific)."""
+    since: PtxVersion
+    """First PTX ISA version that knows the target."""
+    until: PtxVersion | None = None
+    """First PTX ISA version that knows it no more (because it was renamed)."""
+    family: int | None = None
+    """Number of the oldest member of its family, where the ISA defines families (sm_100 on)."""
+
+    @cached_property
+    def name(self) -> str:
+        """Spelling in a module: "sm_90a"."""
+        return f"sm_{self.number}{self.suffix}"
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether features beyond the portable ones are there: suffix "a" or "f"."""
+        return self.suffix != ""
+
+    def known_to(self, version: PtxVersion) -> bool:
+        """Whether a module of this PTX ISA version can name the target."""
+        return self.since <= version and (self.until is None or version < self.until)
+
+
+def _rows() -> tuple[Target, ...]:
+    v = PtxVersion
+    plain = {
+        30: v(3, 0), 32: v(4, 0), 35: v(3, 1), 37: v(4, 1), 50: v(4, 0), 52: v(4, 1), 53: v(4, 2),
+        60: v(5, 0), 61: v(5, 0), 62: v(5, 0), 70: v(6, 0), 72: v(6, 1), 75: v(6, 3), 80: v(7, 0),
+        86: v(7, 1), 87: v(7, 4), 88: v(9, 0), 89: v(7, 8), 90: v(7, 8),
+    }  # fmt: skip
+    rows = [Target(number=number, since=since) for number, since in plain.items()]
+    rows.append(Target(number=90, suffix="a", since=v(8, 0)))
+    # number: (plain and "a" since, "f" since, until, family). sm_101 became sm_110 in 9.0
+    # (9.7.14.5.15, Target ISA Notes).
+    blackwell = {
+        100: (v(8, 6), v(8, 8), None, 100),
+        101: (v(8, 6), v(8, 8), v(9, 0), 101),
+        103: (v(8, 8), v(8, 8), None, 100),
+        # The stored pages do not know sm_107; that ptxas 13.5 gives it the forms of the sm_100
+        # family is all that is known of its family.
+        107: (v(9, 4), v(9, 4), None, 100),
+        110: (v(9, 0), v(9, 0), None, 110),
+        120: (v(8, 7), v(8, 8), None, 120),
+        121: (v(8, 8), v(8, 8), None, 120),
+    }
+    for number, (since, since_f, until, family) in blackwell.items():
+        for suffix, first in (("", since), ("a", since), ("f", since_f)):
+            rows.append(
+                Target(number=number, suffix=suffix, since=first, until=until, family=family)
+            )
+    return tuple(rows)
+
+
+TARGETS: dict[str, Target] = {row.name: row for row in _rows()}
+
+
+@cache
+def parse_target(text: str) -> Target:
+    """Return the target that `text` names, such as "sm_90".
+
+    Raises
+    ------
+    UsageError
+        If no such target is known; the message lists those that are.
+    """
+    try:
+        return TARGETS[text]
+    except KeyError:
+        raise UsageError(f"there is no target {text!r}; known are {', '.join(TARGETS)}") from None
