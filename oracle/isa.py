@@ -130,7 +130,7 @@ class Matrix:
         return self.columns if layout == "row" else self.rows
 
     def leading_instances(self, layout: str) -> int:
-        """Number of rows (row-major) or columns (column-major) that the stride steps over."""
+        """Return how many rows (row-major) or columns (column-major) the stride steps over."""
         return self.rows if layout == "row" else self.columns
 
 
