@@ -1,0 +1,354 @@
+"""What is legal and why not: text of one instruction in, a verdict with its reasons out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from oracle.isa import (
+    FRAGMENTS,
+    LDMATRIX,
+    STORAGE,
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    Matrix,
+    MmaForm,
+    StoreForm,
+)
+from oracle.notes import deprecations, needs_aligned, refusals
+from oracle.opcodes import Resolution, resolve
+from oracle.targets import (
+    DEFAULT_TARGET,
+    DEFAULT_VERSION,
+    PtxVersion,
+    Target,
+    parse_target,
+    parse_version,
+)
+
+
+class Verdict(StrEnum):
+    """What the ISA says of an instruction."""
+
+    LEGAL = "legal"
+    UNDEFINED = "undefined"
+    """Well formed, but its behaviour is left undefined."""
+    ILLEGAL = "illegal"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an instruction is not simply legal."""
+
+    text: str
+    section: str
+    """Section of the PTX ISA, such as "9.7.14.4.3"."""
+
+    def __str__(self) -> str:
+        return f"{self.text} [PTX ISA {self.section}]"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Verdict on one instruction for one PTX ISA version and target."""
+
+    instruction: str
+    verdict: Verdict
+    reasons: tuple[Reason, ...]
+    """Every reason why it is illegal or undefined; empty if legal."""
+    remarks: tuple[Reason, ...]
+    """What is worth knowing of a legal one: deprecated, a target that the version lacks."""
+    form: Form | None
+    """The documented form, where the text spells one."""
+
+    @property
+    def legal(self) -> bool:
+        """Whether the instruction is legal and its behaviour defined as far as the text shows."""
+        return self.verdict is Verdict.LEGAL
+
+
+# PTX ISA 4.4 (identifiers) and 4.5.1 (integer constants).
+_IDENTIFIER = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
+_INTEGER = r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?"
+_COMMENT = re.compile(r"/\*.*?\*/|//.*", re.DOTALL)
+_INSTRUCTION = re.compile(
+    rf"(?:@\s*!?\s*{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?:\s+(.*?)|([{{\[].*?))?\s*(;?)",
+    re.DOTALL,
+)
+_OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
+_REGISTER = re.compile(_IDENTIFIER)
+_INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})")
+_ADDRESS = re.compile(
+    rf"\[\s*(?:({_IDENTIFIER})|([+-]?{_INTEGER}))\s*(?:\+\s*([+-]?{_INTEGER}))?\s*\]"
+)
+ADDRESSES = "6.4.1"
+"""Section of the PTX ISA on addresses as operands, to which both pages refer."""
+_SYNTAX = "4.2"
+"""Section of the PTX ISA on the form of statements."""
+
+
+def explain(
+    instruction: str,
+    *,
+    target: str = DEFAULT_TARGET,
+    ptx_version: str = DEFAULT_VERSION,
+) -> Explanation:
+    """Say whether one instruction is legal, and why not.
+
+    The instruction is judged without declarations: the number of registers counts, their
+    declared types cannot. Addresses and strides in registers are taken to be as they should be.
+
+    Parameters
+    ----------
+    instruction
+        Text such as ``wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, …, a7}, [p], 16;``, the
+        final semicolon optional.
+    target, ptx_version
+        What the module's `.target` and `.version` would be.
+
+    Raises
+    ------
+    UsageError
+        If the target or the version does not exist. Malformed text is a verdict, not an error.
+    """
+    return _explain(instruction, parse_target(target), parse_version(ptx_version))
+
+
+def explain_lines(
+    lines: Iterable[str], *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
+) -> Iterator[Explanation]:
+    """Explain each line of a text in order; see `explain`."""
+    goal, version = parse_target(target), parse_version(ptx_version)
+    for line in lines:
+        yield _explain(line.rstrip("\n"), goal, version)
+
+
+def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanation:
+    text = _COMMENT.sub(" ", instruction).strip()
+    match = _INSTRUCTION.fullmatch(text)
+    if match is None:
+        what = "an empty line" if not text else f"{text[:80]!r}"
+        return _illegal(
+            instruction, [Reason(f"{what} is not one instruction with its operands", _SYNTAX)]
+        )
+    opcode, operands = match[1], match[2] or match[3] or ""
+    resolution, reasons, remarks = _judge_opcode(opcode, target, version)
+    undefined: list[Reason] = []
+    if resolution.mnemonic is not None:
+        wrong, undefined = _judge_operands(resolution, resolution.mnemonic, operands)
+        reasons = (*reasons, *wrong)
+    if reasons:
+        return Explanation(instruction, Verdict.ILLEGAL, reasons, (), resolution.form)
+    verdict = Verdict.UNDEFINED if undefined else Verdict.LEGAL
+    return Explanation(instruction, verdict, tuple(undefined), remarks, resolution.form)
+
+
+def _illegal(instruction: str, reasons: list[Reason]) -> Explanation:
+    return Explanation(instruction, Verdict.ILLEGAL, tuple(reasons), (), None)
+
+
+@lru_cache(maxsize=65536)
+def _judge_opcode(
+    opcode: str, target: Target, version: PtxVersion
+) -> tuple[Resolution, tuple[Reason, ...], tuple[Reason, ...]]:
+    """Return what the opcode spells, what is wrong with it, and what is worth knowing of it."""
+    resolution = resolve(opcode)
+    reasons = [Reason(text, section) for text, section in resolution.faults]
+    candidates = resolution.candidates
+    # A note counts where it applies to everything that the opcode may have meant.
+    for text, section in refusals(candidates[0], version, target) if candidates else ():
+        if all((text, section) in refusals(other, version, target) for other in candidates[1:]):
+            reasons.append(Reason(text, section))
+    remarks: list[Reason] = []
+    if candidates and not resolution.aligned and needs_aligned(candidates[0], version):
+        form = candidates[0]
+        since = "" if isinstance(form, LdmatrixForm) else " from PTX ISA version 6.3 onwards"
+        reasons.append(Reason(f"Modifier .aligned is required{since}.", form.section))
+    if resolution.form is not None:
+        remarks += [Reason(*pair) for pair in deprecations(resolution.form, version)]
+        if not target.known_to(version):
+            remarks.append(
+                Reason(f"target {target.name} itself is unknown to PTX ISA version {version}", "11")
+            )
+    return resolution, tuple(reasons), tuple(remarks)
+
+
+def _judge_operands(
+    resolution: Resolution, mnemonic: str, text: str
+) -> tuple[list[Reason], list[Reason]]:
+    """Return what is wrong with the operands, and what they leave undefined."""
+    section = resolution.section
+    operands = _split(text)
+    if operands is None:
+        return [Reason(f"the operands {text[:80]!r} cannot be read", section)], []
+    kinds = _KINDS[mnemonic]
+    required = sum(1 for kind in kinds if kind != "stride")
+    if not required <= len(operands) <= len(kinds):
+        count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
+        return [
+            Reason(
+                f"{mnemonic} takes {count} operands ({', '.join(kinds)}"
+                f"{', the stride optional' if 'stride' in kinds else ''}), not {len(operands)}",
+                section,
+            )
+        ], []
+    wrong: list[Reason] = []
+    undefined: list[Reason] = []
+    for kind, operand in zip(kinds, operands, strict=False):
+        if kind == "p":
+            wrong += _judge_address(operand)
+        elif kind == "stride":
+            wrong += _judge_stride(operand, section)
+        else:
+            wrong += _judge_vector(kind, operand, resolution)
+    if not wrong and resolution.form is not None:
+        undefined = _undefined(resolution.form, dict(zip(kinds, operands, strict=False)))
+    return wrong, undefined
+
+
+# Operands in the order of the syntax; r, d, a, b and c are vectors of registers.
+_KINDS = {
+    "wmma.load": ("r", "p", "stride"),
+    "wmma.store": ("p", "r", "stride"),
+    "wmma.mma": ("d", "a", "b", "c"),
+    "ldmatrix": ("r", "p"),
+}
+
+
+def _split(text: str) -> list[str] | None:
+    """Split operands at the commas outside braces and brackets; None if they do not nest."""
+    operands: list[str] = []
+    position = 0
+    text = text.strip()
+    while position < len(text):
+        match = _OPERAND.match(text, position)
+        if match is None or not match[0].strip():
+            return None
+        operands.append(match[0].strip())
+        position = match.end()
+        rest = text[position:].lstrip()
+        if not rest:
+            return operands
+        if not rest.startswith(",") or not rest[1:].strip():
+            return None
+        position = len(text) - len(rest[1:].lstrip())
+    return operands
+
+
+def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reason]:
+    section = resolution.section
+    if not (operand.startswith("{") and operand.endswith("}")):
+        return [Reason(f"operand {kind} is a brace-enclosed vector, not {operand!r}", section)]
+    registers = [item.strip() for item in operand[1:-1].split(",")]
+    reasons = [
+        Reason(f"{item!r} in operand {kind} is not the name of a register", section)
+        for item in registers
+        if not _REGISTER.fullmatch(item)
+    ]
+    counts = sorted({_registers(form, kind) for form in resolution.candidates})
+    if counts and len(registers) not in counts:
+        expected = " or ".join(map(str, counts))
+        reasons.append(
+            Reason(
+                f"operand {kind} has {len(registers)} registers; the fragment has {expected}",
+                LDMATRIX if resolution.mnemonic == "ldmatrix" else FRAGMENTS,
+            )
+        )
+    return reasons
+
+
+def _registers(form: Form, kind: str) -> int:
+    if isinstance(form, LdmatrixForm):
+        return form.registers
+    if isinstance(form, MmaForm):
+        return form.matrix(kind).registers
+    return form.matrix.registers
+
+
+def _judge_address(operand: str) -> list[Reason]:
+    if _ADDRESS.fullmatch(operand):
+        return []
+    return [
+        Reason(
+            f"{operand!r} is not an address: [register], [variable], [immediate], or one of the "
+            "first two + a constant",
+            ADDRESSES,
+        )
+    ]
+
+
+def _judge_stride(operand: str, section: str) -> list[Reason]:
+    if _REGISTER.fullmatch(operand):
+        return []
+    value = _integer(operand)
+    if value is None:
+        return [Reason(f"the stride {operand!r} is neither a register nor an integer", section)]
+    # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
+    if not -(1 << 31) <= value < 1 << 32:
+        return [Reason(f"the stride {operand} does not fit the 32-bit operand", section)]
+    return []
+
+
+def _integer(text: str) -> int | None:
+    match = _INTEGER_OPERAND.fullmatch(text)
+    if match is None:
+        return None
+    digits = match[2].removesuffix("U")
+    if digits[:2] in ("0x", "0X", "0b", "0B"):
+        value = int(digits, 0)
+    else:
+        value = int(digits, 8 if digits.startswith("0") else 10)
+    return -value if match[1] == "-" else value
+
+
+def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
+    """Return what the text shows to be undefined: strides and addresses given as numbers."""
+    reasons: list[Reason] = []
+    alignment = LdmatrixForm.ROW_BYTES
+    section = LDMATRIX
+    if isinstance(form, LoadForm | StoreForm):
+        alignment, section = form.matrix.fragment_bytes, STORAGE
+        stride = _integer(operands.get("stride", ""))
+        if stride is not None:
+            reasons += stride_reasons(form.matrix, form.layout, stride, form.section)
+    match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
+    if match and match[2]:
+        address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)
+        if address % alignment:
+            reasons.append(
+                Reason(f"address {address} is not a multiple of {alignment} bytes", section)
+            )
+    return reasons
+
+
+def stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> list[Reason]:
+    """Return why a stride, in elements, leaves a load or a store undefined.
+
+    The default stride is always allowed: the page lists default strides that break its own rule
+    of alignment (f16 A of m8n32k16 column-major, B of m32n8k16 row-major), and the hardware runs
+    them (measured on H200, 2026-11).
+    """
+    default = matrix.default_stride(layout)
+    if stride == default:
+        return []
+    if stride < default:
+        return [
+            Reason(
+                f"stride {stride} is below the default of {default} elements, which is "
+                "undefined behavior",
+                section,
+            )
+        ]
+    if stride * matrix.type.bits % (8 * matrix.fragment_bytes):
+        return [
+            Reason(
+                f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "
+                f"multiple of the fragment's {matrix.fragment_bytes} bytes",
+                STORAGE,
+            )
+        ]
+    return []

@@ -1,0 +1,346 @@
+"""PTX ISA notes and target ISA notes of the pages, as rows that say to which forms they apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from oracle.isa import (
+    LDMATRIX,
+    LOAD,
+    MMA,
+    STORE,
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    MmaForm,
+    StoreForm,
+)
+from oracle.targets import PtxVersion, Target
+
+# Formats that the notes call "alternate floating point" (9.7.14.4.3, headings of the syntax).
+_ALTERNATE = ("bf16", "tf32")
+_ALIGNED_REQUIRED = PtxVersion(6, 3)
+"""`.aligned` "is required from PTX ISA version 6.3 onwards" (notes of 9.7.14.4.3 to .5)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """One note of a page: what it says, and which versions and targets it asks for."""
+
+    section: str
+    text: str
+    """The page's own words."""
+    applies: Callable[[Form], bool]
+    since: PtxVersion | None = None
+    """First PTX ISA version that has it."""
+    until: PtxVersion | None = None
+    """First PTX ISA version that has it no more."""
+    deprecated: PtxVersion | None = None
+    """First PTX ISA version that advises against it."""
+    target: int | None = None
+    """Smallest target number."""
+    specific: bool = False
+    """Whether the note asks for one of the architecture- or family-specific targets of
+    9.7.14.5.15."""
+
+    def refusal(self, version: PtxVersion, target: Target) -> str | None:
+        """Say why the version or the target does not satisfy the note, or return None."""
+        if self.since is not None and version < self.since:
+            return f"{self.text} The PTX ISA version here is {version}."
+        if self.until is not None and version >= self.until:
+            return f"{self.text} The PTX ISA version here is {version}."
+        if self.target is not None and target.number < self.target:
+            return f"{self.text} The target here is {target.name}."
+        if self.specific and not _has_specific_shapes(version, target):
+            return f"{self.text} Here: {target.name} and PTX ISA version {version}."
+        return None
+
+
+def _has_specific_shapes(version: PtxVersion, target: Target) -> bool:
+    """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
+
+    The page: sm_100a, sm_101a (sm_110a from 9.0) and sm_120a; from 8.8 also sm_100f, sm_101f
+    (sm_110f from 9.0) and sm_120f "or higher in the same family", which takes in the "a" targets
+    of a family's younger members.
+    """
+    if not target.is_specific or target.family is None or not target.known_to(version):
+        return False
+    oldest = target.number == target.family
+    return (oldest and target.suffix == "a") or version >= PtxVersion(8, 8)
+
+
+def _type_names(form: Form) -> tuple[str, ...]:
+    if isinstance(form, LoadForm | StoreForm):
+        return (form.type.name,)
+    if isinstance(form, MmaForm):
+        return (form.a_type.name, form.c_type.name, form.d_type.name)
+    return ()
+
+
+def _shape_name(form: Form) -> str:
+    return "" if isinstance(form, LdmatrixForm) else form.shape.name
+
+
+def _has_type(*names: str) -> Callable[[Form], bool]:
+    return lambda form: any(name in names for name in _type_names(form))
+
+
+def _has_shape(*names: str) -> Callable[[Form], bool]:
+    return lambda form: _shape_name(form) in names
+
+
+def _always(form: Form) -> bool:
+    return True
+
+
+def _explicit_cta(form: Form) -> bool:
+    return not isinstance(form, MmaForm) and form.space == "shared::cta"
+
+
+def _is_integer(form: Form) -> bool:
+    """Tell whether a form belongs to the integer rows of the first block of the syntax."""
+    return _shape_name(form) in ("m16n16k16", "m8n32k16", "m32n8k16") and any(
+        name in ("s8", "u8", "s32") for name in _type_names(form)
+    )
+
+
+def _is_sub_byte_or_bit(form: Form) -> bool:
+    return _shape_name(form) in ("m8n8k32", "m8n8k128")
+
+
+def _is_alternate(form: Form) -> bool:
+    return _shape_name(form) == "m16n16k8" or any(name in _ALTERNATE for name in _type_names(form))
+
+
+def _is_float(form: Form) -> bool:
+    return any(name in ("f16", "f32", "f64", *_ALTERNATE) for name in _type_names(form))
+
+
+def _is_and(form: Form) -> bool:
+    return isinstance(form, MmaForm) and form.op == "and"
+
+
+def _is_float_satfinite(form: Form) -> bool:
+    return isinstance(form, MmaForm) and form.satfinite and form.a_type.is_float
+
+
+def _common(section: str) -> tuple[Note, ...]:
+    """Return the notes that the three wmma pages share."""
+    v = PtxVersion
+    return (
+        Note(
+            section=section,
+            text="Introduced in PTX ISA version 6.0.",
+            since=v(6, 0),
+            applies=_always,
+        ),
+        Note(
+            section=section,
+            text=".m8n32k16 and .m32n8k16 introduced in PTX ISA version 6.1.",
+            since=v(6, 1),
+            applies=_has_shape("m8n32k16", "m32n8k16"),
+        ),
+        Note(
+            section=section,
+            text="Integer, sub-byte integer and single-bit wmma introduced in PTX ISA version 6.3.",
+            since=v(6, 3),
+            applies=lambda form: _is_integer(form) or _is_sub_byte_or_bit(form),
+        ),
+        Note(
+            section=section,
+            text="Floating point wmma requires sm_70 or higher.",
+            target=70,
+            applies=_is_float,
+        ),
+        Note(
+            section=section,
+            text="Integer wmma requires sm_72 or higher.",
+            target=72,
+            applies=_is_integer,
+        ),
+        Note(
+            section=section,
+            text="Sub-byte and single-bit wmma requires sm_75 or higher.",
+            target=75,
+            applies=_is_sub_byte_or_bit,
+        ),
+    )
+
+
+def _cta(section: str) -> Note:
+    return Note(
+        section=section,
+        text="Support for ::cta sub-qualifier introduced in PTX ISA version 7.8.",
+        since=PtxVersion(7, 8),
+        applies=_explicit_cta,
+    )
+
+
+_LOAD_NOTES = (
+    *_common(LOAD),
+    Note(
+        section=LOAD,
+        text=".m8n8k4 and .m16n16k8 on wmma introduced in PTX ISA version 7.0.",
+        since=PtxVersion(7, 0),
+        applies=_has_shape("m8n8k4", "m16n16k8"),
+    ),
+    Note(
+        section=LOAD,
+        text="Double precision and alternate floating point precision wmma introduced in PTX ISA "
+        "version 7.0.",
+        since=PtxVersion(7, 0),
+        applies=lambda form: _is_alternate(form) or _has_type("f64")(form),
+    ),
+    _cta(LOAD),
+    Note(
+        section=LOAD,
+        text="Double precision and alternate floating point precision wmma requires sm_80 or "
+        "higher.",
+        target=80,
+        applies=lambda form: _is_alternate(form) or _has_type("f64")(form),
+    ),
+)
+
+_STORE_NOTES = (
+    *_common(STORE),
+    Note(
+        section=STORE,
+        text=".m16n16k8 introduced in PTX ISA version 7.0.",
+        since=PtxVersion(7, 0),
+        applies=_has_shape("m16n16k8"),
+    ),
+    Note(
+        section=STORE,
+        text="Double precision wmma introduced in PTX ISA version 7.0.",
+        since=PtxVersion(7, 0),
+        applies=_has_type("f64"),
+    ),
+    _cta(STORE),
+    Note(
+        section=STORE,
+        text="Double precision wmma and shape .m16n16k8 requires sm_80 or higher.",
+        target=80,
+        applies=lambda form: _has_shape("m16n16k8")(form) or _has_type("f64")(form),
+    ),
+)
+
+_MMA_NOTES = (
+    *_common(MMA),
+    Note(
+        section=MMA,
+        text="Double precision and alternate floating point precision wmma introduced in PTX ISA "
+        "version 7.0.",
+        since=PtxVersion(7, 0),
+        applies=lambda form: _is_alternate(form) or _has_type("f64")(form),
+    ),
+    Note(
+        section=MMA,
+        text="Support for .and operation in single-bit wmma introduced in PTX ISA version 7.1.",
+        since=PtxVersion(7, 1),
+        applies=_is_and,
+    ),
+    Note(
+        section=MMA,
+        text="Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA version "
+        "6.4 and is removed from PTX ISA version 6.5.",
+        deprecated=PtxVersion(6, 4),
+        until=PtxVersion(6, 5),
+        applies=_is_float_satfinite,
+    ),
+    Note(
+        section=MMA,
+        text="Double precision, alternate floating point precision wmma require sm_80 or higher.",
+        target=80,
+        applies=lambda form: _is_alternate(form) or _has_type("f64")(form),
+    ),
+    Note(
+        section=MMA,
+        text=".and operation in single-bit wmma requires sm_80 or higher.",
+        target=80,
+        applies=_is_and,
+    ),
+)
+
+_LDMATRIX_NOTES = (
+    Note(
+        section=LDMATRIX,
+        text="Introduced in PTX ISA version 6.5.",
+        since=PtxVersion(6, 5),
+        applies=_always,
+    ),
+    _cta(LDMATRIX),
+    Note(
+        section=LDMATRIX,
+        text="Support for .m16n16, .m8n16 shapes introduced in PTX ISA version 8.6.",
+        since=PtxVersion(8, 6),
+        applies=lambda form: isinstance(form, LdmatrixForm) and form.columns == 16,
+    ),
+    Note(
+        section=LDMATRIX,
+        text="Support for .b8 type with ldmatrix is introduced in PTX ISA version 8.6.",
+        since=PtxVersion(8, 6),
+        applies=lambda form: isinstance(form, LdmatrixForm) and form.type == "b8",
+    ),
+    Note(
+        section=LDMATRIX,
+        text="Support for .src_fmt, .dst_fmt qualifiers introduced in PTX ISA version 8.6.",
+        since=PtxVersion(8, 6),
+        applies=lambda form: isinstance(form, LdmatrixForm) and form.source_format != "",
+    ),
+    Note(
+        section=LDMATRIX,
+        text="Requires sm_75 or higher.",
+        target=75,
+        applies=_always,
+    ),
+    # Three lists of the page, word for word the same, one for the shapes, one for .b8 and one
+    # for the formats; each of those forms has one of the shapes.
+    Note(
+        section=LDMATRIX,
+        text="Shapes .m16n16, .m8n16 are supported on sm_100a, sm_101a (renamed to sm_110a from "
+        "PTX ISA version 9.0), sm_120a and, from PTX ISA version 8.8, on sm_100f, sm_101f "
+        "(renamed to sm_110f from 9.0), sm_120f or higher in the same family.",
+        specific=True,
+        applies=lambda form: isinstance(form, LdmatrixForm) and form.columns == 16,
+    ),
+)
+
+_NOTES: dict[str, tuple[Note, ...]] = {
+    "wmma.load": _LOAD_NOTES,
+    "wmma.store": _STORE_NOTES,
+    "wmma.mma": _MMA_NOTES,
+    "ldmatrix": _LDMATRIX_NOTES,
+}
+
+
+@cache
+def notes_of(form: Form) -> tuple[Note, ...]:
+    """Return the notes that apply to a form, in the order of the page."""
+    return tuple(note for note in _NOTES[form.mnemonic] if note.applies(form))
+
+
+def refusals(form: Form, version: PtxVersion, target: Target) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that the version or the target does not satisfy."""
+    found = ((note.refusal(version, target), note.section) for note in notes_of(form))
+    return tuple((text, section) for text, section in found if text is not None)
+
+
+def is_available(form: Form, version: PtxVersion, target: Target) -> bool:
+    """Tell whether a form exists in a PTX ISA version on a target."""
+    return not refusals(form, version, target)
+
+
+def deprecations(form: Form, version: PtxVersion) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that advises against the form in this version."""
+    return tuple(
+        (note.text, note.section)
+        for note in notes_of(form)
+        if note.deprecated is not None and version >= note.deprecated
+    )
+
+
+def needs_aligned(form: Form, version: PtxVersion) -> bool:
+    """Tell whether `.aligned` has to be written: on wmma from 6.3, on ldmatrix always."""
+    return isinstance(form, LdmatrixForm) or version >= _ALIGNED_REQUIRED
