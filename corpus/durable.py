@@ -1,0 +1,242 @@
+"""Writing to disk so that neither a killed process nor a full disk leaves half of anything.
+
+What is written is written in a temporary folder, flushed to the disk, and only then renamed to
+where it belongs. A temporary folder is locked for as long as its writer lives, so that one
+whose writer was killed is told from one in use.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from oracle.errors import InfrastructureError
+
+TEMPORARY = ".tmp-"
+"""What the name of a temporary folder starts with."""
+
+LOCK_SECONDS = 60.0
+"""How long to wait for a lock, in seconds: merging the largest corpus takes less."""
+
+_REMEDIES = {
+    errno.EWOULDBLOCK: (
+        "another process keeps it locked",
+        "wait for it, or end it, and try again",
+    ),
+    errno.ENOSPC: ("the disk is full", "free some space there and try again"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space there and try again"),
+    errno.EROFS: ("the file system is read-only", "name a folder that can be written to"),
+    errno.EACCES: ("permission denied", "change its permissions, or name another folder"),
+    errno.EPERM: ("permission denied", "change its permissions, or name another folder"),
+    errno.EEXIST: ("a file is in the way", "name a folder, or one that does not exist yet"),
+    errno.ENOTDIR: ("a file is in the way", "name a folder, or one that does not exist yet"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and try again"),
+    errno.ENFILE: ("too many files are open", "close other programs and try again"),
+    errno.ENAMETOOLONG: ("the name is too long", "name a folder with a shorter path"),
+}
+
+
+@contextmanager
+def explained(doing: str, path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses into a sentence.
+
+    Parameters
+    ----------
+    doing
+        What is being done to `path`, such as "write".
+    path
+        The file or folder that the user knows about.
+
+    Raises
+    ------
+    InfrastructureError
+        In place of an OSError: what failed, why, and what to do.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason, remedy = _REMEDIES.get(
+            error.errno or 0, (error.strerror or str(error), "mend that and try again")
+        )
+        raise InfrastructureError(
+            f"cannot {doing} {path}: {reason}; {remedy} (what was reported as saved is intact)"
+        ) from error
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file and flush it to the disk.
+
+    Raises
+    ------
+    OSError
+        If that fails; part of the file may be there then.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush the names in a folder to the disk."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        # A folder that may be entered and not listed cannot be flushed either.
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems cannot flush a folder on its own, and need not.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder durably, unless it is there; its parent has to be."""
+    if not path.is_dir():
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
+
+
+@contextmanager
+def workspace(parent: Path) -> Iterator[Path]:
+    """Give a locked temporary folder inside `parent`, and remove it with what is left in it.
+
+    It may be renamed in the meantime: then it is kept.
+    """
+    while True:
+        path = parent / f"{TEMPORARY}{os.urandom(8).hex()}"
+        path.mkdir()
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            with suppress(OSError):
+                path.rmdir()
+            raise
+        # A file system without locks loses the sweeping, not the writing.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if path.is_dir():
+            break
+        # Somebody swept it between its making and its lock.
+        os.close(descriptor)
+    try:
+        yield path
+    finally:
+        try:
+            remove_tree(path)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; its owner's death releases it.
+
+    Raises
+    ------
+    OSError
+        If somebody else holds it for longer than `LOCK_SECONDS`.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        give_up = time.monotonic() + LOCK_SECONDS
+        while not _locked(descriptor):
+            if time.monotonic() > give_up:
+                raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks: as before locks, one writer at a time is up to the user.
+        return True
+    return True
+
+
+def replace_file(path: Path, data: bytes, parent: Path) -> None:
+    """Replace a file as a whole: a reader sees the old or the new one.
+
+    Parameters
+    ----------
+    path
+        The file; it need not exist.
+    data
+        Its new contents.
+    parent
+        Folder on the same file system in which temporary folders may be made.
+    """
+    with workspace(parent) as folder:
+        fresh = folder / path.name
+        write_file(fresh, data)
+        fresh.replace(path)
+        sync_folder(path.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder and what is in it as far as possible; what resists is left to a sweep."""
+    with suppress(OSError):
+        for child in path.iterdir():
+            with suppress(OSError):
+                if child.is_dir() and not child.is_symlink():
+                    remove_tree(child)
+                else:
+                    child.unlink()
+        path.rmdir()
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the writer of a temporary folder is gone (False where that cannot be told)."""
+    with _claimed(path) as claimed:
+        return claimed
+
+
+def sweep(parent: Path) -> int:
+    """Remove the temporary folders of writers that were killed; return how many there were."""
+    count = 0
+    for path in sorted(parent.glob(f"{TEMPORARY}*")):
+        with _claimed(path) as claimed:
+            if claimed:
+                # Under its lock: a writer that has just made it waits, and makes another.
+                remove_tree(path)
+                count += 1
+    return count
+
+
+@contextmanager
+def _claimed(path: Path) -> Iterator[bool]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)

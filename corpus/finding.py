@@ -1,0 +1,183 @@
+"""What a finding is: the rows that `finding.json` holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
+FindingId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+
+
+class Kind(StrEnum):
+    """What was observed, listed from harmless to worst.
+
+    Comparing members compares their text; `severity` is what orders them.
+    """
+
+    NOTE = "note"
+    """Worth a line, no disagreement: an expansion that changed, say."""
+    ACCEPTED = "accepted although undocumented"
+    DIFFER = "assemblers differ"
+    DEVIATION = "deviation"
+    """Permitted by the ISA, but not what the model of this target returns."""
+    REJECTED = "rejected although documented"
+    INTERNAL = "internal error"
+    """Rejected with a message from the assembler's own inside."""
+    UNREADABLE = "unreadable output"
+    HANG = "hang"
+    CRASH = "crash"
+    COMPILE_FAILURE = "compile failure"
+    LAUNCH_FAILURE = "launch failure"
+    FLAKY = "flaky"
+    """Did not replay every time: on hardware a finding of its own."""
+    VIOLATION = "violation"
+    """Outside what the ISA permits on any target."""
+    DEVICE_LOST = "device lost"
+
+    @property
+    def severity(self) -> int:
+        """Place in the order from harmless (0) to worst."""
+        return list(Kind).index(self)
+
+
+class ShrinkStatus(StrEnum):
+    """How far a finding was made smaller, listed from not at all to entirely."""
+
+    RAW = "raw"
+    """As it was found."""
+    FLAKY = "flaky"
+    """Stopped failing while it was shrunk."""
+    CAPPED = "capped"
+    """Shrinking ran into its limit of time or steps."""
+    COMPLETE = "complete"
+    """Nothing can be taken away without losing the finding."""
+
+    @property
+    def progress(self) -> int:
+        """Place in the order from not at all (0) to entirely."""
+        return list(ShrinkStatus).index(self)
+
+
+class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What findings of one cause share, so that a person reads one line."""
+
+    key: NonEmpty
+    """Equal for findings of one family (and one kind)."""
+    title: NonEmpty
+    """The line that a person reads."""
+
+
+class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One reason of the oracle."""
+
+    text: NonEmpty
+    section: str = ""
+    """Section of the PTX ISA, such as "9.7.14.4.5"; empty where none applies."""
+
+
+class OracleVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the specification says."""
+
+    verdict: NonEmpty
+    """Such as "legal", "illegal", "undefined"."""
+    reasons: tuple[Reason, ...] = ()
+
+
+class RunnerVerdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one assembler, compiler or device made of it."""
+
+    runner: NonEmpty
+    """Such as "ptxas", "cuda", "simulated"."""
+    version: NonEmpty
+    """In full, such as "V13.5.37"."""
+    options: str = ""
+    """What was asked of it beyond its defaults, such as "-O3"."""
+    outcome: NonEmpty
+    """Such as "accepted", "rejected", "crashed"."""
+    message: str = ""
+    """What it printed."""
+    device: str = ""
+    """The device that ran it (name, UUID, driver), empty where none did."""
+
+
+class Versions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What made the finding."""
+
+    warpfuzz: str = ""
+    generator: Count = 0
+    """Version of the generator: with seed and round it makes the case again. 0 is by hand."""
+
+
+class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where in a campaign it was found: what makes it again."""
+
+    seed: Count
+    round: Count
+    image: Count | None = None
+    """Index of the failing image of the round; None where there are no images."""
+
+
+class FileRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file beside `finding.json`."""
+
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    size: Count
+    """Bytes."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding as whoever found it describes it."""
+
+    kind: Kind
+    family: Family
+    instruction: NonEmpty
+    """The instruction."""
+    target: Annotated[str, Meta(pattern="^sm_[0-9]+[af]?$")]
+    """Value of the `.target` directive, such as "sm_90a"."""
+    ptx_version: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
+    """Value of the `.version` directive, such as "8.0"."""
+    oracle: OracleVerdict = OracleVerdict(verdict="not asked")
+    runners: tuple[RunnerVerdict, ...] = ()
+    versions: Versions = Versions()
+    origin: Origin | None = None
+    """None where a person wrote the case."""
+    shrink: ShrinkStatus = ShrinkStatus.RAW
+    complexity: Count = 0
+    """How much there is to read beyond the text, such as nonzero elements of the inputs; the
+    smallest of a family has the least."""
+    details: dict[str, str | int | float | bool] = field(default_factory=dict)
+    """Whatever else is worth keeping, such as how often it replayed."""
+    created: Annotated[datetime, Meta(tz=True)] = field(default_factory=_now)
+    """When it was found, UTC."""
+
+
+class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding as it is stored: the case and what the corpus adds."""
+
+    id: FindingId
+    """Hash of what identifies it (`corpus.identity`)."""
+    files: dict[str, FileRecord]
+    """The files beside `finding.json`, by name."""
+    shrunk_from: FindingId | None = None
+    """The raw finding that this is the smaller form of."""
+    shrunk_to: FindingId | None = None
+    """The smaller form that replaces this one as soon as it is stored."""
+
+    @property
+    def size(self) -> tuple[int, int, int, str]:
+        """What orders the members of a family, smallest first.
+
+        The complexity, the length of the text, the bytes of the files, and the id, so that no
+        two are equal.
+        """
+        stored = sum(record.size for record in self.files.values())
+        return self.complexity, len(self.instruction), stored, self.id

@@ -1,0 +1,497 @@
+"""A corpus: a folder of findings that a person can read, git can diff and campaigns share.
+
+Every finding is a folder `findings/<id>/`, written elsewhere, flushed and renamed into place, so
+that it is there entirely or not at all; its name is a hash of what identifies it, so that two
+campaigns that find the same thing write the same folder, and need no lock. A raw finding whose
+smaller form is stored moves to `raw/<id>/`, and a broken one that is found again moves to
+`broken/` before it is replaced.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from corpus import durable
+from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id, read_entry
+from corpus.finding import Case, FileRecord, Finding
+from corpus.identity import digest, finding_id
+from corpus.problems import BrokenEntryError, Cause, Problem
+from corpus.schema import encode, explain, read_document
+from oracle.errors import InfrastructureError, UsageError
+
+MANIFEST = "corpus.json"
+LAYOUT = 1
+"""Version of the folder's layout, which `corpus.json` names."""
+FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
+
+_MAY_BE_THERE = ("readme", "license")
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of `corpus.json`; fields that are not known are left to later versions."""
+
+    schema: Annotated[int, msgspec.Meta(ge=1)]
+    generator: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What became of a finding that was added."""
+
+    id: str
+    """Its id, or that of the smaller form that has replaced it."""
+    path: Path
+    """The folder that holds it."""
+    new: bool
+    """False where the corpus had it already."""
+
+
+class Corpus:
+    """A corpus that is there; made by `open_corpus` and `create_corpus`."""
+
+    def __init__(self, path: Path, generator: str) -> None:
+        self.path = path
+        self.generator = generator
+        """What made the corpus, such as "warpfuzz 0.1.0"."""
+
+    @property
+    def findings(self) -> Path:
+        """Folder of the findings."""
+        return self.path / FINDINGS
+
+    @property
+    def raw(self) -> Path:
+        """Folder of the raw findings that a smaller form has replaced."""
+        return self.path / RAW
+
+    def add(self, case: Case, files: Mapping[str, bytes]) -> Saved:
+        """Store a finding, unless it is there; when this returns, it is on the disk.
+
+        Parameters
+        ----------
+        case
+            Its description.
+        files
+            Its files by name, such as `module.ptx`. They count for its identity, so they hold
+            nothing that differs from one time to the next.
+
+        Raises
+        ------
+        UsageError
+            If the description or a file's name is not what the schema allows.
+        InfrastructureError
+            If it cannot be written; nothing of it is visible then.
+        """
+        return self.deposit(_finding(case, files, None), files)
+
+    def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
+        """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
+
+        Killed at any moment, the corpus shows one of the two.
+
+        Parameters
+        ----------
+        raw
+            Full id of the finding that was shrunk.
+        case, files
+            The smaller form, as for `add`.
+
+        Raises
+        ------
+        UsageError, InfrastructureError
+            As `add`; also if there is no finding `raw`.
+        """
+        shrunk = _finding(case, files, raw)
+        with self.exclusively():
+            return self._replace(raw, shrunk, files)
+
+    def _replace(self, raw: str, shrunk: Finding, files: Mapping[str, bytes]) -> Saved:
+        before = self.get(raw)
+        if before.id != raw:
+            raise UsageError(f"{raw!r} is no whole id; that of the finding is {before.id}")
+        if shrunk.id == raw:
+            # Nothing could be taken away: the same finding, and now it is known how small it is.
+            settled = msgspec.structs.replace(before.finding, shrink=shrunk.shrink)
+            self.rewrite(before, settled)
+            return Saved(id=raw, path=before.path, new=False)
+        # The link first: it means nothing until the smaller form is there, and from then on it
+        # hides the raw one.
+        if before.finding.shrunk_to != shrunk.id:
+            self.rewrite(before, msgspec.structs.replace(before.finding, shrunk_to=shrunk.id))
+        saved = self.deposit(shrunk, files)
+        self._retire(raw)
+        return saved
+
+    def get(self, prefix: str) -> Entry:
+        """Return the finding with this id, or whose id alone starts like this.
+
+        Raw findings that were replaced are found, too.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or more than one.
+        BrokenEntryError
+            If it is there and cannot be used.
+        """
+        wanted = prefix.strip().lower()
+        paths = {
+            name: folder / name
+            for folder in (self.raw, self.findings)
+            for name in _ids(folder)
+            if wanted and name.startswith(wanted)
+        }
+        if not paths:
+            raise UsageError(
+                f"{self.path} has no finding whose id starts with {prefix!r}; "
+                "`warpfuzz corpus list` shows the ids"
+            )
+        if len(paths) > 1:
+            some = ", ".join(sorted(paths)[:5])
+            raise UsageError(
+                f"{len(paths)} findings of {self.path} have an id that starts with {prefix!r} "
+                f"({some}{', …' if len(paths) > 5 else ''}); give more of it"
+            )
+        (path,) = paths.values()
+        return read_entry(path)
+
+    def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
+        """Yield every finding, by id, and in between what is wrong with those that are broken.
+
+        Parameters
+        ----------
+        checksums
+            Whether the contents of the files are checked, and not only their size.
+
+        Raises
+        ------
+        InfrastructureError
+            If the folder itself cannot be read.
+        """
+        for found in _scan_folder(self.findings, checksums=checksums):
+            if isinstance(found, Problem) or self._smaller_form(found) is None:
+                yield found
+
+    def scan_raw(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
+        """Yield the raw findings that a smaller form has replaced, as `scan` does."""
+        yield from _scan_folder(self.raw, checksums=checksums)
+        for found in _scan_folder(self.findings, checksums=checksums):
+            if isinstance(found, Entry) and self._smaller_form(found) is not None:
+                yield found
+
+    def entries(
+        self, report: Callable[[Problem], None] | None = None, *, checksums: bool = True
+    ) -> Iterator[Entry]:
+        """Yield the sound findings, by id; `report` is told of the others."""
+        for found in self.scan(checksums=checksums):
+            if isinstance(found, Entry):
+                yield found
+            elif report is not None:
+                report(found)
+
+    def tidy(self) -> None:
+        """Finish what killed writers left: remove their folders, move replaced findings to `raw/`.
+
+        Raises
+        ------
+        InfrastructureError
+            If a finding cannot be moved.
+        """
+        durable.sweep(self.findings)
+        with self.exclusively():
+            for found in _scan_folder(self.findings, checksums=False):
+                if isinstance(found, Entry) and self._smaller_form(found) is not None:
+                    self._retire(found.id)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Keep others from changing what is stored; adding needs no such lock, and goes on.
+
+        Raises
+        ------
+        InfrastructureError
+            If somebody else keeps the corpus locked for a minute.
+        """
+        with durable.explained("lock", self.path), durable.exclusive(self.findings):
+            yield
+
+    def rewrite(self, entry: Entry, finding: Finding) -> None:
+        """Replace the description of a stored finding by another one of the same identity.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written; the old one stays.
+        """
+        data = encode(finding)
+        with durable.explained("update", entry.path):
+            durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
+
+    def remove(self, entry: Entry) -> None:
+        """Remove a finding: gone entirely or not at all.
+
+        Raises
+        ------
+        InfrastructureError
+            If that is not possible.
+        """
+        with durable.explained("remove", entry.path), durable.workspace(self.findings) as folder:
+            with suppress(FileNotFoundError):
+                entry.path.rename(folder / entry.id)
+            durable.sync_folder(entry.path.parent)
+
+    def deposit(self, finding: Finding, files: Mapping[str, bytes]) -> Saved:
+        """Store what already is a finding, of another corpus say, as `add` does.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written; nothing of it is visible then.
+        """
+        data = encode(finding)
+        there = self._stored(finding.id)
+        if there is not None:
+            return there
+        place = self.findings / finding.id
+        with durable.explained("store a finding in", self.path):
+            durable.make_folder(self.findings)
+            with durable.workspace(self.findings) as folder:
+                for name, contents in sorted(files.items()):
+                    durable.write_file(folder / name, contents)
+                durable.write_file(folder / DESCRIPTION, data)
+                durable.sync_folder(folder)
+                new = self._move_in(folder, place)
+            durable.sync_folder(self.findings)
+        return Saved(id=finding.id, path=place, new=new)
+
+    def _move_in(self, folder: Path, place: Path) -> bool:
+        try:
+            folder.rename(place)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+        else:
+            return True
+        try:
+            read_entry(place)
+        except BrokenEntryError as error:
+            if error.problem.cause is Cause.NEWER:
+                return False
+            aside = self.path / BROKEN
+            durable.make_folder(aside)
+            with suppress(FileNotFoundError):
+                place.rename(aside / f"{place.name}-{os.urandom(4).hex()}")
+            folder.rename(place)
+            return True
+        # Another campaign stored the same finding a moment ago.
+        return False
+
+    def _stored(self, identity: str) -> Saved | None:
+        for folder in (self.findings, self.raw):
+            try:
+                entry = read_entry(folder / identity)
+            except BrokenEntryError as error:
+                if error.problem.cause is Cause.NEWER:
+                    return Saved(id=identity, path=folder / identity, new=False)
+                continue
+            smaller = self._smaller_form(entry)
+            if smaller is not None:
+                return Saved(id=smaller.id, path=smaller.path, new=False)
+            # A raw finding whose smaller form was removed does not count as there.
+            if folder == self.findings:
+                return Saved(id=identity, path=entry.path, new=False)
+        return None
+
+    def _smaller_form(self, entry: Entry) -> Entry | None:
+        seen = {entry.id}
+        smallest = None
+        successor = entry.finding.shrunk_to
+        while successor is not None:
+            if successor in seen:
+                # Merged campaigns may have shrunk this to that and that to this: show both.
+                return None
+            seen.add(successor)
+            found = self._sound(successor)
+            if found is None:
+                break
+            smallest, successor = found, found.finding.shrunk_to
+        return smallest
+
+    def _sound(self, identity: str) -> Entry | None:
+        # `findings/` before `raw/`: findings move from the one to the other, never back.
+        for folder in (self.findings, self.raw):
+            with suppress(BrokenEntryError):
+                return read_entry(folder / identity)
+        return None
+
+    def _retire(self, identity: str) -> None:
+        place = self.findings / identity
+        with durable.explained("move a finding in", self.path):
+            durable.make_folder(self.raw)
+            try:
+                place.rename(self.raw / identity)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+                with durable.workspace(self.findings) as folder:
+                    place.rename(folder / identity)
+            durable.sync_folder(self.raw)
+            durable.sync_folder(self.findings)
+
+
+def open_corpus(path: Path | str) -> Corpus:
+    """Open a corpus that is there, without writing anything.
+
+    Raises
+    ------
+    UsageError
+        If there is no corpus.
+    InfrastructureError
+        If it cannot be read, or a later warpfuzz wrote it.
+    """
+    folder = Path(path)
+    with durable.explained("open", folder):
+        if not folder.exists():
+            raise UsageError(
+                f"there is no folder {folder}; name a corpus, such as the folder given to "
+                "`warpfuzz run --corpus`"
+            )
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
+        try:
+            data = (folder / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            raise UsageError(
+                f"{folder} is no corpus: it has no {MANIFEST}; name the folder that has it"
+            ) from None
+    return Corpus(folder, _read_manifest(data, folder / MANIFEST).generator)
+
+
+def create_corpus(path: Path | str, *, generator: str) -> Corpus:
+    """Open a corpus to write to it, made if it is not there; the writing is tried.
+
+    Parameters
+    ----------
+    path
+        Its folder: a corpus, an empty folder, or one that does not exist.
+    generator
+        What makes it, such as "warpfuzz 0.1.0"; kept only where it is made.
+
+    Raises
+    ------
+    UsageError
+        If `path` is something else.
+    InfrastructureError
+        If it cannot be written to, or a later warpfuzz wrote it.
+    """
+    folder = Path(path)
+    with durable.explained("write to", folder):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file, and a corpus is a folder; name another one")
+        if not (folder / MANIFEST).exists():
+            _make(folder, generator)
+        durable.make_folder(folder / FINDINGS)
+        durable.sweep(folder / FINDINGS)
+        with durable.workspace(folder / FINDINGS) as probe:
+            durable.write_file(probe / "probe", b"can this be written?\n")
+    return open_corpus(folder)
+
+
+def _make(folder: Path, generator: str) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
+    foreign = [
+        child.name
+        for child in folder.iterdir()
+        if child.name not in (FINDINGS, RAW, BROKEN)
+        and not child.name.startswith(".")
+        and not child.name.lower().startswith(_MAY_BE_THERE)
+    ]
+    if foreign:
+        raise UsageError(
+            f"{folder} is no corpus, and not empty ({', '.join(sorted(foreign)[:3])}…); name an "
+            "empty folder or one that does not exist"
+        )
+    durable.make_folder(folder / FINDINGS)
+    manifest = _Manifest(schema=LAYOUT, generator=generator)
+    data = msgspec.json.format(msgspec.json.encode(manifest, order="sorted"), indent=2)
+    durable.replace_file(folder / MANIFEST, data + b"\n", folder / FINDINGS)
+
+
+def _read_manifest(data: bytes, path: Path) -> _Manifest:
+    remedy = "restore it from a backup, or remove it: the next campaign writes it anew"
+    try:
+        manifest = msgspec.convert(read_document(data, path), _Manifest)
+    except (msgspec.ValidationError, BrokenEntryError) as error:
+        raise InfrastructureError(f"{path} is broken ({explain(error)}); {remedy}") from error
+    if manifest.schema > LAYOUT:
+        raise InfrastructureError(
+            f"{path}: a later warpfuzz made this corpus (schema {manifest.schema}; this one knows "
+            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
+        )
+    return manifest
+
+
+def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) -> Finding:
+    for name in files:
+        if not is_file_name(name):
+            raise UsageError(
+                f"a finding's file cannot be called {name!r}; allowed are letters, digits, "
+                f"'.', '_' and '-', a letter or digit first, and not {DESCRIPTION}"
+            )
+    records = {
+        name: FileRecord(sha256=digest(data), size=len(data)) for name, data in files.items()
+    }
+    digests = {name: record.sha256 for name, record in records.items()}
+    fields = {name: getattr(case, name) for name in Case.__struct_fields__}
+    return Finding(**fields, id=finding_id(case, digests), files=records, shrunk_from=shrunk_from)
+
+
+def _ids(folder: Path) -> list[str]:
+    with durable.explained("read", folder):
+        try:
+            return sorted(child.name for child in folder.iterdir() if is_id(child.name))
+        except FileNotFoundError:
+            return []
+
+
+def _scan_folder(folder: Path, *, checksums: bool) -> Iterator[Entry | Problem]:
+    with durable.explained("read", folder):
+        try:
+            paths = sorted(folder.iterdir())
+        except FileNotFoundError:
+            return
+    for path in paths:
+        name = path.name
+        if is_id(name):
+            try:
+                yield read_entry(path, checksums=checksums)
+            except BrokenEntryError as error:
+                # Gone in the meantime: pruned, or replaced by its smaller form.
+                if path.exists():
+                    yield error.problem
+        elif name.startswith(durable.TEMPORARY):
+            if durable.is_abandoned(path):
+                yield Problem(
+                    path=path,
+                    cause=Cause.LEFTOVER,
+                    sentence=f"{path}: half written when its campaign was killed; nothing that "
+                    "was reported as saved, and the next campaign in this corpus removes it",
+                )
+        elif not name.startswith("."):
+            yield Problem(
+                path=path,
+                cause=Cause.STRANGE,
+                sentence=f"{path}: no finding has this name; move it out of the corpus, or "
+                "import it if it is a case written by hand",
+            )
