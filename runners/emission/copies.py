@@ -1,0 +1,88 @@
+"""Copies between buffers: the lanes take units of up to 16 bytes in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oracle.program import Copy, Place, Program
+from runners.emission.addresses import address, displaced
+from runners.emission.body import Body
+from runners.kernels import LANES
+
+_WIDTHS = (16, 8, 4, 2, 1)
+"""Bytes that one lane can move at a time."""
+_UNROLLED = 8
+"""Most rounds of one copy that are written out; more become a loop."""
+
+
+def write_copy(body: Body, program: Program, step: Copy) -> None:
+    """Append the instructions of a copy."""
+    done = 0
+    while done < step.size:
+        source = _shifted(step.source, done)
+        destination = _shifted(step.destination, done)
+        width = _width(program, source, destination, step.size - done)
+        units = (step.size - done) // width
+        _write_units(body, program, source, destination, width, units)
+        done += units * width
+
+
+def _shifted(place: Place, distance: int) -> Place:
+    return Place(buffer=place.buffer, offset=place.offset + distance)
+
+
+def _width(program: Program, source: Place, destination: Place, size: int) -> int:
+    """Return the widest unit to whose multiple both ends are aligned, and of which one fits."""
+    ends = [program.offset(place.buffer) + place.offset for place in (source, destination)]
+    return next(
+        width for width in _WIDTHS if width <= size and all(end % width == 0 for end in ends)
+    )
+
+
+def _write_units(
+    body: Body, program: Program, source: Place, destination: Place, width: int, units: int
+) -> None:
+    """Copy `units` units of `width` bytes; lane l takes every 32nd from the l-th on."""
+    lane = body.scratch("b64")
+    body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {width}")
+    spaces = [program.buffer(place.buffer).space for place in (source, destination)]
+    # The operands come as "[register]": rounds are told apart by the immediate.
+    pointers = [
+        address(body, program, place, space, lane=lane)[1:-1]
+        for place, space in zip((source, destination), spaces, strict=True)
+    ]
+    registers = tuple(body.scratch("b32") for _ in range(max(1, width // 4)))
+    vector = "{" + ", ".join(registers) + "}" if len(registers) > 1 else registers[0]
+    type_ = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}[width]
+
+    def move(distance: int, guard: str = "") -> None:
+        load, store = (displaced(pointer, distance) for pointer in pointers)
+        body.add(f"ld.{spaces[0]}.{type_} {vector}, {load}", guard=guard)
+        body.add(f"st.{spaces[1]}.{type_} {store}, {vector}", guard=guard)
+
+    rounds, rest = divmod(units, LANES)
+    if rounds > _UNROLLED:
+        _write_loop(body, pointers, rounds, LANES * width, move)
+        rounds = 0
+    for index in range(rounds):
+        move(index * LANES * width)
+    if rest:
+        predicate = body.scratch("pred")
+        body.add(f"setp.lt.u32 {predicate}, {body.use('%lane')}, {rest}")
+        move(rounds * LANES * width, guard=f"@{predicate}")
+
+
+def _write_loop(
+    body: Body, pointers: list[str], rounds: int, distance: int, move: Callable[[int], None]
+) -> None:
+    """Append a loop that leaves the pointers behind what it copied."""
+    (again,) = body.labels("COPY")
+    count, predicate = body.scratch("b32"), body.scratch("pred")
+    body.add(f"mov.b32 {count}, {rounds}")
+    body.label(again)
+    move(0)
+    for pointer in pointers:
+        body.add(f"add.s64 {pointer}, {pointer}, {distance}")
+    body.add(f"sub.u32 {count}, {count}, 1")
+    body.add(f"setp.ne.u32 {predicate}, {count}, 0")
+    body.add(f"bra {again}", guard=f"@{predicate}")

@@ -1,0 +1,64 @@
+"""Uniform operations on fragments: one instruction per register (9.7.14.4.1)."""
+
+from __future__ import annotations
+
+from oracle.formats import Format
+from oracle.program import Elementwise, Operation
+from runners.emission.body import Body
+
+_ARITHMETIC = {
+    # `.rn` is written out: without it a compiler may contract mul and add into fma
+    # (PTX ISA, Floating Point Instructions: add, mul).
+    ("f16", Operation.MULTIPLY): "mul.rn.f16x2",
+    ("f16", Operation.ADD): "add.rn.f16x2",
+    ("f32", Operation.MULTIPLY): "mul.rn.f32",
+    ("f32", Operation.ADD): "add.rn.f32",
+    ("f64", Operation.MULTIPLY): "mul.rn.f64",
+    ("f64", Operation.ADD): "add.rn.f64",
+    ("s32", Operation.MULTIPLY): "mul.lo.s32",
+    ("s32", Operation.ADD): "add.s32",
+    ("s32", Operation.NEGATE): "neg.s32",
+}
+
+
+def write_elementwise(
+    body: Body, step: Elementwise, sources: tuple[str, ...], destinations: tuple[str, ...]
+) -> None:
+    """Append the instructions of an element-wise operation."""
+    bits = step.matrix.register_bits
+    opcode, constant = _instruction(step, bits)
+    operand = ""
+    if constant is not None:
+        # A register takes any bit pattern, NaN with its payload too.
+        register = body.scratch(f"b{bits}")
+        body.add(f"mov.b{bits} {register}, {constant:#x}")
+        operand = f", {register}"
+    for source, destination in zip(sources, destinations, strict=True):
+        body.add(f"{opcode} {destination}, {source}{operand}")
+
+
+def _instruction(step: Elementwise, bits: int) -> tuple[str, int | None]:
+    """Return the opcode and the constant as a register of `bits` bits holds it."""
+    type_, operation = step.matrix.type, step.operation
+    constant = replicated(step.constant, type_.bits, bits) if operation.takes_constant else None
+    if (type_.name, operation) in _ARITHMETIC:
+        return _ARITHMETIC[type_.name, operation], constant
+    match operation:
+        case Operation.COPY:
+            return f"mov.b{bits}", None
+        case Operation.NEGATE:
+            return f"xor.b{bits}", _signs(type_, bits)
+        case Operation.ABSOLUTE:
+            return f"and.b{bits}", _signs(type_, bits) ^ ((1 << bits) - 1)
+        case _:
+            return f"{operation}.b{bits}", constant
+
+
+def replicated(element: int, element_bits: int, register_bits: int) -> int:
+    """Return a register in which every element has this bit pattern."""
+    return sum(element << shift for shift in range(0, register_bits, element_bits))
+
+
+def _signs(type_: Format, bits: int) -> int:
+    """Return the sign bits of a float's elements in a register."""
+    return replicated(1 << (type_.bits - 1), type_.bits, bits)

@@ -1,0 +1,188 @@
+"""Modules: the header, and a kernel for each program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from oracle.errors import UsageError
+from oracle.program import IMAGE_ALIGNMENT, Program
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, parse_target, parse_version
+from runners.emission.body import Body
+from runners.emission.registers import fragment_registers
+from runners.emission.steps import StepWriter
+from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule
+
+STATIC_SHARED_BYTES = 48 << 10
+"""Most statically declared shared memory of a block, in bytes, on every target (CUDA C++
+Programming Guide, Technical Specifications per Compute Capability)."""
+# "[a-zA-Z][a-zA-Z0-9_$]*" (PTX ISA 4.4, Identifiers), less the dollar sign.
+_IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
+
+
+def emit(
+    program: Program,
+    *,
+    target: str = DEFAULT_TARGET,
+    version: str = DEFAULT_VERSION,
+    entry: str = "kernel",
+) -> KernelModule:
+    """Turn a program into a PTX module of one kernel.
+
+    Parameters
+    ----------
+    program
+        Any program, legal for the target or not: the assembler is the judge of that.
+    target, version
+        Values of `.target` and `.version`.
+    entry
+        Name of the kernel.
+
+    Raises
+    ------
+    UsageError
+        If target or version do not exist, the entry's name is no PTX identifier, a buffer is
+        accessed through a state space in which it does not lie, or one warp needs more shared
+        memory than a block has.
+    """
+    return emit_all({entry: program}, target=target, version=version)
+
+
+def emit_all(
+    programs: Mapping[str, Program],
+    *,
+    target: str = DEFAULT_TARGET,
+    version: str = DEFAULT_VERSION,
+) -> KernelModule:
+    """Turn programs into a PTX module with a kernel for each, under the name that it has here.
+
+    Raises
+    ------
+    UsageError
+        As for `emit`, or if there is no program.
+    """
+    if not programs:
+        raise UsageError("a module needs at least one program, and none was given")
+    parse_target(target)
+    number = parse_version(version)
+    texts = [f".version {version}\n.target {target}\n.address_size 64\n"]
+    kernels = []
+    for entry, program in programs.items():
+        kernel = _kernel(program, entry)
+        # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
+        # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
+        writer = StepWriter(program=program, body=Body(), aligned=number >= (6, 3))
+        texts.append(_text(program, kernel, writer))
+        kernels.append(kernel)
+    return KernelModule(
+        ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels)
+    )
+
+
+def _kernel(program: Program, entry: str) -> Kernel:
+    if not _IDENTIFIER.fullmatch(entry):
+        raise UsageError(
+            f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits and "
+            "underscores"
+        )
+    if program.shared_bytes > STATIC_SHARED_BYTES:
+        raise UsageError(
+            f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
+            f"has at most {STATIC_SHARED_BYTES}, so make the shared buffers smaller"
+        )
+    warps = MAX_WARPS_PER_BLOCK
+    if program.shared_bytes:
+        warps = min(warps, STATIC_SHARED_BYTES // program.shared_bytes)
+    return Kernel(
+        entry=entry,
+        image_bytes=program.image_bytes,
+        warps_per_block=warps,
+        shared_bytes=program.shared_bytes,
+    )
+
+
+def _text(program: Program, kernel: Kernel, writer: StepWriter) -> str:
+    body = writer.body
+    writer.write(program.steps)
+    prologue = _prologue(kernel, body)
+    entry = kernel.entry
+    lines = [
+        f"// {entry}: one warp per image of {kernel.image_bytes} bytes",
+        *(
+            f"//   {buffer.name}: {buffer.size} bytes of {buffer.space} memory at "
+            f"{program.offset(buffer.name)}"
+            for buffer in program.buffers
+        ),
+        f".visible .entry {entry}(",
+        "    .param .u64 images,",
+        "    .param .u64 sms,",
+        "    .param .u32 count",
+        ")",
+        "{",
+        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %sm;",
+        "    .reg .b64 %image_generic, %image, %sms, %position;",
+        "    .reg .pred %done, %record;",
+    ]
+    if kernel.shared_bytes:
+        size = kernel.shared_bytes * kernel.warps_per_block
+        lines += [
+            "    .reg .b64 %shared, %shared_generic, %slice;",
+            f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
+        ]
+    if "%zero" in body.used:
+        lines.append("    .reg .b32 %zero; .reg .b64 %high;")
+    lines += fragment_registers(program).declarations()
+    lines += body.declarations()
+    lines += ["", *prologue, "", *body.lines, "END:", "    ret;", "}", ""]
+    return "\n".join(lines)
+
+
+def _prologue(kernel: Kernel, body: Body) -> list[str]:
+    """Return what comes before the first step: which image, where it lies, on which SM."""
+    lines = [
+        "    // warp = ctaid.x * (ntid.x / 32) + tid.x / 32: the number of its image",
+        "    mov.u32 %warps, %ntid.x;",
+        "    shr.u32 %warps, %warps, 5;",
+        "    mov.u32 %in_block, %tid.x;",
+        "    shr.u32 %in_block, %in_block, 5;",
+        "    mov.u32 %warp, %ctaid.x;",
+        "    mad.lo.u32 %warp, %warp, %warps, %in_block;",
+        "    ld.param.u32 %count, [count];",
+        "    setp.ge.u32 %done, %warp, %count;",
+        "    @%done bra END;",
+        "    mov.u32 %lane, %laneid;",
+        "    ld.param.u64 %image_generic, [images];",
+    ]
+    if "%zero" in body.used:
+        lines += [
+            "    // a zero that no compiler can fold: no address reaches 2^60",
+            "    shr.u64 %high, %image_generic, 60;",
+            "    cvt.u32.u64 %zero, %high;",
+        ]
+    lines += [
+        f"    mul.wide.u32 %image, %warp, {kernel.image_bytes};",
+        "    add.u64 %image_generic, %image_generic, %image;",
+        "    cvta.to.global.u64 %image, %image_generic;",
+    ]
+    if kernel.shared_bytes:
+        lines += [
+            "    // this warp's slice of the block's shared memory",
+            "    mov.u64 %shared, shared_memory;",
+            f"    mul.wide.u32 %slice, %in_block, {kernel.shared_bytes};",
+            "    add.u64 %shared, %shared, %slice;",
+            "    cvta.shared.u64 %shared_generic, %shared;",
+        ]
+    lines += [
+        "    // lane 0 records the multiprocessor, where the launcher wants to know it",
+        "    ld.param.u64 %sms, [sms];",
+        "    setp.ne.u64 %record, %sms, 0;",
+        "    @!%record bra START;",
+        "    mul.wide.u32 %position, %warp, 4;",
+        "    add.u64 %sms, %sms, %position;",
+        "    cvta.to.global.u64 %sms, %sms;",
+        "    setp.eq.u32 %record, %lane, 0;",
+        "    mov.u32 %sm, %smid;",
+        "    @%record st.global.u32 [%sms], %sm;",
+        "START:",
+    ]
+    return lines

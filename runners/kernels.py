@@ -1,0 +1,69 @@
+"""PTX modules that are ready to run: the text, and what a launcher has to know about it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from oracle.errors import UsageError
+
+LANES = 32
+"""Threads of a warp (PTX ISA 2.2.1)."""
+MAX_WARPS_PER_BLOCK = 8
+"""Most warps of one block. 8 warps of 255 registers a lane still fit the 65,536 registers of a
+block on every target from sm_70 on (CUDA C++ Programming Guide, Technical Specifications)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One entry of a module, under the convention that every runner keeps.
+
+    The entry's parameters are `(.param .u64 images, .param .u64 sms, .param .u32 count)`. Warp
+    `ctaid.x * (ntid.x / 32) + tid.x / 32` works on the image of that number; a warp whose number
+    is not below `count` exits. Where `sms` is not 0, lane 0 writes `%smid` as u32 to
+    `sms + 4 * warp`.
+    """
+
+    entry: str
+    """Name of the entry."""
+    image_bytes: int
+    """Bytes of one image; images lie back to back."""
+    warps_per_block: int = MAX_WARPS_PER_BLOCK
+    """Most warps that a block may have: the static shared memory is sliced for so many."""
+    shared_bytes: int = 0
+    """Bytes of shared memory of one warp."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelModule:
+    """PTX text and its kernels."""
+
+    ptx: str
+    target: str
+    """Value of `.target`."""
+    version: str
+    """Value of `.version`."""
+    kernels: tuple[Kernel, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.ptx.encode()).hexdigest()
+
+    def kernel(self, entry: str | None = None) -> Kernel:
+        """Return the kernel of this name, or the only one.
+
+        Raises
+        ------
+        UsageError
+            If there is none of this name, or no name is given and there are several.
+        """
+        found = [kernel for kernel in self.kernels if entry is None or kernel.entry == entry]
+        if len(found) == 1:
+            return found[0]
+        names = ", ".join(kernel.entry for kernel in self.kernels)
+        raise UsageError(
+            f"{'a kernel' if entry is None else repr(entry)} was asked of a module whose kernels "
+            f"are {names or 'none'}; name one of them"
+        )

@@ -1,0 +1,161 @@
+"""What every runner promises: programs and images in, whole images or a failure value out.
+
+A runner never answers wrongly on purpose: when it cannot vouch for the images, it returns a
+`Failure`. Exceptions are kept for requests that are wrong in themselves (`UsageError`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from runners.kernels import Kernel, KernelModule
+
+Images = NDArray[np.uint8]
+"""Memory images, uint8 of shape (count, image_bytes)."""
+
+
+class Trouble(IntEnum):
+    """Why a runner has no images to show, from the mildest to the worst."""
+
+    UNSUPPORTED = 1
+    """The runner cannot do this by design: another target, a form that it does not know."""
+    UNAVAILABLE = 2
+    """Something that the runner needs is not installed."""
+    COMPILE_FAILURE = 3
+    """The assembler or the driver's compiler refused the module, or broke on it."""
+    LAUNCH_FAILURE = 4
+    """The launch was refused or failed, and the device works on."""
+    STICKY_ERROR = 5
+    """The program raised an error that poisons the context: a misaligned or illegal address."""
+    HANG = 6
+    """The launch did not end by its deadline and was killed."""
+    CRASH = 7
+    """The process that drives the device died."""
+    CORRUPTED_REPLY = 8
+    """The process that drives the device answered something that cannot be trusted."""
+    DEVICE_LOST = 9
+    """There is no device, or none that passes its self-check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run or a compilation that gave nothing to compare."""
+
+    trouble: Trouble
+    message: str
+    """One sentence: what happened, and what to do where something can be done."""
+    detail: str = ""
+    """What the tool or the device said, verbatim and bounded."""
+
+    def __str__(self) -> str:
+        return f"{self.trouble.name.lower().replace('_', ' ')}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ran:
+    """Images after the program, one for one and in order."""
+
+    images: Images
+    """uint8 (count, image_bytes), read-only."""
+    sms: NDArray[np.uint32]
+    """uint32 (count,): number of the streaming multiprocessor that ran each image."""
+    seconds: float
+    """Wall time of copies and kernels, in seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A module in the form in which one runner executes it."""
+
+    module: KernelModule
+    architecture: str
+    """Architecture whose machine code (or model) runs: "sm_90". The oracle's target."""
+    compiler: str
+    """What translated the PTX, with version and optimisation level."""
+    key: str
+    """Hash of everything that decides the machine code."""
+    code: bytes = b""
+    """What is loaded onto the device; empty where the runner reads the PTX itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a runner can run."""
+
+    name: str
+    """Name of the runner: "cuda" or "sim"."""
+    targets: frozenset[str]
+    """Values of `.target` that it takes."""
+    description: str
+    """One line for a person: the device, the driver, the seed of a simulation."""
+
+
+class Pending(Protocol):
+    """A batch on its way."""
+
+    def collect(self) -> Ran | Failure:
+        """Wait for the batch; a second call returns the same value."""
+        ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """Somewhere to run programs. A context manager that leaves no process behind."""
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what can run here, or why nothing can."""
+        ...
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module; kernels of one module share the work."""
+        ...
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Start a batch; `images` must stay as they are until it is collected.
+
+        Several batches may be on their way; they run in the order of submission.
+
+        Raises
+        ------
+        UsageError
+            If the images do not fit the kernel, or the module has no such entry.
+        """
+        ...
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch and wait for it."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back; further requests raise UsageError."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+def check_images(kernel: Kernel, images: Images) -> None:
+    """Raise UsageError unless the images fit the kernel."""
+    if images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != kernel.image_bytes:
+        raise UsageError(
+            f"images of {kernel.entry} must be uint8 of shape (count, {kernel.image_bytes}), and "
+            f"{images.dtype} of shape {images.shape} was given"
+        )
+    if images.shape[0] >= 1 << 31:
+        raise UsageError(
+            f"a batch can hold at most {(1 << 31) - 1} images, and {images.shape[0]} were given; "
+            "split it"
+        )

@@ -1,0 +1,143 @@
+"""Programs of one multiplication: load a, b, c, multiply, store d, in every form of access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, LoadForm, Matrix, MmaForm, StoreForm
+from oracle.program import Barrier, Buffer, Copy, Load, Multiply, Place, Program, Step, Store
+
+SPACES = ("global", "", "shared", "shared::cta", "generic shared")
+"""Where the matrices lie and how they are addressed: "" is global memory through generic
+addresses, "generic shared" shared memory through them."""
+STRIDES = ("default", "immediate", "register")
+
+# The 138 documented variants of the page; `.satfinite` on floats was removed in PTX ISA 6.5.
+VARIANTS = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """How the matrices of a program are reached."""
+
+    c_layout: str = "row"
+    d_layout: str = "row"
+    space: str = "global"
+    stride: str = "default"
+    padding: int = 0
+    """How many alignment units longer than the default a stride is."""
+    offset: int = 0
+    """How many alignment units of bytes a matrix lies behind the start of its buffer."""
+    in_instruction: bool = False
+    """Whether that offset stands in the instruction."""
+
+
+@cache
+def load_forms() -> dict[tuple[str, str, str, str, str], LoadForm]:
+    """Map (operand, layout, shape, space, type) to the form of wmma.load."""
+    return {
+        (form.operand, form.layout, form.shape.name, form.space, form.type.name): form
+        for form in LOAD_FORMS
+    }
+
+
+@cache
+def store_forms() -> dict[tuple[str, str, str, str], StoreForm]:
+    """Map (layout, shape, space, type) to the form of wmma.store."""
+    return {
+        (form.layout, form.shape.name, form.space, form.type.name): form for form in STORE_FORMS
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tile:
+    """One matrix, where it lies."""
+
+    matrix: Matrix
+    layout: str
+    access: Access
+
+    @property
+    def stride(self) -> int:
+        """Elements from one row (or column) to the next, aligned as 9.7.14.4.2 wants it."""
+        default = self.matrix.default_stride(self.layout)
+        if self.access.padding == 0:
+            return default
+        unit = self.matrix.fragment_bytes * 8 // self.matrix.type.bits
+        return -(-default // unit) * unit + (self.access.padding - 1) * unit
+
+    @property
+    def offset(self) -> int:
+        return self.access.offset * self.matrix.fragment_bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of the buffer, with a guard behind the matrix."""
+        instances = self.matrix.leading_instances(self.layout)
+        elements = (instances - 1) * self.stride + self.matrix.default_stride(self.layout)
+        return self.offset + -(-elements * self.matrix.type.bits // 8) + 32
+
+
+def program(form: MmaForm, access: Access) -> Program:
+    """Return a program of one multiplication."""
+    shared = "shared" in access.space
+    space = "" if access.space == "generic shared" else access.space
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": access.c_layout, "d": access.d_layout}
+    tiles = {
+        operand: _Tile(matrix=form.matrix(operand), layout=layout, access=access)
+        for operand, layout in layouts.items()
+    }
+    buffers = [Buffer(name=f"g{name}", space="global", size=t.size) for name, t in tiles.items()]
+    steps: list[Step] = []
+    prefix = "g"
+    if shared:
+        prefix = "s"
+        buffers += [
+            Buffer(name=f"s{name}", space="shared", size=t.size) for name, t in tiles.items()
+        ]
+        steps += [_copy(f"g{name}", f"s{name}", tile) for name, tile in tiles.items()]
+        steps.append(Barrier())
+    for name, tile in tiles.items():
+        if name == "d":
+            steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
+        key = (tile.layout, form.shape.name, space, tile.matrix.type.name)
+        common = {
+            "fragment": name,
+            "place": Place(buffer=prefix + name, offset=tile.offset),
+            "stride": None if access.stride == "default" and not access.padding else tile.stride,
+            "stride_in_register": access.stride == "register",
+            "immediate": tile.offset if access.in_instruction else 0,
+        }
+        if name == "d":
+            steps.append(Store(form=store_forms()[key], **common))
+        else:
+            steps.append(Load(form=load_forms()[(name, *key)], **common))
+    if shared:
+        steps += [Barrier(), _copy("sd", "gd", tiles["d"])]
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def _copy(source: str, destination: str, tile: _Tile) -> Copy:
+    return Copy(source=Place(buffer=source), destination=Place(buffer=destination), size=tile.size)
+
+
+def accesses() -> Iterator[Access]:
+    """Every way of reaching the matrices that the conformance suite tries."""
+    for c_layout in ("row", "col"):
+        for d_layout in ("row", "col"):
+            for space in SPACES:
+                for stride in STRIDES:
+                    for padding, offset in ((0, 0), (1, 1), (3, 2)):
+                        if stride == "default" and padding:
+                            continue
+                        yield Access(
+                            c_layout=c_layout,
+                            d_layout=d_layout,
+                            space=space,
+                            stride=stride,
+                            padding=padding,
+                            offset=offset,
+                            in_instruction=offset == 2,
+                        )
