@@ -139,8 +139,8 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     kind: Kind
     family: Family
-    instruction: NonEmpty
-    """The instruction."""
+    instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
+    """The instruction, or those of the program in their order."""
     target: Annotated[str, Meta(pattern="^sm_[0-9]+[af]?$")]
     """Value of the `.target` directive, such as "sm_90a"."""
     ptx_version: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
@@ -154,10 +154,17 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     complexity: Count = 0
     """How much there is to read beyond the text, such as nonzero elements of the inputs; the
     smallest of a family has the least."""
+    comment: str = ""
+    """What a person has to say about it."""
     details: dict[str, str | int | float | bool] = field(default_factory=dict)
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(default_factory=_now)
     """When it was found, UTC."""
+
+    @property
+    def text(self) -> str:
+        """The instructions, one per line."""
+        return "\n".join(self.instructions)
 
 
 class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,4 +187,4 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
         two are equal.
         """
         stored = sum(record.size for record in self.files.values())
-        return self.complexity, len(self.instruction), stored, self.id
+        return self.complexity, len(self.text), stored, self.id

@@ -33,7 +33,7 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
     )
     parts = (
         case.kind.value,
-        case.instruction,
+        case.text,
         case.target,
         case.ptx_version,
         _listed(_listed(runner) for runner in runners),

@@ -12,12 +12,19 @@ from corpus.finding import Finding
 from corpus.problems import BrokenEntryError, Cause
 from oracle.errors import UsageError
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of `finding.json` that this module writes."""
 
 Document = dict[str, Any]
 
-MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {}
+
+def _from_1(document: Document) -> Document:
+    # Schema 1 held one instruction; programs have several. The id of a single one is the same.
+    rest = {key: value for key, value in document.items() if key != "instruction"}
+    return {**rest, "instructions": [document["instruction"]]}
+
+
+MIGRATIONS: Mapping[int, Callable[[Document], Document]] = {1: _from_1}
 """From a schema version to the next one."""
 
 
