@@ -1,0 +1,396 @@
+"""What the ISA leaves undefined in a program, recognised before anything runs it.
+
+A program counts as undefined if some path through its branches and loops is, whatever the image
+holds; a constant condition or count leaves only the paths that it allows. Joins are sound, and
+loop bodies are gone through twice: each step sets what it writes and keeps the rest, so a third
+time would meet what the second met.
+
+Two accesses by different lanes to one byte, of which one writes, race unless a barrier lies
+between them (PTX ISA, chapter 8). Which lane touches which byte of a matrix is unspecified, so
+every two steps race that touch one byte, one of them writing, without a Barrier between. That is
+also asked of StoreRegisters and Copy, where the lanes are the emitter's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UndefinedProgramError
+from oracle.isa import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm, Matrix
+from oracle.program import (
+    SPACES,
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Uniform,
+)
+from oracle.storage import Tile
+from oracle.targets import DEFAULT_TARGET, parse_target
+
+CONSISTENCY = "8"
+"""Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
+STATE_SPACES = "5.1"
+"""Section "State Spaces": shared memory has no initial values."""
+ADDRESSES = "6.4"
+"""Section "Using Addresses, Arrays, and Vectors": an access that is not aligned to its size, or
+lies outside of every object, is undefined."""
+
+LAST_WITH_ALL_ADDRESSES = 75
+"""Number of the last target on which every lane of ldmatrix needs a valid address
+(9.7.14.5.15, note under the table of threads)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why a program is undefined."""
+
+    text: str
+    """What was found and what is needed."""
+    section: str
+    """Section of the PTX ISA that says so."""
+    step: str
+    """Where: the position of the step, as in "3" or "3.then.0"."""
+
+    def __str__(self) -> str:
+        return f"step {self.step}: {self.text} (PTX ISA {self.section})"
+
+
+@lru_cache(maxsize=1024)
+def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason, ...]:
+    """Return every reason why a program is undefined on a target; none if it is defined.
+
+    Whether the target has the forms that the program uses is not asked here.
+
+    Raises
+    ------
+    UsageError
+        If the target is unknown.
+    """
+    analysis = _Analysis(program, parse_target(target).number)
+    analysis.steps(program.steps, "", _State.initial(program))
+    return tuple(analysis.reasons)
+
+
+def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
+    """Raise UndefinedProgramError, with every reason, if a program is undefined on a target."""
+    reasons = undefined(program, target=target)
+    if reasons:
+        raise UndefinedProgramError(
+            "the ISA leaves this program undefined; " + "; ".join(str(reason) for reason in reasons)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fragment:
+    """What a name holds after a load, a multiply or an element-wise operation."""
+
+    matrix: Matrix
+    layout: str | None
+    """Of a multiplicand; accumulators have none (wmma.mma asks for none)."""
+
+    @staticmethod
+    def of(matrix: Matrix, layout: str | None) -> _Fragment:
+        if matrix.operand in "cd":
+            return _Fragment(matrix=replace(matrix, operand="c"), layout=None)
+        return _Fragment(matrix=matrix, layout=layout)
+
+    def __str__(self) -> str:
+        m = self.matrix
+        role = "accumulator" if m.operand == "c" else f"multiplicand {m.operand.upper()}"
+        layout = f" .{self.layout}" if self.layout else ""
+        return f"{role} .{m.shape.name} .{m.type.name}{layout}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Registers:
+    """What a name holds after ldmatrix."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.count} registers of ldmatrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Conflicting:
+    """What a name holds that two paths write differently, or only one of them."""
+
+    def __str__(self) -> str:
+        return "what not every path to this step has written, or has written alike"
+
+
+_Held = _Fragment | _Registers | _Conflicting
+
+
+@dataclass
+class _State:
+    """What is known where two steps meet."""
+
+    names: dict[str, _Held]
+    reads: dict[str, NDArray[np.bool_]]
+    """For each space, the bytes that were read since the last barrier."""
+    writes: dict[str, NDArray[np.bool_]]
+    """For each space, the bytes that were written since the last barrier."""
+    filled: NDArray[np.bool_]
+    """The bytes of shared memory that every path has written."""
+
+    @staticmethod
+    def initial(program: Program) -> _State:
+        sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
+        return _State(
+            names={},
+            reads={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
+            writes={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
+            filled=np.zeros(sizes["shared"], dtype=bool),
+        )
+
+    def copy(self) -> _State:
+        return _State(
+            names=dict(self.names),
+            reads={space: mask.copy() for space, mask in self.reads.items()},
+            writes={space: mask.copy() for space, mask in self.writes.items()},
+            filled=self.filled.copy(),
+        )
+
+    def join(self, other: _State) -> _State:
+        """Return what is known where this state and another may be the one."""
+        names = {
+            name: held if other.names.get(name) == held else _Conflicting()
+            for name, held in (other.names | self.names).items()
+        }
+        return _State(
+            names=names,
+            reads={space: self.reads[space] | other.reads[space] for space in SPACES},
+            writes={space: self.writes[space] | other.writes[space] for space in SPACES},
+            filled=self.filled & other.filled,
+        )
+
+
+class _Analysis:
+    """One pass over a program, collecting reasons."""
+
+    def __init__(self, program: Program, target: int) -> None:
+        self.program = program
+        self.target = target
+        self.reasons: list[Reason] = []
+
+    def report(self, step: str, section: str, text: str) -> None:
+        reason = Reason(text=text, section=section, step=step)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def steps(self, steps: Iterable[Step], prefix: str, state: _State) -> _State:
+        """Go through steps from a state, which may be changed; return the state after them."""
+        for index, step in enumerate(steps):
+            state = self.step(step, f"{prefix}{index}", state)
+        return state
+
+    def step(self, step: Step, at: str, state: _State) -> _State:
+        match step:
+            case Load(form=form):
+                self.tile(step, "read", at, state)
+                state.names[step.fragment] = _Fragment.of(form.matrix, form.layout)
+            case Store(form=form):
+                self.use(step.fragment, _Fragment.of(form.matrix, None), STORE, at, state)
+                self.tile(step, "write", at, state)
+            case Multiply(form=form):
+                for name, operand, layout in (
+                    (step.a, "a", form.a_layout),
+                    (step.b, "b", form.b_layout),
+                    (step.c, "c", None),
+                ):
+                    self.use(name, _Fragment.of(form.matrix(operand), layout), MMA, at, state)
+                state.names[step.d] = _Fragment.of(form.matrix("d"), None)
+            case Elementwise():
+                self.elementwise(step, at, state)
+            case LoadRows():
+                self.load_rows(step, at, state)
+                state.names[step.registers] = _Registers(count=step.form.registers)
+            case StoreRegisters():
+                self.use(step.registers, _Registers(count=step.count), LDMATRIX, at, state)
+                if self.aligned(step.place, 4, "a lane's 32-bit registers", at):
+                    self.run_of_bytes(step.place, step.size, "write", at, state)
+            case Copy():
+                self.copy(step, at, state)
+            case Barrier():
+                for mask in (*state.reads.values(), *state.writes.values()):
+                    mask[...] = False
+            case Branch():
+                return self.branch(step, at, state)
+            case Loop():
+                return self.loop(step, at, state)
+        return state
+
+    def branch(self, step: Branch, at: str, state: _State) -> _State:
+        least, most = self.bounds(step.condition, at, state)
+        ends = []
+        if most > 0:
+            ends.append(self.steps(step.then, f"{at}.then.", state.copy()))
+        if least == 0:
+            ends.append(self.steps(step.otherwise, f"{at}.otherwise.", state.copy()))
+        return ends[0].join(ends[-1])
+
+    def loop(self, step: Loop, at: str, state: _State) -> _State:
+        least, most = self.bounds(step.count, at, state)
+        for _ in range(min(most, 2)):
+            after = self.steps(step.body, f"{at}.body.", state.copy())
+            state = after if least > 0 else state.join(after)
+        return state
+
+    def bounds(self, value: Uniform, at: str, state: _State) -> tuple[int, int]:
+        """Check the reading of a uniform value; return the least and the most that it can be."""
+        if isinstance(value, int):
+            return value, value
+        if self.aligned(value.place, 4, "a 32-bit word", at):
+            self.run_of_bytes(value.place, 4, "read", at, state)
+        return 0, value.mask
+
+    def use(self, name: str, needed: _Held, section: str, at: str, state: _State) -> None:
+        """Check that a name holds what a step needs."""
+        held = state.names.get(name)
+        if held is None:
+            self.report(at, section, f"{name} is used before anything writes it; it must hold "
+                        f"{needed}")  # fmt: skip
+        elif held != needed:
+            floats = {"f16", "f32"}
+            if (
+                isinstance(held, _Fragment)
+                and isinstance(needed, _Fragment)
+                and {held.matrix.type.name, needed.matrix.type.name} == floats
+                and held.matrix.operand == needed.matrix.operand == "c"
+            ):
+                self.report(at, FRAGMENTS, f"{name} holds {held} and is used as {needed}; there "
+                            "is no conversion between .f16 and .f32 accumulators")  # fmt: skip
+            else:
+                self.report(at, section, f"{name} holds {held}; it must hold {needed}")
+
+    def elementwise(self, step: Elementwise, at: str, state: _State) -> None:
+        held = state.names.get(step.source)
+        # A multiplicand's layout stays what it is; there is none to check it against.
+        layout = held.layout if isinstance(held, _Fragment) else "row"
+        needed = _Fragment.of(step.matrix, layout)
+        self.use(step.source, needed, FRAGMENTS, at, state)
+        state.names[step.destination] = needed
+
+    def tile(self, step: Load | Store, kind: str, at: str, state: _State) -> None:
+        """Check stride, alignment, bounds and races of a load or a store of a matrix."""
+        form, matrix = step.form, step.form.matrix
+        self.space(form.space, step.place.buffer, form.section, at)
+        least = matrix.default_stride(form.layout)
+        stride = least if step.stride is None else step.stride
+        if stride < least:
+            self.report(at, LOAD, f"stride {stride} is below the default {least}; raise it")
+            return
+        size = matrix.fragment_bytes
+        pitch_bits = stride * matrix.type.bits
+        # The page's own table has default strides that break its rule (f16, m8n32k16 and
+        # m32n8k16); they are meant to be legal, and an H200 runs them.
+        if stride != least and pitch_bits % (8 * size):
+            self.report(
+                at, STORAGE, f"stride {stride} puts lines {pitch_bits} bits apart; that must be a "
+                f"multiple of the fragment's {size} bytes",
+            )  # fmt: skip
+            return
+        if self.aligned(step.place, size, "the fragment", at, STORAGE):
+            tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
+            if self.inside(step.place, tile.extent, at):
+                start = self.start(step.place)
+                self.access(step.place.buffer, start + tile.byte_offsets.ravel(), kind, at, state)
+
+    def load_rows(self, step: LoadRows, at: str, state: _State) -> None:
+        form = step.form
+        self.space(form.space or "shared", step.buffer, LDMATRIX, at)
+        every = self.target <= LAST_WITH_ALL_ADDRESSES
+        for lane, address in enumerate(step.addresses):
+            if lane >= form.addresses and not every:
+                break
+            place = Place(buffer=step.buffer, offset=address)
+            what = f"the row of lane {lane}"
+            size = LdmatrixForm.ROW_BYTES
+            if not (
+                self.aligned(place, size, what, at, LDMATRIX) and self.inside(place, size, at, what)
+            ):
+                continue
+            if lane < form.addresses:
+                self.access(step.buffer, self.start(place) + np.arange(size), "read", at, state)
+
+    def copy(self, step: Copy, at: str, state: _State) -> None:
+        inside = [self.inside(place, step.size, at) for place in (step.source, step.destination)]
+        if not all(inside):
+            return
+        source, destination = self.start(step.source), self.start(step.destination)
+        spaces = {self.program.buffer(p.buffer).space for p in (step.source, step.destination)}
+        if len(spaces) == 1 and abs(source - destination) < step.size:
+            self.report(at, CONSISTENCY, "source and destination of a copy overlap; part them")
+            return
+        self.run_of_bytes(step.source, step.size, "read", at, state)
+        self.run_of_bytes(step.destination, step.size, "write", at, state)
+
+    def run_of_bytes(self, place: Place, size: int, kind: str, at: str, state: _State) -> None:
+        if self.inside(place, size, at):
+            self.access(place.buffer, self.start(place) + np.arange(size), kind, at, state)
+
+    def space(self, space: str, buffer: str, section: str, at: str) -> None:
+        """Check that the space of an instruction is that of the buffer ("": generic)."""
+        actual = self.program.buffer(buffer).space
+        if space and space.partition("::")[0] != actual:
+            self.report(at, section, f"buffer {buffer} is {actual}, the instruction accesses "
+                        f".{space}; make them the same")  # fmt: skip
+
+    def start(self, place: Place) -> int:
+        return self.program.offset(place.buffer) + place.offset
+
+    def aligned(
+        self, place: Place, size: int, what: str, at: str, section: str = ADDRESSES
+    ) -> bool:
+        if self.start(place) % size == 0:
+            return True
+        self.report(at, section, f"address {self.start(place)} ({place.buffer}+{place.offset}) is "
+                    f"not a multiple of {size} bytes, the size of {what}; align it")  # fmt: skip
+        return False
+
+    def inside(self, place: Place, size: int, at: str, what: str = "the access") -> bool:
+        available = self.program.buffer(place.buffer).size
+        if place.offset >= 0 and place.offset + size <= available:
+            return True
+        self.report(at, ADDRESSES, f"{what}, bytes {place.offset} to {place.offset + size - 1}, "
+                    f"leaves buffer {place.buffer} of {available} bytes")  # fmt: skip
+        return False
+
+    def access(
+        self, buffer: str, offsets: NDArray[np.int64], kind: str, at: str, state: _State
+    ) -> None:
+        """Check for races and for reading what nothing wrote; then note the access."""
+        space = self.program.buffer(buffer).space
+        racing = state.writes[space][offsets]
+        if kind == "write":
+            racing = racing | state.reads[space][offsets]
+        if np.any(racing):
+            byte = int(offsets[racing][0]) - self.program.offset(buffer)
+            self.report(at, CONSISTENCY, f"byte {byte} of {buffer} was accessed since the last "
+                        "barrier, perhaps by another lane; put a barrier between")  # fmt: skip
+        if space == "shared" and kind == "read" and not np.all(state.filled[offsets]):
+            byte = int(offsets[~state.filled[offsets]][0]) - self.program.offset(buffer)
+            self.report(at, STATE_SPACES, f"byte {byte} of shared {buffer} is read before "
+                        "anything writes it on every path; write it first")  # fmt: skip
+        if kind == "write":
+            state.writes[space][offsets] = True
+            if space == "shared":
+                state.filled[offsets] = True
+        else:
+            state.reads[space][offsets] = True

@@ -1,0 +1,89 @@
+"""Where things lie in a memory image.
+
+An image is a row of bytes: the global buffers of a program (see `oracle.program`). A batch of
+images is an array uint8 (count, image_bytes), contiguous, one warp per row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from oracle.program import Copy, Place, Program, Store, StoreRegisters, walk
+from oracle.storage import Tile
+
+
+def position(program: Program, place: Place) -> int:
+    """Return the byte of the image, or of the warp's shared memory, at a place."""
+    return program.offset(place.buffer) + place.offset
+
+
+def locate(program: Program, byte: int) -> Place | None:
+    """Return the place of a byte of the image, or None for padding between buffers.
+
+    Raises
+    ------
+    UsageError
+        If the image has no such byte.
+    """
+    if not 0 <= byte < program.image_bytes:
+        raise UsageError(
+            f"byte {byte} is not in the image; its bytes are 0 to {program.image_bytes - 1}"
+        )
+    for buffer in program.buffers:
+        offset = byte - program.offset(buffer.name)
+        if buffer.space == "global" and 0 <= offset < buffer.size:
+            return Place(buffer=buffer.name, offset=offset)
+    return None
+
+
+def writable(program: Program) -> NDArray[np.bool_]:
+    """Return which bytes of the image some step writes, whatever path is taken.
+
+    Every byte outside of these must come out as it went in.
+
+    Parameters
+    ----------
+    program : Program
+        Defined (see `oracle.definedness`).
+
+    Returns
+    -------
+    bool (image_bytes,)
+    """
+    mask = np.zeros(program.image_bytes, dtype=bool)
+    for step in walk(program.steps):
+        match step:
+            case Store():
+                tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+                place, offsets = step.place, tile.byte_offsets
+            case StoreRegisters():
+                place, offsets = step.place, np.arange(step.size)
+            case Copy():
+                place, offsets = step.destination, np.arange(step.size)
+            case _:
+                continue
+        if program.buffer(place.buffer).space == "global":
+            mask[position(program, place) + offsets] = True
+    return mask
+
+
+def check_images(program: Program, images: NDArray[Any]) -> None:
+    """Check that an array is a batch of images of a program.
+
+    Raises
+    ------
+    UsageError
+        If its dtype or shape is wrong.
+    """
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+        given = images.dtype if isinstance(images, np.ndarray) else type(images).__name__
+        raise UsageError(f"images are {given}; they must be an array of uint8, so convert them")
+    if images.ndim != 2 or images.shape[1] != program.image_bytes:
+        raise UsageError(
+            f"images have shape {images.shape}; it must be (count, {program.image_bytes}), one "
+            "row for each image of this program"
+        )
