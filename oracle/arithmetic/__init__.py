@@ -1,0 +1,1 @@
+"""Arithmetic of wmma.mma on arrays of raw bit patterns, one module per kind of arithmetic."""

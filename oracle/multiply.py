@@ -1,0 +1,87 @@
+"""wmma.mma on whole matrices: from a form, or its text, to the arithmetic that computes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.arithmetic import conversions, fma, integers
+from oracle.arithmetic.truncated import truncated_dot
+from oracle.batches import chunks, matrices
+from oracle.isa import mma_form
+from oracle.models import model_for
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.isa import MmaForm
+    from oracle.models import Model
+
+CHUNK_TILES = 256
+"""Tiles computed together: enough to make the cost of a NumPy call negligible, and few enough
+that the working arrays stay in the cache and below 8 MiB whatever the size of the batch."""
+
+
+def mma(
+    opcode: str,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    *,
+    target: str = "sm_90",
+) -> NDArray[Any]:
+    """Return the bits that the model of a target gives for one wmma.mma (9.7.14.4.5).
+
+    Parameters
+    ----------
+    opcode
+        Such as "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32".
+    a, b, c
+        Raw bit patterns of the logical matrices, whatever the layout qualifiers: shapes
+        (..., m, k), (..., k, n) and (..., m, n) with equal leading dimensions, dtypes those of
+        the formats (`oracle.formats.Format.raw`).
+    target
+        Such as "sm_90" or "sm_90a"; `oracle.models.model_for(target)` says how sure its figures
+        are.
+
+    Returns
+    -------
+    The matrices D, shape (..., m, n), raw bit patterns.
+
+    Raises
+    ------
+    UsageError
+        If the opcode, the target, a shape, a dtype or an element is not allowed.
+    """
+    return multiply(mma_form(opcode), a, b, c, model=model_for(target))
+
+
+def multiply(
+    form: MmaForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
+) -> NDArray[Any]:
+    """Return what `mma` does, for a form that is already known and a model."""
+    batch = matrices(form, a, b, c)
+    result = np.empty((batch.tiles, form.shape.m, form.shape.n), form.d_type.raw)
+    model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
+    for part, left, right, start in chunks(batch, CHUNK_TILES):
+        result[part] = _multiply_chunk(form, left, right, start, model)
+    return result.reshape((*batch.leading, form.shape.m, form.shape.n))
+
+
+def _multiply_chunk(
+    form: MmaForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], model: Model
+) -> NDArray[Any]:
+    if form.op is not None:
+        return integers.accumulate(integers.bit_counts(a, b, form.op), c, satfinite=False)
+    if not form.a_type.is_float:
+        products = integers.integer_products(a, b)
+        return integers.accumulate(products, c, satfinite=form.satfinite)
+    if form.a_type.name == "f64":
+        rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
+        return fma.chain(a, b, c, rounding=rounding, nan=model.double_nan.value)
+    rule = model.dot_for(form)
+    if form.c_type.name != rule.accumulator:
+        c = conversions.widen(c)
+    d = truncated_dot(a, b, c, multiplicand=form.a_type, rule=rule)
+    return d if form.d_type.name == rule.accumulator else conversions.narrow(d)
