@@ -57,23 +57,25 @@ def _patterns(
     """Operate on unsigned patterns, leaving garbage above the bits of an element."""
     operand = bits.dtype.type(constant)
     sign = bits.dtype.type(1 << (type_.bits - 1))
+    result: NDArray[Any]
     match operation:
         case Operation.NEGATE:
-            return bits ^ sign if type_.is_float else bits.dtype.type(0) - bits
+            result = bits ^ sign if type_.is_float else bits.dtype.type(0) - bits
         case Operation.ABSOLUTE:
-            return bits & ~sign
+            result = bits & ~sign
         case Operation.MULTIPLY:
-            return bits * operand
+            result = bits * operand
         case Operation.ADD:
-            return bits + operand
+            result = bits + operand
         case Operation.AND:
-            return bits & operand
+            result = bits & operand
         case Operation.OR:
-            return bits | operand
+            result = bits | operand
         case Operation.XOR:
-            return bits ^ operand
+            result = bits ^ operand
         case _:
-            return ~bits
+            result = ~bits
+    return result
 
 
 def _unsigned(values: NDArray[Any]) -> NDArray[Any]:
@@ -85,7 +87,7 @@ def _extend(bits: NDArray[Any], type_: Format) -> NDArray[Any]:
     unused = bits.dtype.itemsize * 8 - type_.bits
     if unused:
         bits = bits & bits.dtype.type((1 << type_.bits) - 1)
-    raw = bits.view(type_.raw)
+    raw: NDArray[Any] = bits.view(type_.raw)
     if unused and type_.kind is Kind.SIGNED:
         raw = (raw << unused) >> unused
     return raw
@@ -106,7 +108,7 @@ def _arithmetic(
     # overflow and invalid operations are results here, not accidents
     with np.errstate(all="ignore"):
         result = numbers * operand if operation is Operation.MULTIPLY else numbers + operand
-    bits = result.view(type_.raw)
+    bits: NDArray[Any] = result.view(type_.raw)
     wrong = np.isnan(result)
     if not wrong.any():
         return bits

@@ -1,0 +1,116 @@
+"""Execution of programs on batches of images, by a target's model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.definedness import check_defined
+from oracle.image import check_images
+from oracle.isa import MmaForm
+from oracle.models import Confidence, Model, model_for, weakest
+from oracle.program import Branch, Loop, Program, Step, Uniform, Word, requirements
+from oracle.targets import DEFAULT_TARGET
+from oracle.warps import Warps
+
+CHUNK_IMAGES = 256
+"""Images that go through a program together: as many as `oracle.multiply` computes at once."""
+
+CHUNK_BYTES = 1 << 24
+"""Most bytes of images that go through a program together; bounds the copies that branches and
+fragments take, whatever the size of an image."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Expectation:
+    """What the images of a batch hold after a program, by a target's model."""
+
+    program: Program
+    model: Model
+    images: NDArray[np.uint8]
+    """uint8 (count, image_bytes): every byte, those that no step writes included."""
+
+    @cached_property
+    def confidence(self) -> Confidence:
+        """Least sure of the figures of the model that the program's results depend on."""
+        forms = [form for form in requirements(self.program) if isinstance(form, MmaForm)]
+        return weakest((Confidence.MEASURED, *(self.model.confidence_for(form) for form in forms)))
+
+
+def execute(program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET) -> Expectation:
+    """Execute a program on a batch of images.
+
+    Parameters
+    ----------
+    program : Program
+    images : uint8 (count, image_bytes)
+        What memory holds before; left as it is.
+    target : str
+        Whose model computes the products: "sm_90", ...
+
+    Returns
+    -------
+    Expectation
+
+    Raises
+    ------
+    UsageError
+        If the target is unknown or lacks a form, or the images have a wrong dtype or shape.
+    UndefinedProgramError
+        If the ISA leaves the program undefined.
+    """
+    check_defined(program, target=target)
+    check_images(program, images)
+    model = model_for(target)
+    result = np.array(images, order="C")
+    for part in chunks(program, len(result)):
+        run(program.steps, Warps(program, result[part], model))
+    return Expectation(program=program, model=model, images=result)
+
+
+def chunks(program: Program, count: int) -> Iterator[slice]:
+    """Cut a batch into slices that are worked on one after the other."""
+    size = max(1, min(CHUNK_IMAGES, CHUNK_BYTES // (program.image_bytes + program.shared_bytes)))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def run(steps: tuple[Step, ...], warps: Warps) -> None:
+    """Take a batch of warps through steps."""
+    for step in steps:
+        match step:
+            case Branch():
+                taken = _uniform(step.condition, warps) != 0
+                _where(taken, warps, step.then, step.otherwise)
+            case Loop():
+                counts = _uniform(step.count, warps)
+                for iteration in range(int(counts.max(initial=0))):
+                    _where(counts > iteration, warps, step.body, ())
+            case _:
+                warps.take(step)
+
+
+def _uniform(value: Uniform, warps: Warps) -> NDArray[np.uint32]:
+    if isinstance(value, Word):
+        return warps.word(value)
+    return np.full(warps.count, value, dtype=np.uint32)
+
+
+def _where(
+    mask: NDArray[np.bool_], warps: Warps, then: tuple[Step, ...], otherwise: tuple[Step, ...]
+) -> None:
+    """Take the warps for which the mask is set through some steps, the rest through others."""
+    if mask.all():
+        run(then, warps)
+    elif not mask.any():
+        run(otherwise, warps)
+    else:
+        yes, no = warps.part(mask), warps.part(~mask)
+        run(then, yes)
+        run(otherwise, no)
+        warps.join(mask, yes, no)
