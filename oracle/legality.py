@@ -21,6 +21,7 @@ from oracle.isa import (
 )
 from oracle.notes import deprecations, needs_aligned, refusals
 from oracle.opcodes import Resolution, resolve
+from oracle.reasons import Reason, Rule
 from oracle.targets import (
     DEFAULT_TARGET,
     DEFAULT_VERSION,
@@ -38,18 +39,6 @@ class Verdict(StrEnum):
     UNDEFINED = "undefined"
     """Well formed, but its behaviour is left undefined."""
     ILLEGAL = "illegal"
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why an instruction is not simply legal."""
-
-    text: str
-    section: str
-    """Section of the PTX ISA, such as "9.7.14.4.3"."""
-
-    def __str__(self) -> str:
-        return f"{self.text} [PTX ISA {self.section}]"
 
 
 @dataclass(frozen=True)
@@ -133,7 +122,8 @@ def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanati
     if match is None:
         what = "an empty line" if not text else f"{text[:80]!r}"
         return _illegal(
-            instruction, [Reason(f"{what} is not one instruction with its operands", _SYNTAX)]
+            instruction,
+            [Reason(f"{what} is not one instruction with its operands", _SYNTAX, Rule.SYNTAX)],
         )
     opcode, operands = match[1], match[2] or match[3] or ""
     resolution, reasons, remarks = _judge_opcode(opcode, target, version)
@@ -157,22 +147,31 @@ def _judge_opcode(
 ) -> tuple[Resolution, tuple[Reason, ...], tuple[Reason, ...]]:
     """Return what the opcode spells, what is wrong with it, and what is worth knowing of it."""
     resolution = resolve(opcode)
-    reasons = [Reason(text, section) for text, section in resolution.faults]
+    reasons = list(resolution.faults)
     candidates = resolution.candidates
     # A note counts where it applies to everything that the opcode may have meant.
     for text, section in refusals(candidates[0], version, target) if candidates else ():
         if all((text, section) in refusals(other, version, target) for other in candidates[1:]):
-            reasons.append(Reason(text, section))
+            reasons.append(Reason(text, section, Rule.AVAILABILITY))
     remarks: list[Reason] = []
     if candidates and not resolution.aligned and needs_aligned(candidates[0], version):
         form = candidates[0]
         since = "" if isinstance(form, LdmatrixForm) else " from PTX ISA version 6.3 onwards"
-        reasons.append(Reason(f"Modifier .aligned is required{since}.", form.section))
+        reasons.append(
+            Reason(f"Modifier .aligned is required{since}.", form.section, Rule.MISSING_QUALIFIER)
+        )
     if resolution.form is not None:
-        remarks += [Reason(*pair) for pair in deprecations(resolution.form, version)]
+        remarks += [
+            Reason(text, section, Rule.DEPRECATED)
+            for text, section in deprecations(resolution.form, version)
+        ]
         if not target.known_to(version):
             remarks.append(
-                Reason(f"target {target.name} itself is unknown to PTX ISA version {version}", "11")
+                Reason(
+                    f"target {target.name} itself is unknown to PTX ISA version {version}",
+                    "11",
+                    Rule.AVAILABILITY,
+                )
             )
     return resolution, tuple(reasons), tuple(remarks)
 
@@ -184,7 +183,7 @@ def _judge_operands(
     section = resolution.section
     operands = _split(text)
     if operands is None:
-        return [Reason(f"the operands {text[:80]!r} cannot be read", section)], []
+        return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
     kinds = _KINDS[mnemonic]
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
@@ -194,6 +193,7 @@ def _judge_operands(
                 f"{mnemonic} takes {count} operands ({', '.join(kinds)}"
                 f"{', the stride optional' if 'stride' in kinds else ''}), not {len(operands)}",
                 section,
+                Rule.OPERANDS,
             )
         ], []
     wrong: list[Reason] = []
@@ -242,10 +242,14 @@ def _split(text: str) -> list[str] | None:
 def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reason]:
     section = resolution.section
     if not (operand.startswith("{") and operand.endswith("}")):
-        return [Reason(f"operand {kind} is a brace-enclosed vector, not {operand!r}", section)]
+        return [
+            Reason(
+                f"operand {kind} is a brace-enclosed vector, not {operand!r}", section, Rule.VECTOR
+            )
+        ]
     registers = [item.strip() for item in operand[1:-1].split(",")]
     reasons = [
-        Reason(f"{item!r} in operand {kind} is not the name of a register", section)
+        Reason(f"{item!r} in operand {kind} is not the name of a register", section, Rule.REGISTER)
         for item in registers
         if not _REGISTER.fullmatch(item)
     ]
@@ -256,6 +260,7 @@ def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reaso
             Reason(
                 f"operand {kind} has {len(registers)} registers; the fragment has {expected}",
                 LDMATRIX if resolution.mnemonic == "ldmatrix" else FRAGMENTS,
+                Rule.REGISTERS,
             )
         )
     return reasons
@@ -277,6 +282,7 @@ def _judge_address(operand: str) -> list[Reason]:
             f"{operand!r} is not an address: [register], [variable], [immediate], or one of the "
             "first two + a constant",
             ADDRESSES,
+            Rule.ADDRESS,
         )
     ]
 
@@ -286,10 +292,16 @@ def _judge_stride(operand: str, section: str) -> list[Reason]:
         return []
     value = _integer(operand)
     if value is None:
-        return [Reason(f"the stride {operand!r} is neither a register nor an integer", section)]
+        return [
+            Reason(
+                f"the stride {operand!r} is neither a register nor an integer", section, Rule.STRIDE
+            )
+        ]
     # "stride is an optional 32-bit integer operand" (9.7.14.4.3, 9.7.14.4.4)
     if not -(1 << 31) <= value < 1 << 32:
-        return [Reason(f"the stride {operand} does not fit the 32-bit operand", section)]
+        return [
+            Reason(f"the stride {operand} does not fit the 32-bit operand", section, Rule.STRIDE)
+        ]
     return []
 
 
@@ -320,7 +332,11 @@ def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)
         if address % alignment:
             reasons.append(
-                Reason(f"address {address} is not a multiple of {alignment} bytes", section)
+                Reason(
+                    f"address {address} is not a multiple of {alignment} bytes",
+                    section,
+                    Rule.ALIGNMENT,
+                )
             )
     return reasons
 
@@ -341,6 +357,7 @@ def stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> li
                 f"stride {stride} is below the default of {default} elements, which is "
                 "undefined behavior",
                 section,
+                Rule.STRIDE_BELOW_DEFAULT,
             )
         ]
     if stride * matrix.type.bits % (8 * matrix.fragment_bytes):
@@ -349,6 +366,7 @@ def stride_reasons(matrix: Matrix, layout: str, stride: int, section: str) -> li
                 f"stride {stride} puts rows {stride * matrix.type.bits / 8:g} bytes apart, not a "
                 f"multiple of the fragment's {matrix.fragment_bytes} bytes",
                 STORAGE,
+                Rule.ALIGNMENT,
             )
         ]
     return []

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import combinations
 
 from oracle.isa import FORMS, MNEMONICS, Form, forms_by_opcode, spellings
+from oracle.reasons import Reason, Rule
 
 _SECTIONS = {form.mnemonic: form.section for form in FORMS}
 _INSTRUCTIONS = "9.7.14"
@@ -29,8 +30,8 @@ class Resolution:
     """The form, or the documented forms that are nearest."""
     aligned: bool
     """Whether `.aligned` is written."""
-    faults: tuple[tuple[str, str], ...]
-    """What is wrong with the opcode itself, as (text, section)."""
+    faults: tuple[Reason, ...]
+    """What is wrong with the opcode itself."""
 
     @property
     def section(self) -> str:
@@ -45,9 +46,10 @@ def resolve(opcode: str) -> Resolution:
         return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
     mnemonic = next((m for m in MNEMONICS if opcode == m or opcode.startswith(m + ".")), None)
     if mnemonic is None:
-        fault = (
+        fault = Reason(
             f"{opcode!r} is none of {', '.join(MNEMONICS)} with qualifiers",
             _INSTRUCTIONS,
+            Rule.INSTRUCTION,
         )
         return Resolution(None, None, (), False, (fault,))
     return _diagnose(mnemonic, opcode[len(mnemonic) + 1 :].split("."))
@@ -56,11 +58,11 @@ def resolve(opcode: str) -> Resolution:
 def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
     section = _SECTIONS[mnemonic]
     vocabulary = _vocabulary(mnemonic)
-    faults: list[str] = []
+    faults: list[tuple[str, Rule]] = []
     for text in dict.fromkeys(texts):
         if text not in vocabulary:
             shown = f".{text}" if text else "an empty qualifier"
-            faults.append(f"{shown} is not a qualifier of {mnemonic}")
+            faults.append((f"{shown} is not a qualifier of {mnemonic}", Rule.UNKNOWN_QUALIFIER))
     slots: dict[str, list[str]] = defaultdict(list)
     for text in texts:
         if text in vocabulary:
@@ -70,20 +72,29 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
         most = _MOST[mnemonic].get(name, 1)
         if len(given) > most:
             listed = " ".join(f".{text}" for text in given)
-            faults.append(f"{listed}: {mnemonic} takes at most {most} of the kind .{name}")
+            faults.append(
+                (
+                    f"{listed}: {mnemonic} takes at most {most} of the kind .{name}",
+                    Rule.REPEATED_QUALIFIER,
+                )
+            )
     most_of = _MOST[mnemonic]
     faults += [
-        f"a .{name} qualifier is missing"
+        (f"a .{name} qualifier is missing", Rule.MISSING_QUALIFIER)
         for name in _REQUIRED[mnemonic]
         if len(slots[name]) < most_of.get(name, 1)
     ]
     if mnemonic == "wmma.mma" and len(slots["type"]) not in (2, 4):
         faults.append(
-            "wmma.mma takes two types (.dtype.ctype, of .f16 multiplicands) or four "
-            f"(.dtype.atype.btype.ctype), not {len(slots['type'])}"
+            (
+                "wmma.mma takes two types (.dtype.ctype, of .f16 multiplicands) or four "
+                f"(.dtype.atype.btype.ctype), not {len(slots['type'])}",
+                Rule.COMBINATION,
+            )
         )
     if faults:
-        return Resolution(mnemonic, None, (), aligned, tuple((text, section) for text in faults))
+        reasons = tuple(Reason(text, section, rule) for text, rule in faults)
+        return Resolution(mnemonic, None, (), aligned, reasons)
     key = _key(mnemonic, slots)
     form = _forms(mnemonic).get(key)
     if form is not None:
@@ -93,9 +104,10 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
             )
         )
         fault = f"the qualifiers stand in another order than the page has them: {order}"
-        return Resolution(mnemonic, None, (form,), aligned, ((fault, section),))
+        return Resolution(mnemonic, None, (form,), aligned, (Reason(fault, section, Rule.ORDER),))
     nearest, fault = _nearest(mnemonic, key)
-    return Resolution(mnemonic, None, nearest, aligned, ((fault, section),))
+    reason = Reason(fault, section, Rule.COMBINATION)
+    return Resolution(mnemonic, None, nearest, aligned, (reason,))
 
 
 _KINDS = {

@@ -1,0 +1,43 @@
+"""Why an instruction or a program is not simply legal: words, a rule, and the section behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Rule(StrEnum):
+    """Which kind of rule is broken; what findings are grouped by."""
+
+    SYNTAX = "syntax"
+    """Not one instruction with operands."""
+    INSTRUCTION = "instruction"
+    """Another instruction, or none."""
+    UNKNOWN_QUALIFIER = "unknown qualifier"
+    REPEATED_QUALIFIER = "repeated qualifier"
+    MISSING_QUALIFIER = "missing qualifier"
+    ORDER = "order of qualifiers"
+    COMBINATION = "combination of qualifiers"
+    AVAILABILITY = "version or target"
+    OPERANDS = "number of operands"
+    VECTOR = "vector"
+    REGISTER = "register name"
+    REGISTERS = "number of registers"
+    ADDRESS = "address"
+    STRIDE = "stride"
+    STRIDE_BELOW_DEFAULT = "stride below default"
+    ALIGNMENT = "alignment"
+    DEPRECATED = "deprecated"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason, with the section of the PTX ISA that it comes from."""
+
+    text: str
+    section: str
+    """Section of the PTX ISA, such as "9.7.14.4.3"."""
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.text} [PTX ISA {self.section}]"

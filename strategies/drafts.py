@@ -1,0 +1,139 @@
+"""Instructions as text in the making: qualifiers in slots, operands beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from oracle.formats import FORMATS, Format
+from oracle.isa import (
+    LANES,
+    SHAPES,
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    Matrix,
+    MmaForm,
+    Shape,
+    StoreForm,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """One instruction, legal or not.
+
+    Register names tell their declared type: `%r0` is .b32, `%f0` .f32, `%d0` .f64, `%h0` .b16,
+    `%p0` .pred, `%addr` a 64-bit address, `%stride` .b32; `tile` is a variable in shared memory.
+    """
+
+    mnemonic: str
+    qualifiers: tuple[tuple[str, str], ...]
+    """(name of the slot, text) in the order of writing; an empty text is left out."""
+    operands: tuple[str, ...]
+    predicate: str = ""
+
+    @property
+    def opcode(self) -> str:
+        """Mnemonic and qualifiers."""
+        return ".".join((self.mnemonic, *(text for _, text in self.qualifiers if text)))
+
+    @property
+    def text(self) -> str:
+        """The whole instruction, with its semicolon."""
+        guard = f"@{self.predicate} " if self.predicate else ""
+        return f"{guard}{self.opcode} {', '.join(self.operands)};"
+
+    def qualifier(self, slot: str) -> str:
+        """Return what stands in a slot, "" if nothing."""
+        return next((text for name, text in self.qualifiers if name == slot), "")
+
+    def with_qualifier(self, slot: str, text: str) -> Draft:
+        """Return the draft with another text in every slot of this name."""
+        changed = tuple((name, text if name == slot else old) for name, old in self.qualifiers)
+        return replace(self, qualifiers=changed)
+
+
+REGISTER_PREFIX = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
+"""First letter of a register's name, by the type in which it is declared."""
+
+
+def vector(registers: int, register_type: str, first: int = 0) -> str:
+    """Return a brace-enclosed vector of consecutive registers."""
+    prefix = REGISTER_PREFIX[register_type]
+    return "{" + ", ".join(f"%{prefix}{first + i}" for i in range(registers)) + "}"
+
+
+def canonical(form: Form, *, address: str = "[%addr]", stride: str = "") -> Draft:
+    """Return the plainest instruction of a form: lowest registers, default stride."""
+    return Draft(
+        mnemonic=form.mnemonic,
+        qualifiers=tuple((slot.name, slot.text) for slot in form.slots),
+        operands=_operands(form, address, stride),
+    )
+
+
+def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
+    if isinstance(form, LdmatrixForm):
+        return (vector(form.registers, "b32"), address)
+    if isinstance(form, MmaForm):
+        return matrices_as_operands({name: form.matrix(name) for name in "dabc"})
+    registers = vector(form.matrix.registers, form.matrix.register_type)
+    order = (registers, address) if isinstance(form, LoadForm) else (address, registers)
+    return (*order, stride) if stride else order
+
+
+def matrices_as_operands(
+    matrices: dict[str, Matrix], counts: dict[str, int] | None = None
+) -> tuple[str, ...]:
+    """Return the vectors d, a, b, c of a wmma.mma, each with registers of its own where it can.
+
+    `counts` overrides the number of registers of an operand.
+    """
+    # d shares c's registers, so that few names serve every shape.
+    firsts = {"d": 0, "c": 0, "a": 16, "b": 32}
+    operands = []
+    for name in "dabc":
+        matrix = matrices[name]
+        registers = (counts or {}).get(name, matrix.registers)
+        operands.append(vector(registers, matrix.register_type, firsts[name]))
+    return tuple(operands)
+
+
+def form_matrices(form: LoadForm | StoreForm | MmaForm) -> dict[str, Matrix]:
+    """Return the matrices of a wmma form by operand."""
+    if isinstance(form, MmaForm):
+        return {name: form.matrix(name) for name in "dabc"}
+    return {form.matrix.operand: form.matrix}
+
+
+def draft_matrices(draft: Draft) -> dict[str, Matrix]:
+    """Return the matrices that a draft's qualifiers describe, documented together or not.
+
+    Operands whose shape or type is not one of the wmma page are left out.
+    """
+    shape = SHAPES.get(draft.qualifier("shape"))
+    if shape is None:
+        return {}
+    if draft.mnemonic != "wmma.mma":
+        return _matrix(draft.qualifier("matrix"), shape, draft.qualifier("type"))
+    multiplicand = draft.qualifier("atype") or "f16"  # implicit (9.7.14.4.5)
+    types = {
+        "d": draft.qualifier("dtype"),
+        "a": multiplicand,
+        "b": draft.qualifier("btype") or multiplicand,
+        "c": draft.qualifier("ctype"),
+    }
+    return {name: matrix for o, t in types.items() for name, matrix in _matrix(o, shape, t).items()}
+
+
+def _matrix(operand: str, shape: Shape, type_name: str) -> dict[str, Matrix]:
+    type_: Format | None = FORMATS.get(type_name)
+    if type_ is None or operand not in ("a", "b", "c", "d"):
+        return {}
+    return {operand: Matrix(operand=operand, shape=shape, type=type_)}
+
+
+def dealt_once(matrix: Matrix) -> int:
+    """Return the registers of a fragment that holds each element exactly once (at least one)."""
+    bits = matrix.rows * matrix.columns * matrix.type.bits
+    return max(1, bits // (LANES * matrix.register_bits))

@@ -1,0 +1,329 @@
+"""Strategies for single instructions: legal, near-legal, and token soup.
+
+What costs is not the instruction but the draw, so near-legal instructions come as
+neighbourhoods: Hypothesis draws a form and a few axes along which to leave it, and the
+neighbourhood lists all that lies there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+from hypothesis import strategies as st
+
+from oracle.isa import MNEMONICS, Form, LoadForm, Matrix, MmaForm, StoreForm, spellings
+from strategies.drafts import (
+    Draft,
+    canonical,
+    dealt_once,
+    draft_matrices,
+    matrices_as_operands,
+    vector,
+)
+from strategies.vocabulary import documented, foreign, kind_of, slot_names, tokens
+
+ADDRESSES = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
+"""Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
+
+_NEIGHBOURHOOD_LIMIT = 2048
+"""Instructions that one neighbourhood lists at most: three slots of types have about 20,000."""
+
+
+@st.composite
+def legal_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
+    """Draw a legal instruction, uniformly over `forms`.
+
+    Shrinks towards the first form with the plainest operands.
+    """
+    form = draw(st.sampled_from(forms))
+    generic = not isinstance(form, MmaForm) and form.space in ("", "global")
+    # The variable lies in shared memory, where generic and global addresses do not point.
+    addresses = ADDRESSES[:2] if generic else ADDRESSES
+    address = draw(st.sampled_from(addresses))
+    stride = draw(st.sampled_from(_strides(form)))
+    draft = canonical(form, address=address, stride=stride)
+    orders = spellings(form)
+    if len(orders) > 1 and draw(st.booleans()):
+        qualifiers = tuple((slot.name, slot.text) for slot in orders[1])
+        draft = replace(draft, qualifiers=qualifiers)
+    return draft
+
+
+def _strides(form: Form) -> tuple[str, ...]:
+    """Return legal strides of a load or store: none, in a register, default, twice, fivefold."""
+    if not isinstance(form, LoadForm | StoreForm):
+        return ("",)
+    matrix = form.matrix
+    default = matrix.default_stride(form.layout)
+    # The smallest multiple of the fragment that is no smaller than the default.
+    step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
+    padded = -(-default // step) * step
+    return ("", "%stride", str(default), str(2 * padded), hex(5 * padded))
+
+
+_WILD_STRIDES = (
+    "0", "1", "7", "8", "-8", "0x7fffffff", "0x80000000", "0xffffffff", "0x100000000", "1.0",
+    "0f3F800000", "%addr", "%f0", "{%stride}", "[%stride]", "tile", "16, 16",
+)  # fmt: skip
+_WILD_ADDRESSES = (
+    "[%addr+-32]", "[%addr-32]", "[%addr+%stride]", "[%addr+2]", "[tile+1]", "[0]", "[64]",
+    "[%stride]", "[%f0]", "[]", "%addr", "{%addr}", "[%addr", "[undeclared]", "[%addr+0x100000000]",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbourhood:
+    """A legal instruction and the directions in which to leave it."""
+
+    origin: Draft
+    axes: tuple[tuple[str, ...], ...]
+    """Each axis names the slots that change together, to the same text."""
+    foreign: bool
+    """Whether qualifiers of other instructions are tried as well."""
+    registers: str | int
+    """Registers of the vectors: "table" (by the page's rule for the new shape and type), "once"
+    (each element dealt out once), "origin" (as the form had them), or a number for all."""
+
+    def drafts(self) -> Iterator[Draft]:
+        """List the instructions of the neighbourhood, at most 2,048."""
+        choices = [self._texts(axis) for axis in self.axes]
+        for texts in islice(product(*choices), _NEIGHBOURHOOD_LIMIT):
+            draft = self.origin
+            for axis, text in zip(self.axes, texts, strict=True):
+                for slot in axis:
+                    draft = draft.with_qualifier(slot, text)
+            yield self._with_registers(draft)
+
+    def _texts(self, axis: tuple[str, ...]) -> tuple[str, ...]:
+        kind = kind_of(axis[0])
+        return ("", *documented(kind), *(foreign(kind) if self.foreign else ()))
+
+    def _with_registers(self, draft: Draft) -> Draft:
+        if self.registers == "origin":
+            return draft
+        matrices = draft_matrices(draft)
+        if draft.mnemonic == "wmma.mma" and len(matrices) == 4:
+            counts = {name: self._count(matrix) for name, matrix in matrices.items()}
+            return replace(draft, operands=matrices_as_operands(matrices, counts))
+        if draft.mnemonic in ("wmma.load", "wmma.store") and matrices:
+            (matrix,) = matrices.values()
+            registers = vector(self._count(matrix), matrix.register_type)
+            at = 0 if draft.mnemonic == "wmma.load" else 1
+            operands = (*draft.operands[:at], registers, *draft.operands[at + 1 :])
+            return replace(draft, operands=operands)
+        if isinstance(self.registers, int):
+            return replace(draft, operands=(vector(self.registers, "b32"), *draft.operands[1:]))
+        return draft
+
+    def _count(self, matrix: Matrix) -> int:
+        if isinstance(self.registers, int):
+            return self.registers
+        return max(1, matrix.registers) if self.registers == "table" else dealt_once(matrix)
+
+
+_REGISTERS: tuple[str | int, ...] = ("table", "table", "table", "once", "origin", 1, 2, 4, 8)
+"""Ways to count registers, the likeliest to be what an assembler wants three times."""
+
+_SINGLES: dict[str, tuple[str, ...]] = {
+    "wmma.load": ("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
+    "wmma.store": ("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
+    "wmma.mma": (
+        "op", "popc", "alayout", "blayout", "shape", "rnd", "dtype", "atype", "btype", "ctype",
+        "satfinite", "sync", "aligned",
+    ),
+    "ldmatrix": (
+        "shape", "num", "trans", "space", "type", "dst_fmt", "src_fmt", "sync", "aligned",
+    ),
+}  # fmt: skip
+_TOGETHER: dict[str, tuple[tuple[str, ...], ...]] = {
+    "wmma.mma": (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
+}
+"""Slots that documented forms always change together."""
+_WEIGHTY = ("shape", "type", "atype", "dtype", "btype", "ctype")
+"""Slots with the largest vocabularies, where tables of a compiler have most room for mistakes."""
+
+
+def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
+    together = _TOGETHER.get(mnemonic, ())
+    singles = tuple((slot,) for slot in _SINGLES[mnemonic])
+    weighty = tuple(axis for axis in (*singles, *together) if axis[0] in _WEIGHTY)
+    return (*weighty, *weighty, *weighty, *singles, *together)
+
+
+@st.composite
+def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
+    """Draw a documented form and one to three axes along which to leave it.
+
+    The instruction is drawn before its form, so that ldmatrix with its 54 forms is left as
+    often as wmma.load with its 352. Shrinks towards one axis of the first form.
+    """
+    mnemonic = draw(st.sampled_from(sorted({form.mnemonic for form in forms})))
+    form = draw(st.sampled_from([form for form in forms if form.mnemonic == mnemonic]))
+    axes = draw(st.lists(st.sampled_from(_axes(mnemonic)), min_size=1, max_size=3, unique=True))
+    return Neighbourhood(
+        origin=canonical(form),
+        axes=tuple(axes),
+        foreign=draw(st.integers(0, 3)) == 3,
+        registers=draw(st.sampled_from(_REGISTERS)),
+    )
+
+
+@st.composite
+def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
+    """Draw a legal instruction and damage its order, number of qualifiers, or operands."""
+    draft = draw(legal_drafts(forms))
+    damage = draw(st.sampled_from(_DAMAGES))
+    return damage(draw, draft)
+
+
+def _swap(draw: st.DrawFn, draft: Draft) -> Draft:
+    order = draw(st.permutations(draft.qualifiers))
+    return replace(draft, qualifiers=tuple(order))
+
+
+def _double(draw: st.DrawFn, draft: Draft) -> Draft:
+    written = [pair for pair in draft.qualifiers if pair[1]]
+    pair = draw(st.sampled_from(written))
+    at = draw(st.integers(0, len(draft.qualifiers)))
+    qualifiers = (*draft.qualifiers[:at], pair, *draft.qualifiers[at:])
+    return replace(draft, qualifiers=qualifiers)
+
+
+def _drop_operand(draw: st.DrawFn, draft: Draft) -> Draft:
+    at = draw(st.integers(0, len(draft.operands) - 1))
+    return replace(draft, operands=(*draft.operands[:at], *draft.operands[at + 1 :]))
+
+
+def _add_operand(draw: st.DrawFn, draft: Draft) -> Draft:
+    extra = draw(st.sampled_from(("%r0", "16", "{%r0}", "[%addr]", "%stride")))
+    return replace(draft, operands=(*draft.operands, extra))
+
+
+def _swap_operands(draw: st.DrawFn, draft: Draft) -> Draft:
+    return replace(draft, operands=tuple(draw(st.permutations(draft.operands))))
+
+
+def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
+    vectors = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
+    at = draw(st.sampled_from(vectors))
+    items = draft.operands[at].strip("{}").split(", ")
+    change = draw(st.sampled_from(("longer", "shorter", "element", "bare", "double")))
+    if change == "longer":
+        items = [*items, *items][: len(items) + draw(st.integers(1, len(items)))]
+    elif change == "shorter":
+        items = items[: draw(st.integers(0, len(items) - 1))]
+    elif change == "double":
+        items = [items[0]] * len(items)
+    elif change == "element":
+        position = draw(st.integers(0, len(items) - 1))
+        items[position] = draw(
+            st.sampled_from(("_", "7", "1.0", "%h0", "%d0", "%f0", "%r0", "%p0", "%tid.x", "tile"))
+        )
+    text = items[0] if change == "bare" else "{" + ", ".join(items) + "}"
+    return replace(draft, operands=(*draft.operands[:at], text, *draft.operands[at + 1 :]))
+
+
+def _wild_stride(draw: st.DrawFn, draft: Draft) -> Draft:
+    stride = draw(st.sampled_from(_WILD_STRIDES))
+    return replace(draft, operands=(*draft.operands[:2], stride))
+
+
+def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
+    addresses = [i for i, operand in enumerate(draft.operands) if operand.startswith("[")]
+    if not addresses:
+        return _swap_operands(draw, draft)
+    address = draw(st.sampled_from(_WILD_ADDRESSES))
+    at = addresses[0]
+    return replace(draft, operands=(*draft.operands[:at], address, *draft.operands[at + 1 :]))
+
+
+def _predicate(draw: st.DrawFn, draft: Draft) -> Draft:
+    return replace(draft, predicate=draw(st.sampled_from(("%p0", "!%p0", "%r0", "p", "!!%p0"))))
+
+
+_DAMAGES = (
+    _swap, _double, _drop_operand, _add_operand, _swap_operands, _change_vector, _wild_stride,
+    _wild_address, _predicate,
+)  # fmt: skip
+
+
+@st.composite
+def token_soup(draw: st.DrawFn) -> Draft:
+    """Draw words of the instructions' vocabulary in any order and number.
+
+    Shrinks towards few words.
+    """
+    words = draw(st.lists(st.sampled_from(tokens()), min_size=1, max_size=14))
+    head = draw(st.sampled_from((*MNEMONICS, "wmma", "wmma.mma", "wmma.load.a")))
+    operand = st.sampled_from(
+        ("{%r0}", "{%r0, %r1}", vector(4, "b32"), vector(8, "b32"), "{}", "[%addr]", "%stride",
+         "16", "{%f0}", "{%d0, %d1}", "[tile]", "-1", "{{%r0}}", "{%r0", "_")
+    )  # fmt: skip
+    return Draft(
+        mnemonic=head,
+        qualifiers=tuple(("", word) for word in words),
+        operands=tuple(draw(st.lists(operand, max_size=5))),
+    )
+
+
+@st.composite
+def simpler_drafts(draw: st.DrawFn, draft: Draft) -> Draft:
+    """Draw a draft that keeps some of the given one and has the plainest text elsewhere.
+
+    Shrinks towards the instruction that keeps least: the smallest that still disagrees is what
+    a finding shows.
+    """
+    plain = plainest(draft)
+    if plain is None:
+        kept = [pair for pair in draft.qualifiers if draw(st.booleans())]
+        operands = [operand for operand in draft.operands if draw(st.booleans())]
+        return replace(draft, qualifiers=tuple(kept), operands=tuple(operands), predicate="")
+    predicate = draft.predicate if draft.predicate and draw(st.booleans()) else ""
+    keep_order = draw(st.booleans()) if plain_order(draft) != draft.qualifiers else True
+    qualifiers = draft.qualifiers if keep_order else plain_order(draft)
+    simpler = replace(draft, predicate=predicate, qualifiers=qualifiers)
+    for slot, text in plain.items():
+        if simpler.qualifier(slot) != text and not draw(st.booleans()):
+            simpler = simpler.with_qualifier(slot, text)
+    operands = []
+    for operand, simple in zip(draft.operands, _plain_operands(simpler), strict=False):
+        operands.append(operand if operand == simple or draw(st.booleans()) else simple)
+    rest = draft.operands[len(operands) :]
+    operands += [operand for operand in rest if draw(st.booleans())]
+    return replace(simpler, operands=tuple(operands))
+
+
+def plainest(draft: Draft) -> dict[str, str] | None:
+    """Return the plainest text of each slot that a draft need not have for its own sake.
+
+    None for token soup, which has no slots.
+    """
+    if any(not slot for slot, _ in draft.qualifiers):
+        return None
+    plain = {
+        "layout": "row", "alayout": "row", "blayout": "col", "space": "", "rnd": "",
+        "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
+    }  # fmt: skip
+    return {slot: text for slot, text in plain.items() if draft.qualifier(slot)}
+
+
+def plain_order(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """Return the qualifiers in the order of the page's syntax, doubled ones once."""
+    order = slot_names(draft.mnemonic)
+    first = dict(reversed(draft.qualifiers))
+    return tuple((slot, first[slot]) for slot in order if slot in first)
+
+
+def _plain_operands(draft: Draft) -> tuple[str, ...]:
+    """Return the plainest operands for what the qualifiers say now; registers keep their number."""
+    operands = []
+    for operand in draft.operands:
+        if operand.startswith("["):
+            operands.append("[%addr]")
+        else:
+            operands.append(operand)
+    if draft.mnemonic in ("wmma.load", "wmma.store", "ldmatrix"):
+        operands = operands[:2]
+    return tuple(operands)
