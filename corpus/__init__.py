@@ -14,8 +14,9 @@ from corpus.finding import (
     ShrinkStatus,
     Versions,
 )
+from corpus.opening import create_corpus, open_corpus
 from corpus.problems import BrokenEntryError, Cause, Problem
-from corpus.store import Corpus, Saved, create_corpus, open_corpus
+from corpus.store import Corpus, Saved
 
 __all__ = [
     "BrokenEntryError",

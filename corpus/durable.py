@@ -86,6 +86,15 @@ def write_file(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Flush the contents of a file that somebody else wrote to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(path: Path) -> None:
     """Flush the names in a folder to the disk."""
     try:

@@ -15,31 +15,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
 from corpus import durable
-from corpus.entry import DESCRIPTION, Entry, is_file_name, is_id, read_entry
+from corpus.entry import DESCRIPTION, Entry, is_file_name, read_entry
 from corpus.finding import Case, FileRecord, Finding
 from corpus.identity import digest, finding_id
 from corpus.problems import BrokenEntryError, Cause, Problem
-from corpus.schema import encode, explain, read_document
-from oracle.errors import InfrastructureError, UsageError
+from corpus.scanning import ids_in, scan_folders
+from corpus.schema import encode
+from oracle.errors import UsageError
 
-MANIFEST = "corpus.json"
-LAYOUT = 1
-"""Version of the folder's layout, which `corpus.json` names."""
 FINDINGS, RAW, BROKEN = "findings", "raw", "broken"
-
-_MAY_BE_THERE = ("readme", "license")
-
-
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Contents of `corpus.json`; fields that are not known are left to later versions."""
-
-    schema: Annotated[int, msgspec.Meta(ge=1)]
-    generator: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +115,7 @@ class Corpus:
         if before.finding.shrunk_to != shrunk.id:
             self.rewrite(before, msgspec.structs.replace(before.finding, shrunk_to=shrunk.id))
         saved = self.deposit(shrunk, files)
-        self._retire(raw)
+        self._move(raw, self.raw)
         return saved
 
     def get(self, prefix: str) -> Entry:
@@ -146,7 +134,7 @@ class Corpus:
         paths = {
             name: folder / name
             for folder in (self.raw, self.findings)
-            for name in _ids(folder)
+            for name in ids_in(folder)
             if wanted and name.startswith(wanted)
         }
         if not paths:
@@ -163,8 +151,18 @@ class Corpus:
         (path,) = paths.values()
         return read_entry(path)
 
+    def sound(self, identity: str) -> Entry | None:
+        """Return the finding with exactly this id, or None where it is not there or broken."""
+        # `findings/` before `raw/`: those that are replaced move from the one to the other.
+        for folder in (self.findings, self.raw):
+            with suppress(BrokenEntryError):
+                return read_entry(folder / identity)
+        return None
+
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
+
+        Raw findings whose smaller form is stored are left out.
 
         Parameters
         ----------
@@ -176,14 +174,19 @@ class Corpus:
         InfrastructureError
             If the folder itself cannot be read.
         """
-        for found in _scan_folder(self.findings, checksums=checksums):
+        for found in scan_folders(self.findings, self.raw, checksums=checksums):
             if isinstance(found, Problem) or self._smaller_form(found) is None:
                 yield found
 
-    def scan_raw(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
-        """Yield the raw findings that a smaller form has replaced, as `scan` does."""
-        yield from _scan_folder(self.raw, checksums=checksums)
-        for found in _scan_folder(self.findings, checksums=checksums):
+    def replaced(self, *, checksums: bool = True) -> Iterator[Entry]:
+        """Yield the sound raw findings that a smaller form has replaced, by id.
+
+        Raises
+        ------
+        InfrastructureError
+            If the folder itself cannot be read.
+        """
+        for found in scan_folders(self.findings, self.raw, checksums=checksums):
             if isinstance(found, Entry) and self._smaller_form(found) is not None:
                 yield found
 
@@ -198,18 +201,24 @@ class Corpus:
                 report(found)
 
     def tidy(self) -> None:
-        """Finish what killed writers left: remove their folders, move replaced findings to `raw/`.
+        """Remove what killed writers left, and move every finding to the folder it belongs in.
 
         Raises
         ------
         InfrastructureError
-            If a finding cannot be moved.
+            If something cannot be moved.
         """
-        durable.sweep(self.findings)
         with self.exclusively():
-            for found in _scan_folder(self.findings, checksums=False):
-                if isinstance(found, Entry) and self._smaller_form(found) is not None:
-                    self._retire(found.id)
+            self.settle()
+
+    def settle(self) -> None:
+        """Do what `tidy` does for somebody who holds the lock."""
+        if self.findings.is_dir():
+            durable.sweep(self.findings)
+        for found in list(scan_folders(self.findings, self.raw, checksums=False)):
+            if isinstance(found, Entry):
+                replaced = self._smaller_form(found) is not None
+                self._move(found.id, self.raw if replaced else self.findings)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -220,8 +229,10 @@ class Corpus:
         InfrastructureError
             If somebody else keeps the corpus locked for a minute.
         """
-        with durable.explained("lock", self.path), durable.exclusive(self.findings):
-            yield
+        with durable.explained("lock", self.path):
+            durable.make_folder(self.findings)
+            with durable.exclusive(self.findings):
+                yield
 
     def rewrite(self, entry: Entry, finding: Finding) -> None:
         """Replace the description of a stored finding by another one of the same identity.
@@ -302,12 +313,8 @@ class Corpus:
                 if error.problem.cause is Cause.NEWER:
                     return Saved(id=identity, path=folder / identity, new=False)
                 continue
-            smaller = self._smaller_form(entry)
-            if smaller is not None:
-                return Saved(id=smaller.id, path=smaller.path, new=False)
-            # A raw finding whose smaller form was removed does not count as there.
-            if folder == self.findings:
-                return Saved(id=identity, path=entry.path, new=False)
+            shown = self._smaller_form(entry) or entry
+            return Saved(id=shown.id, path=shown.path, new=False)
         return None
 
     def _smaller_form(self, entry: Entry) -> Entry | None:
@@ -319,127 +326,23 @@ class Corpus:
                 # Merged campaigns may have shrunk this to that and that to this: show both.
                 return None
             seen.add(successor)
-            found = self._sound(successor)
+            found = self.sound(successor)
             if found is None:
                 break
             smallest, successor = found, found.finding.shrunk_to
         return smallest
 
-    def _sound(self, identity: str) -> Entry | None:
-        # `findings/` before `raw/`: findings move from the one to the other, never back.
-        for folder in (self.findings, self.raw):
-            with suppress(BrokenEntryError):
-                return read_entry(folder / identity)
-        return None
-
-    def _retire(self, identity: str) -> None:
-        place = self.findings / identity
+    def _move(self, identity: str, folder: Path) -> None:
+        source = (self.findings if folder == self.raw else self.raw) / identity
+        if not source.is_dir():
+            return
         with durable.explained("move a finding in", self.path):
-            durable.make_folder(self.raw)
-            try:
-                place.rename(self.raw / identity)
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                    raise
-                with durable.workspace(self.findings) as folder:
-                    place.rename(folder / identity)
+            durable.make_folder(folder)
+            if not self._move_in(source, folder / identity):
+                with durable.workspace(self.findings) as temporary:
+                    source.rename(temporary / identity)
             durable.sync_folder(self.raw)
             durable.sync_folder(self.findings)
-
-
-def open_corpus(path: Path | str) -> Corpus:
-    """Open a corpus that is there, without writing anything.
-
-    Raises
-    ------
-    UsageError
-        If there is no corpus.
-    InfrastructureError
-        If it cannot be read, or a later warpfuzz wrote it.
-    """
-    folder = Path(path)
-    with durable.explained("open", folder):
-        if not folder.exists():
-            raise UsageError(
-                f"there is no folder {folder}; name a corpus, such as the folder given to "
-                "`warpfuzz run --corpus`"
-            )
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
-        try:
-            data = (folder / MANIFEST).read_bytes()
-        except FileNotFoundError:
-            raise UsageError(
-                f"{folder} is no corpus: it has no {MANIFEST}; name the folder that has it"
-            ) from None
-    return Corpus(folder, _read_manifest(data, folder / MANIFEST).generator)
-
-
-def create_corpus(path: Path | str, *, generator: str) -> Corpus:
-    """Open a corpus to write to it, made if it is not there; the writing is tried.
-
-    Parameters
-    ----------
-    path
-        Its folder: a corpus, an empty folder, or one that does not exist.
-    generator
-        What makes it, such as "warpfuzz 0.1.0"; kept only where it is made.
-
-    Raises
-    ------
-    UsageError
-        If `path` is something else.
-    InfrastructureError
-        If it cannot be written to, or a later warpfuzz wrote it.
-    """
-    folder = Path(path)
-    with durable.explained("write to", folder):
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is a file, and a corpus is a folder; name another one")
-        if not (folder / MANIFEST).exists():
-            _make(folder, generator)
-        durable.make_folder(folder / FINDINGS)
-        durable.sweep(folder / FINDINGS)
-        with durable.workspace(folder / FINDINGS) as probe:
-            durable.write_file(probe / "probe", b"can this be written?\n")
-    return open_corpus(folder)
-
-
-def _make(folder: Path, generator: str) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    durable.make_folder(folder)
-    foreign = [
-        child.name
-        for child in folder.iterdir()
-        if child.name not in (FINDINGS, RAW, BROKEN)
-        and not child.name.startswith(".")
-        and not child.name.lower().startswith(_MAY_BE_THERE)
-    ]
-    if foreign:
-        raise UsageError(
-            f"{folder} is no corpus, and not empty ({', '.join(sorted(foreign)[:3])}…); name an "
-            "empty folder or one that does not exist"
-        )
-    durable.make_folder(folder / FINDINGS)
-    manifest = _Manifest(schema=LAYOUT, generator=generator)
-    data = msgspec.json.format(msgspec.json.encode(manifest, order="sorted"), indent=2)
-    durable.replace_file(folder / MANIFEST, data + b"\n", folder / FINDINGS)
-
-
-def _read_manifest(data: bytes, path: Path) -> _Manifest:
-    remedy = "restore it from a backup, or remove it: the next campaign writes it anew"
-    try:
-        manifest = msgspec.convert(read_document(data, path), _Manifest)
-    except (msgspec.ValidationError, BrokenEntryError) as error:
-        raise InfrastructureError(f"{path} is broken ({explain(error)}); {remedy}") from error
-    if manifest.schema > LAYOUT:
-        raise InfrastructureError(
-            f"{path}: a later warpfuzz made this corpus (schema {manifest.schema}; this one knows "
-            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
-        )
-    return manifest
 
 
 def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) -> Finding:
@@ -455,43 +358,3 @@ def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) ->
     digests = {name: record.sha256 for name, record in records.items()}
     fields = {name: getattr(case, name) for name in Case.__struct_fields__}
     return Finding(**fields, id=finding_id(case, digests), files=records, shrunk_from=shrunk_from)
-
-
-def _ids(folder: Path) -> list[str]:
-    with durable.explained("read", folder):
-        try:
-            return sorted(child.name for child in folder.iterdir() if is_id(child.name))
-        except FileNotFoundError:
-            return []
-
-
-def _scan_folder(folder: Path, *, checksums: bool) -> Iterator[Entry | Problem]:
-    with durable.explained("read", folder):
-        try:
-            paths = sorted(folder.iterdir())
-        except FileNotFoundError:
-            return
-    for path in paths:
-        name = path.name
-        if is_id(name):
-            try:
-                yield read_entry(path, checksums=checksums)
-            except BrokenEntryError as error:
-                # Gone in the meantime: pruned, or replaced by its smaller form.
-                if path.exists():
-                    yield error.problem
-        elif name.startswith(durable.TEMPORARY):
-            if durable.is_abandoned(path):
-                yield Problem(
-                    path=path,
-                    cause=Cause.LEFTOVER,
-                    sentence=f"{path}: half written when its campaign was killed; nothing that "
-                    "was reported as saved, and the next campaign in this corpus removes it",
-                )
-        elif not name.startswith("."):
-            yield Problem(
-                path=path,
-                cause=Cause.STRANGE,
-                sentence=f"{path}: no finding has this name; move it out of the corpus, or "
-                "import it if it is a case written by hand",
-            )

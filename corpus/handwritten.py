@@ -1,0 +1,97 @@
+"""Cases that a person wrote: a folder with `case.json` and a PTX module."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from corpus import durable
+from corpus.entry import DESCRIPTION
+from corpus.finding import Case, Kind
+from corpus.problems import BrokenEntryError
+from corpus.schema import explain, read_document
+from corpus.store import Corpus, Saved
+from oracle.errors import UsageError
+
+CASE_FILE = "case.json"
+"""Name of the file that describes the case."""
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_INSTRUCTION = re.compile(r"\b(?:wmma|ldmatrix)\.[^;]*;")
+_TARGET = re.compile(r"\.target\s+(sm_\w+)")
+_VERSION = re.compile(r"\.version\s+(\d+\.\d+)")
+
+
+def import_case(corpus: Corpus, folder: Path) -> Saved:
+    """Store a case that a person wrote.
+
+    `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
+    `instructions`, `target` and `ptx_version` are taken from the module and the family from the
+    first instruction's opcode, if they are left out. All other files of the folder belong to the
+    case.
+
+    Parameters
+    ----------
+    corpus
+        Where it is stored.
+    folder
+        The case.
+
+    Raises
+    ------
+    UsageError
+        If the folder is not such a case.
+    InfrastructureError
+        If it cannot be read, or the case cannot be written.
+    """
+    with durable.explained("read", folder):
+        contents = _contents(folder)
+    path = folder / CASE_FILE
+    if CASE_FILE not in contents:
+        raise UsageError(
+            f"{folder} has no {CASE_FILE}; write one, with at least "
+            f'{{"kind": "{Kind.VIOLATION}"}} (a folder with a {DESCRIPTION} is a stored finding: '
+            "merge its corpus)"
+        )
+    try:
+        document = read_document(contents.pop(CASE_FILE), path)
+        case = msgspec.convert({**_from_module(folder, contents), **document}, Case)
+    except BrokenEntryError as error:
+        raise UsageError(str(error)) from error
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
+        ) from error
+    return corpus.add(case, contents)
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    contents = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise UsageError(f"{path} is not a plain file; a case is a folder of plain files")
+        contents[path.name] = path.read_bytes()
+    return contents
+
+
+def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
+    modules = [name for name in contents if name.endswith(".ptx")]
+    if not modules:
+        raise UsageError(f"{folder} has no PTX module; put the module there, as module.ptx, say")
+    text = _COMMENT.sub(" ", contents[modules[0]].decode(errors="replace"))
+    found: dict[str, Any] = {}
+    instructions = [" ".join(one[0].split()) for one in _INSTRUCTION.finditer(text)]
+    if instructions:
+        opcode = instructions[0].split()[0]
+        found["instructions"] = instructions
+        found["family"] = {"key": opcode, "title": opcode}
+    for field, pattern in (("target", _TARGET), ("ptx_version", _VERSION)):
+        directive = pattern.search(text)
+        if directive is not None:
+            found[field] = directive[1]
+    return found

@@ -1,0 +1,285 @@
+"""Known discrepancies: findings that somebody has explained, so that they do not raise alarm.
+
+They are rows of a TOML file: what a finding has to look like, the reason, the evidence, and,
+where that makes sense, a range of assembler versions and a last day.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import msgspec
+
+from corpus import durable
+from corpus.finding import Case, Kind, NonEmpty
+from corpus.schema import explain
+from corpus.version_range import VersionRange, parse_range
+from oracle.errors import UsageError
+from oracle.targets import TARGETS
+
+SCHEMA = 1
+"""Version of the file that this module reads."""
+PACKAGED = "known.toml"
+"""Name of the file that comes with warpfuzz."""
+
+
+class _Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    family: NonEmpty | None = None
+    family_regex: NonEmpty | None = None
+    instruction: NonEmpty | None = None
+    instruction_regex: NonEmpty | None = None
+    runner: NonEmpty | None = None
+    versions: NonEmpty | None = None
+    ptx_versions: NonEmpty | None = None
+    targets: tuple[NonEmpty, ...] | None = None
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: NonEmpty
+    kind: Kind
+    match: _Match
+    reason: NonEmpty
+    evidence: NonEmpty
+    expires: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownEntry:
+    """One known discrepancy."""
+
+    id: str
+    kind: Kind
+    reason: str
+    evidence: str
+    """A text, or the path of a finding or a page."""
+    expires: date | None
+    """The last day on which it holds; None for good."""
+    families: tuple[re.Pattern[str], ...]
+    """Patterns that the family's key has to fit, whole."""
+    instructions: tuple[re.Pattern[str], ...]
+    """Patterns that one and the same instruction of the finding has to fit, whole."""
+    targets: tuple[re.Pattern[str], ...] | None
+    """Patterns of which the target has to fit one; None for any target."""
+    runner: str | None
+    """Whose verdicts it is about; None for anybody's."""
+    versions: VersionRange | None
+    """Range that the version of every verdict's runner has to be in."""
+    ptx_versions: VersionRange | None
+    """Range that the PTX ISA version has to be in."""
+
+    def explains(self, case: Case) -> bool:
+        """Whether a finding is what this is about, whatever the day.
+
+        A finding with several verdicts is explained only if all of them are: a known discrepancy
+        of one assembler must not hide what another one does.
+        """
+        return (
+            case.kind is self.kind
+            and all(pattern.fullmatch(case.family.key) for pattern in self.families)
+            and any(
+                all(pattern.fullmatch(instruction) for pattern in self.instructions)
+                for instruction in case.instructions
+            )
+            and self._covers(case)
+        )
+
+    def expired(self, today: date) -> bool:
+        """Whether its last day has passed."""
+        return self.expires is not None and self.expires < today
+
+    def _covers(self, case: Case) -> bool:
+        if self.targets is not None and not any(
+            pattern.fullmatch(case.target) for pattern in self.targets
+        ):
+            return False
+        if self.ptx_versions is not None and case.ptx_version not in self.ptx_versions:
+            return False
+        if (self.runner is not None or self.versions is not None) and not case.runners:
+            return False
+        return all(
+            (self.runner is None or verdict.runner == self.runner)
+            and (self.versions is None or verdict.version in self.versions)
+            for verdict in case.runners
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """A list of known discrepancies."""
+
+    entries: tuple[KnownEntry, ...]
+
+    def match(self, case: Case, *, today: date | None = None) -> KnownEntry | None:
+        """Return the first entry that explains a finding and has not expired, or None.
+
+        Parameters
+        ----------
+        case
+            The finding.
+        today
+            The day to judge by; the current one in UTC if it is not given.
+        """
+        day = _today() if today is None else today
+        for entry in self.entries:
+            if not entry.expired(day) and entry.explains(case):
+                return entry
+        return None
+
+    def expired(self, *, today: date | None = None) -> tuple[KnownEntry, ...]:
+        """Return the entries whose last day has passed: to renew or to remove."""
+        day = _today() if today is None else today
+        return tuple(entry for entry in self.entries if entry.expired(day))
+
+
+def load_known(path: Path | None = None) -> Known:
+    """Return the known discrepancies in a TOML file.
+
+    Parameters
+    ----------
+    path
+        The file; the one that comes with warpfuzz if it is not given.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be read.
+    UsageError
+        If something in it is not what it has to be: file, entry and field are named.
+    """
+    if path is None:
+        return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
+    with durable.explained("read", path):
+        data = path.read_bytes()
+    return parse_known(data, str(path))
+
+
+def parse_known(data: bytes, name: str) -> Known:
+    """Return the known discrepancies in a TOML text.
+
+    Parameters
+    ----------
+    data
+        The text in UTF-8.
+    name
+        Name of the file, for messages.
+
+    Raises
+    ------
+    UsageError
+        As `load_known`.
+    """
+    try:
+        document = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{name} is not TOML: {error}; mend it there") from error
+    unknown = sorted(document.keys() - {"schema", "known"})
+    if unknown:
+        raise UsageError(
+            f"{name}: there is no field {unknown[0]!r}; at the top stand schema and [[known]]"
+        )
+    if document.get("schema") != SCHEMA:
+        raise UsageError(
+            f"{name}: its schema is {document.get('schema')!r}, and this warpfuzz reads {SCHEMA}; "
+            f"write schema = {SCHEMA} at its top, or upgrade warpfuzz"
+        )
+    rows = document.get("known", [])
+    if not isinstance(rows, list):
+        raise UsageError(f"{name}: known is no list of tables; write each as [[known]]")
+    return Known(entries=_unique((_entry(row, name, at) for at, row in enumerate(rows, 1)), name))
+
+
+def _unique(entries: Iterable[KnownEntry], name: str) -> tuple[KnownEntry, ...]:
+    by_id: dict[str, KnownEntry] = {}
+    for entry in entries:
+        if entry.id in by_id:
+            raise UsageError(f"{name}: two entries have the id {entry.id!r}; rename one of them")
+        by_id[entry.id] = entry
+    return tuple(by_id.values())
+
+
+def _entry(document: object, name: str, number: int) -> KnownEntry:
+    label = f"{name}, entry {number}"
+    if isinstance(document, Mapping) and isinstance(document.get("id"), str):
+        label += f" ({document['id']})"
+    try:
+        row = msgspec.convert(document, _Row)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{label}: {explain(error)}; {_ALLOWED}") from error
+    match = row.match
+    if not (match.family or match.family_regex or match.instruction or match.instruction_regex):
+        raise UsageError(
+            f"{label}, field match: it names neither a family nor an instruction; give family, "
+            "family_regex, instruction or instruction_regex"
+        )
+    return KnownEntry(
+        id=row.id,
+        kind=row.kind,
+        reason=row.reason,
+        evidence=row.evidence,
+        expires=row.expires,
+        families=_patterns(label, "family", match.family, match.family_regex),
+        instructions=_patterns(label, "instruction", match.instruction, match.instruction_regex),
+        targets=None if match.targets is None else _targets(label, match.targets),
+        runner=match.runner,
+        versions=_range(label, "versions", match.versions),
+        ptx_versions=_range(label, "ptx_versions", match.ptx_versions),
+    )
+
+
+_ALLOWED = (
+    f"an entry has {', '.join(_Row.__struct_fields__)}, and its match may have "
+    f"{', '.join(_Match.__struct_fields__)}"
+)
+
+
+def _patterns(
+    label: str, field: str, wildcards: str | None, regex: str | None
+) -> tuple[re.Pattern[str], ...]:
+    patterns = [] if wildcards is None else [_wildcards(wildcards)]
+    if regex is not None:
+        try:
+            patterns.append(re.compile(regex, re.DOTALL))
+        except re.error as error:
+            raise UsageError(
+                f"{label}, field match.{field}_regex: {regex!r} is no regular expression "
+                f"({error}); mend it, or use match.{field} with * and ?"
+            ) from error
+    return tuple(patterns)
+
+
+def _wildcards(text: str) -> re.Pattern[str]:
+    # Not fnmatch: its [...] is a set of characters, and instructions have [addresses] in them.
+    parts = {"*": ".*", "?": "."}
+    return re.compile("".join(parts.get(sign, re.escape(sign)) for sign in text), re.DOTALL)
+
+
+def _targets(label: str, texts: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    patterns = []
+    for text in texts:
+        pattern = _wildcards(text)
+        if not any(pattern.fullmatch(target) for target in TARGETS):
+            raise UsageError(
+                f"{label}, field match.targets: {text!r} fits no target; known are "
+                f"{', '.join(TARGETS)}"
+            )
+        patterns.append(pattern)
+    return tuple(patterns)
+
+
+def _range(label: str, field: str, text: str | None) -> VersionRange | None:
+    if text is None:
+        return None
+    try:
+        return parse_range(text)
+    except UsageError as error:
+        raise UsageError(f"{label}, field match.{field}: {error}") from error
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,124 @@
+"""Opening a corpus, and making one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from corpus import durable
+from corpus.problems import BrokenEntryError
+from corpus.schema import explain, read_document
+from corpus.store import BROKEN, FINDINGS, RAW, Corpus
+from oracle.errors import InfrastructureError, UsageError
+
+MANIFEST = "corpus.json"
+LAYOUT = 1
+"""Version of the folder's layout, which `corpus.json` names."""
+
+_MAY_BE_THERE = ("readme", "license")
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """Contents of `corpus.json`; fields that are not known are left to later versions."""
+
+    schema: Annotated[int, msgspec.Meta(ge=1)]
+    generator: str
+
+
+def open_corpus(path: Path | str) -> Corpus:
+    """Open a corpus that is there, without writing anything.
+
+    Raises
+    ------
+    UsageError
+        If there is no corpus.
+    InfrastructureError
+        If it cannot be read, or a later warpfuzz wrote it.
+    """
+    folder = Path(path)
+    with durable.explained("open", folder):
+        if not folder.exists():
+            raise UsageError(
+                f"there is no folder {folder}; name a corpus, such as the folder given to "
+                "`warpfuzz run --corpus`"
+            )
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
+        try:
+            data = (folder / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            raise UsageError(
+                f"{folder} is no corpus: it has no {MANIFEST}; name the folder that has it"
+            ) from None
+    return Corpus(folder, _read_manifest(data, folder / MANIFEST).generator)
+
+
+def create_corpus(path: Path | str, *, generator: str) -> Corpus:
+    """Open a corpus to write to it, made if it is not there; the writing is tried.
+
+    Parameters
+    ----------
+    path
+        Its folder: a corpus, an empty folder, or one that does not exist.
+    generator
+        What makes it, such as "warpfuzz 0.1.0"; kept only where it is made.
+
+    Raises
+    ------
+    UsageError
+        If `path` is something else.
+    InfrastructureError
+        If it cannot be written to, or a later warpfuzz wrote it.
+    """
+    folder = Path(path)
+    with durable.explained("write to", folder):
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file, and a corpus is a folder; name another one")
+        if not (folder / MANIFEST).exists():
+            _make(folder, generator)
+        durable.make_folder(folder / FINDINGS)
+        durable.sweep(folder / FINDINGS)
+        with durable.workspace(folder / FINDINGS) as probe:
+            durable.write_file(probe / "probe", b"can this be written?\n")
+    return open_corpus(folder)
+
+
+def manifest(generator: str) -> bytes:
+    """Return the contents of `corpus.json`."""
+    row = _Manifest(schema=LAYOUT, generator=generator)
+    return msgspec.json.format(msgspec.json.encode(row, order="sorted"), indent=2) + b"\n"
+
+
+def _make(folder: Path, generator: str) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder)
+    foreign = [
+        child.name
+        for child in folder.iterdir()
+        if child.name not in (FINDINGS, RAW, BROKEN)
+        and not child.name.startswith(".")
+        and not child.name.lower().startswith(_MAY_BE_THERE)
+    ]
+    if foreign:
+        raise UsageError(
+            f"{folder} is no corpus, and not empty ({', '.join(sorted(foreign)[:3])}…); name an "
+            "empty folder or one that does not exist"
+        )
+    durable.make_folder(folder / FINDINGS)
+    durable.replace_file(folder / MANIFEST, manifest(generator), folder / FINDINGS)
+
+
+def _read_manifest(data: bytes, path: Path) -> _Manifest:
+    remedy = "restore it from a backup, or remove it: the next campaign writes it anew"
+    try:
+        row = msgspec.convert(read_document(data, path), _Manifest)
+    except (msgspec.ValidationError, BrokenEntryError) as error:
+        raise InfrastructureError(f"{path} is broken ({explain(error)}); {remedy}") from error
+    if row.schema > LAYOUT:
+        raise InfrastructureError(
+            f"{path}: a later warpfuzz made this corpus (schema {row.schema}; this one knows "
+            f"{LAYOUT}); upgrade warpfuzz, or name another folder"
+        )
+    return row
