@@ -137,3 +137,45 @@ def dealt_once(matrix: Matrix) -> int:
     """Return the registers of a fragment that holds each element exactly once (at least one)."""
     bits = matrix.rows * matrix.columns * matrix.type.bits
     return max(1, bits // (LANES * matrix.register_bits))
+
+
+_ALLOWED = {"b32": "r", "s32": "r", "f32": "rf", "f64": "d"}
+"""Prefixes of registers that fit a fragment: a .b32 register holds any 32-bit type."""
+
+
+def fits_declarations(draft: Draft, form: Form) -> bool:
+    """Tell whether the operands of a legal instruction are declared as the instruction needs.
+
+    The oracle judges text without declarations. An assembler sees them, and may well refuse
+    `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
+    """
+    if isinstance(form, LdmatrixForm):
+        vectors = {"r": "r"}
+        kinds: tuple[str, ...] = ("r", "p")
+    else:
+        matrices = form_matrices(form)
+        vectors = {name: _ALLOWED[matrix.register_type] for name, matrix in matrices.items()}
+        kinds = _KINDS[form.mnemonic]
+        if len(vectors) == 1:
+            vectors = {"r": next(iter(vectors.values()))}
+    shared = not isinstance(form, MmaForm) and form.space.startswith("shared")
+    for kind, operand in zip(kinds, draft.operands, strict=False):
+        if kind == "p":
+            pointer = operand.strip("[] ").split("+")[0].strip()
+            fits = pointer == "%addr" or (pointer == "tile" and shared)
+        elif kind == "stride":
+            fits = operand == "%stride" or (not operand[0].isalpha() and operand[0] not in "%_$")
+        else:
+            items = [item.strip() for item in operand.strip("{}").split(",")]
+            fits = all(item[:1] == "%" and item[1:2] in vectors[kind] for item in items)
+        if not fits:
+            return False
+    return draft.predicate in ("", "%p0", "!%p0")
+
+
+_KINDS: dict[str, tuple[str, ...]] = {
+    "wmma.load": ("r", "p", "stride"),
+    "wmma.store": ("p", "r", "stride"),
+    "wmma.mma": ("d", "a", "b", "c"),
+}
+"""Operands in the order of the page's syntax; r, d, a, b and c are vectors."""

@@ -22,33 +22,34 @@ from strategies.drafts import (
     matrices_as_operands,
     vector,
 )
-from strategies.vocabulary import documented, foreign, kind_of, slot_names, tokens
+from strategies.vocabulary import documented, foreign, kind_of, tokens
 
-ADDRESSES = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
+ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
 
 _NEIGHBOURHOOD_LIMIT = 2048
 """Instructions that one neighbourhood lists at most: three slots of types have about 20,000."""
 
 
-@st.composite
-def legal_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
-    """Draw a legal instruction, uniformly over `forms`.
+def legal_drafts(form: Form) -> tuple[Draft, ...]:
+    """List the legal instructions of a form: addresses, strides and orders of qualifiers."""
+    # The variable lies in shared memory, where global and generic addresses do not point.
+    if isinstance(form, MmaForm):
+        addresses = ADDRESSES[:1]
+    else:
+        addresses = ADDRESSES[:2] if form.space in ("", "global") else ADDRESSES
+    return tuple(
+        replace(
+            canonical(form, address=address, stride=stride),
+            qualifiers=tuple((slot.name, slot.text) for slot in slots),
+        )
+        for address, stride, slots in product(addresses, _strides(form), spellings(form))
+    )
 
-    Shrinks towards the first form with the plainest operands.
-    """
-    form = draw(st.sampled_from(forms))
-    generic = not isinstance(form, MmaForm) and form.space in ("", "global")
-    # The variable lies in shared memory, where generic and global addresses do not point.
-    addresses = ADDRESSES[:2] if generic else ADDRESSES
-    address = draw(st.sampled_from(addresses))
-    stride = draw(st.sampled_from(_strides(form)))
-    draft = canonical(form, address=address, stride=stride)
-    orders = spellings(form)
-    if len(orders) > 1 and draw(st.booleans()):
-        qualifiers = tuple((slot.name, slot.text) for slot in orders[1])
-        draft = replace(draft, qualifiers=qualifiers)
-    return draft
+
+def legal_forms(forms: Sequence[Form]) -> st.SearchStrategy[Form]:
+    """Draw a form, uniformly; `legal_drafts` lists its instructions. Shrinks to the first."""
+    return st.sampled_from(forms)
 
 
 def _strides(form: Form) -> tuple[str, ...]:
@@ -107,15 +108,15 @@ class Neighbourhood:
         if draft.mnemonic == "wmma.mma" and len(matrices) == 4:
             counts = {name: self._count(matrix) for name, matrix in matrices.items()}
             return replace(draft, operands=matrices_as_operands(matrices, counts))
-        if draft.mnemonic in ("wmma.load", "wmma.store") and matrices:
+        if len(matrices) == 1:
             (matrix,) = matrices.values()
             registers = vector(self._count(matrix), matrix.register_type)
-            at = 0 if draft.mnemonic == "wmma.load" else 1
-            operands = (*draft.operands[:at], registers, *draft.operands[at + 1 :])
-            return replace(draft, operands=operands)
-        if isinstance(self.registers, int):
-            return replace(draft, operands=(vector(self.registers, "b32"), *draft.operands[1:]))
-        return draft
+        elif isinstance(self.registers, int):
+            registers = vector(self.registers, "b32")
+        else:
+            return draft
+        operands = tuple(registers if o.startswith("{") else o for o in draft.operands)
+        return replace(draft, operands=operands)
 
     def _count(self, matrix: Matrix) -> int:
         if isinstance(self.registers, int):
@@ -173,7 +174,7 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
 @st.composite
 def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
     """Draw a legal instruction and damage its order, number of qualifiers, or operands."""
-    draft = draw(legal_drafts(forms))
+    draft = draw(st.sampled_from(legal_drafts(draw(legal_forms(forms)))))
     damage = draw(st.sampled_from(_DAMAGES))
     return damage(draw, draft)
 
@@ -266,64 +267,3 @@ def token_soup(draw: st.DrawFn) -> Draft:
         qualifiers=tuple(("", word) for word in words),
         operands=tuple(draw(st.lists(operand, max_size=5))),
     )
-
-
-@st.composite
-def simpler_drafts(draw: st.DrawFn, draft: Draft) -> Draft:
-    """Draw a draft that keeps some of the given one and has the plainest text elsewhere.
-
-    Shrinks towards the instruction that keeps least: the smallest that still disagrees is what
-    a finding shows.
-    """
-    plain = plainest(draft)
-    if plain is None:
-        kept = [pair for pair in draft.qualifiers if draw(st.booleans())]
-        operands = [operand for operand in draft.operands if draw(st.booleans())]
-        return replace(draft, qualifiers=tuple(kept), operands=tuple(operands), predicate="")
-    predicate = draft.predicate if draft.predicate and draw(st.booleans()) else ""
-    keep_order = draw(st.booleans()) if plain_order(draft) != draft.qualifiers else True
-    qualifiers = draft.qualifiers if keep_order else plain_order(draft)
-    simpler = replace(draft, predicate=predicate, qualifiers=qualifiers)
-    for slot, text in plain.items():
-        if simpler.qualifier(slot) != text and not draw(st.booleans()):
-            simpler = simpler.with_qualifier(slot, text)
-    operands = []
-    for operand, simple in zip(draft.operands, _plain_operands(simpler), strict=False):
-        operands.append(operand if operand == simple or draw(st.booleans()) else simple)
-    rest = draft.operands[len(operands) :]
-    operands += [operand for operand in rest if draw(st.booleans())]
-    return replace(simpler, operands=tuple(operands))
-
-
-def plainest(draft: Draft) -> dict[str, str] | None:
-    """Return the plainest text of each slot that a draft need not have for its own sake.
-
-    None for token soup, which has no slots.
-    """
-    if any(not slot for slot, _ in draft.qualifiers):
-        return None
-    plain = {
-        "layout": "row", "alayout": "row", "blayout": "col", "space": "", "rnd": "",
-        "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
-    }  # fmt: skip
-    return {slot: text for slot, text in plain.items() if draft.qualifier(slot)}
-
-
-def plain_order(draft: Draft) -> tuple[tuple[str, str], ...]:
-    """Return the qualifiers in the order of the page's syntax, doubled ones once."""
-    order = slot_names(draft.mnemonic)
-    first = dict(reversed(draft.qualifiers))
-    return tuple((slot, first[slot]) for slot in order if slot in first)
-
-
-def _plain_operands(draft: Draft) -> tuple[str, ...]:
-    """Return the plainest operands for what the qualifiers say now; registers keep their number."""
-    operands = []
-    for operand in draft.operands:
-        if operand.startswith("["):
-            operands.append("[%addr]")
-        else:
-            operands.append(operand)
-    if draft.mnemonic in ("wmma.load", "wmma.store", "ldmatrix"):
-        operands = operands[:2]
-    return tuple(operands)

@@ -1,0 +1,85 @@
+"""Making one instruction plainer, part by part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strategies.drafts import Draft
+from strategies.vocabulary import slot_names
+
+# What a slot holds when nobody asks for more: the first layout of each matrix on the page, and
+# nothing where a qualifier is optional.
+_PLAIN = {
+    "layout": "row", "alayout": "row", "blayout": "col", "space": "", "rnd": "",
+    "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
+}  # fmt: skip
+
+
+def parts(draft: Draft) -> tuple[str, ...]:
+    """Name the parts of an instruction that could be plainer than they are.
+
+    Token soup has no slots; its parts are its words and operands.
+    """
+    if _is_soup(draft):
+        words = [f"word {i}" for i in range(len(draft.qualifiers))]
+        return (*words, *(f"operand {i}" for i in range(len(draft.operands))))
+    names = [
+        slot
+        for slot, plain in _PLAIN.items()
+        if draft.qualifier(slot) not in ("", plain)
+        or (plain and not draft.qualifier(slot) and slot in slot_names(draft.mnemonic))
+    ]
+    if draft.predicate:
+        names.append("predicate")
+    if _ordered(draft) != draft.qualifiers:
+        names.append("order")
+    names += [
+        f"operand {i}" for i, operand in enumerate(draft.operands) if _plain(operand, i) != operand
+    ]
+    return tuple(names)
+
+
+def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
+    """Return the draft with the named parts (of `parts`) made as plain as they can be."""
+    if _is_soup(draft):
+        return replace(
+            draft,
+            qualifiers=tuple(
+                pair for i, pair in enumerate(draft.qualifiers) if f"word {i}" not in plain
+            ),
+            operands=tuple(
+                operand for i, operand in enumerate(draft.operands) if f"operand {i}" not in plain
+            ),
+        )
+    result = draft
+    for slot, text in _PLAIN.items():
+        if slot in plain:
+            result = result.with_qualifier(slot, text)
+    if "predicate" in plain:
+        result = replace(result, predicate="")
+    if "order" in plain:
+        result = replace(result, qualifiers=_ordered(result))
+    operands = [
+        _plain(operand, i) if f"operand {i}" in plain else operand
+        for i, operand in enumerate(draft.operands)
+    ]
+    return replace(result, operands=tuple(operand for operand in operands if operand))
+
+
+def _is_soup(draft: Draft) -> bool:
+    return any(not slot for slot, _ in draft.qualifiers)
+
+
+def _ordered(draft: Draft) -> tuple[tuple[str, str], ...]:
+    """Return the qualifiers in the order of the page's syntax, doubled ones once."""
+    first = dict(reversed(draft.qualifiers))
+    return tuple((slot, first[slot]) for slot in slot_names(draft.mnemonic) if slot in first)
+
+
+def _plain(operand: str, position: int) -> str:
+    """Return an operand in its plainest form; "" where it can be left out (a stride)."""
+    if operand.startswith("["):
+        return "[%addr]"
+    if operand.startswith("{"):
+        return operand
+    return "" if position >= 2 else operand
