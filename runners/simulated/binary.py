@@ -1,0 +1,65 @@
+"""Binary floating-point formats and roundings as the simulated device sees them.
+
+This table is the device's own: it shares nothing with the oracle's on purpose.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Rounding(StrEnum):
+    """Where a value between two neighbours goes."""
+
+    NEAREST_EVEN = "rn"
+    ZERO = "rz"
+    DOWN = "rm"
+    UP = "rp"
+    NEAREST_AWAY = "nearest, ties away from zero"
+    """No PTX modifier asks for this; a planted fault does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """An IEEE 754 interchange format, or one with its layout (bf16, tf32)."""
+
+    word: int
+    """Bits of the word that an element occupies."""
+    exponent: int
+    """Bits of the exponent field."""
+    fraction: int
+    """Bits of the fraction field that count."""
+
+    @property
+    def unused(self) -> int:
+        """Low-order bits of the word that do not count: 13 for tf32."""
+        return self.word - 1 - self.exponent - self.fraction
+
+    @property
+    def top(self) -> int:
+        """Largest exponent of a finite value, which is also the bias."""
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def bottom(self) -> int:
+        """Exponent of the smallest normal value and of all subnormals."""
+        return 1 - self.top
+
+    @property
+    def sign(self) -> int:
+        """The sign bit of a word."""
+        return 1 << (self.word - 1)
+
+    @property
+    def infinity(self) -> int:
+        """Bits of positive infinity."""
+        return ((1 << self.exponent) - 1) << (self.fraction + self.unused)
+
+
+F16 = Binary(word=16, exponent=5, fraction=10)
+BF16 = Binary(word=16, exponent=8, fraction=7)
+TF32 = Binary(word=32, exponent=8, fraction=10)
+F32 = Binary(word=32, exponent=8, fraction=23)
+F64 = Binary(word=64, exponent=11, fraction=52)
+
+NAMED = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
+"""By the name of the type qualifier."""

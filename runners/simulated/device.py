@@ -1,0 +1,165 @@
+"""A GPU made of NumPy: modules of PTX text are loaded, and kernels launched on memory images."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from runners.simulated.decoder import Kernel, decode
+from runners.simulated.interpreter import run
+from runners.simulated.memory import IMAGES_BASE, SMS_BASE, Memory, padded
+from runners.simulated.parser import parse
+from runners.simulated.silicon import Planted, Silicon, Target
+from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.warps import DTYPES, LANES, Warps
+
+MULTIPROCESSORS = 132
+"""SMs of a simulated device: those of an H200."""
+
+_LARGEST_BLOCK = 1024
+"""Threads of a block (CUDA's limit on every target)."""
+
+# The kernel convention of emission: images, SM numbers, count.
+_PARAMETER_BITS = (64, 64, 32)
+
+
+class SimulatedDevice:
+    """A simulated GPU.
+
+    Parameters
+    ----------
+    target
+        Its architecture, such as `sm_90`.
+    layout_seed
+        Which fragment layout it uses; 0 and 1 differ in every fragment, and so do others.
+    faults
+        What is wrong with it, and with what compiles for it, in order.
+
+    Raises
+    ------
+    UsageError
+        If no such target can be simulated.
+    """
+
+    def __init__(
+        self, target: str, *, layout_seed: int = 0, faults: Sequence[Planted] = ()
+    ) -> None:
+        self.target = Target.named(target)
+        self.layout_seed = layout_seed
+        self.faults = tuple(faults)
+        self.launches = 0
+        """Launches made so far."""
+
+    def load(self, ptx: str) -> "Module":
+        """Parse and check a module.
+
+        Raises
+        ------
+        SimulatedTrap
+            With a kind of which `at_load` holds: the text is outside the dialect, an instruction
+            is unknown, or not allowed for the module's target or on this device.
+        """
+        for fault in self.faults:
+            ptx = fault.rewrite(ptx)
+        listing = parse(ptx)
+        try:
+            target = Target.named(listing.target)
+        except UsageError as error:
+            refuse(TrapKind.ILLEGAL, 1, str(error))
+        if not self.target.runs(target):
+            refuse(
+                TrapKind.ILLEGAL,
+                1,
+                f"a module for {target.name} does not run on {self.target.name}",
+            )
+        damages = tuple(fault.damage for fault in self.faults if fault.damage is not None)
+        silicon = Silicon(
+            architecture=self.target.architecture,
+            target=target,
+            layout_seed=self.layout_seed,
+            damages=damages,
+        )
+        return Module(device=self, kernels=decode(listing, silicon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """A loaded module."""
+
+    device: SimulatedDevice
+    kernels: MappingProxyType[str, Kernel]
+
+    def launch(
+        self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+        """Run a kernel with a warp for each image.
+
+        Parameters
+        ----------
+        entry
+            Its name; it takes the address of the images, the address of the SM numbers, and the
+            number of images.
+        images
+            (count, bytes) contents of the memory images, which are not changed.
+        threads
+            Threads of a block, a multiple of 32 up to 1024.
+
+        Returns
+        -------
+        images
+            (count, bytes) what memory holds afterwards.
+        sms
+            (count,) the multiprocessor that each warp reported; 0xffffffff where it reported none.
+
+        Raises
+        ------
+        UsageError
+            If there is no such entry, or it or the images or the block are not as described.
+        SimulatedTrap
+            If the kernel does what a device traps on; the images are lost then, as on a GPU.
+        """
+        kernel = self._kernel(entry)
+        if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
+            raise UsageError(
+                f"images of shape {images.shape} and dtype {images.dtype}; "
+                "give a nonempty (count, bytes) array of uint8"
+            )
+        if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
+            raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
+        count = images.shape[0]
+        flat = np.zeros(padded(images.size), np.uint8)
+        flat[: images.size] = images.reshape(-1)
+        reported = np.full(padded(4 * count), 0xFF, np.uint8)
+        per_block = threads // LANES
+        blocks = -(-count // per_block)
+        indices = np.arange(blocks * per_block)
+        warps = Warps(
+            indices=indices,
+            threads=threads,
+            sms=(indices // per_block % MULTIPROCESSORS).astype(np.uint32),
+            launch=self.device.launches,
+            memory=Memory.of(flat, images.size, reported, 4 * count, kernel.shared_bytes, blocks),
+        )
+        arguments = (IMAGES_BASE, SMS_BASE, count)
+        for (key, bits), value in zip(kernel.parameters, arguments, strict=True):
+            warps.registers[key] = np.full((1, 1), value, DTYPES[bits])
+        self.device.launches += 1
+        run(kernel, warps)
+        return flat[: images.size].reshape(images.shape), reported.view(np.uint32)[:count]
+
+    def _kernel(self, entry: str) -> Kernel:
+        kernel = self.kernels.get(entry)
+        if kernel is None:
+            raise UsageError(
+                f"the module has no entry {entry!r}; it has {', '.join(self.kernels) or 'none'}"
+            )
+        bits = tuple(bits for _, bits in kernel.parameters)
+        if bits != _PARAMETER_BITS:
+            raise UsageError(
+                f"entry {entry!r} has parameters of {bits} bits; a kernel takes the address of "
+                "the images (.u64), that of the SM numbers (.u64) and the count (.u32)"
+            )
+        return kernel

@@ -1,0 +1,39 @@
+"""Between a matrix's elements and the registers of its fragment."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.layouts import Layout
+from runners.simulated.warps import DTYPES, LANES, Values
+
+Elements = NDArray[Any]
+"""(elements, warps): raw elements, the matrix row by row, each in an unsigned word of its own."""
+
+
+def scatter(elements: Elements, layout: Layout) -> list[Values]:
+    """Return the registers, (lanes, warps) each, that hold a matrix's elements."""
+    dtype = DTYPES[layout.width]
+    whole = elements.astype(dtype, copy=False)
+    names = []
+    for slots in layout.elements:
+        word = whole[slots[:, 0]]
+        for position in range(1, slots.shape[1]):
+            word = word | (whole[slots[:, position]] << dtype.type(position * layout.bits))
+        names.append(word)
+    return names
+
+
+def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
+    """Return a matrix's elements from the registers of its fragment."""
+    stacked = np.concatenate([np.broadcast_to(word, (LANES, warps)) for word in words])
+    holders, positions = layout.homes
+    held = stacked[holders]
+    if layout.bits == layout.width:
+        return held
+    dtype = held.dtype.type
+    held = held >> (positions * layout.bits).astype(held.dtype)[:, None]
+    held &= dtype((1 << layout.bits) - 1)
+    elements: Elements = held.astype(DTYPES[max(8, layout.bits)])
+    return elements

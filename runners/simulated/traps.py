@@ -1,0 +1,54 @@
+"""What stops the simulated device, as values that a verdict can be made of."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NoReturn
+
+from oracle.errors import WarpfuzzError
+
+
+class TrapKind(StrEnum):
+    """Why a module was refused or a launch stopped."""
+
+    PARSE = "parse error"
+    UNSUPPORTED = "unsupported"
+    ILLEGAL = "illegal for the target"
+    MISALIGNED = "misaligned address"
+    OUT_OF_BOUNDS = "out-of-bounds access"
+    DIVERGENT = "divergent warp"
+    UNINITIALISED = "uninitialised register"
+    HANG = "hang"
+
+    @property
+    def at_load(self) -> bool:
+        """Whether the module is refused before anything runs, as an assembler would."""
+        return self in (TrapKind.PARSE, TrapKind.UNSUPPORTED, TrapKind.ILLEGAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trap:
+    """One refusal: what, where in the PTX text, and which warps it concerns."""
+
+    kind: TrapKind
+    line: int
+    """Line of the PTX text, counted from 1; 0 where no single line is to blame."""
+    message: str
+    warps: tuple[int, ...] = ()
+    """Warps (that is, images) of the launch that trapped; empty for a refused module."""
+
+    def __str__(self) -> str:
+        """Return the trap in one line, as an assembler prints it."""
+        return f"line {self.line}: {self.kind}: {self.message}"
+
+
+class SimulatedTrap(WarpfuzzError):  # noqa: N818 (a trap is what a device calls it)
+    """Carries a `Trap` out of the device; `trap` is the value to record."""
+
+    def __init__(self, trap: Trap) -> None:
+        super().__init__(str(trap))
+        self.trap = trap
+
+
+def refuse(kind: TrapKind, line: int, message: str, warps: tuple[int, ...] = ()) -> NoReturn:
+    """Raise `SimulatedTrap` with this trap."""
+    raise SimulatedTrap(Trap(kind=kind, line=line, message=message, warps=warps))

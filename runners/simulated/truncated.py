@@ -1,0 +1,343 @@
+"""The matrix product of f16, bf16 and tf32: chains of truncated fused dot products.
+
+Measured on an H200 (November 2026): K is cut into blocks; the exact products of a block and the
+running accumulator are aligned to the largest exponent among them, cut toward zero to F bits
+below it, summed as integers, and rounded to the accumulator's format. The exponent of a product
+is the sum of its factors' exponents, whatever its significand; a zero has a fixed one.
+
+All arrays have the warps as their last axis.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.binary import F16, F32, Binary, Rounding
+from runners.simulated.fused import NanRule, multiply_add
+from runners.simulated.rounding import rounded
+from runners.simulated.units import FloatUnit, Matrix
+
+Words = NDArray[Any]
+"""Raw unsigned words."""
+Terms = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+_AT_ONCE = 64
+"""Warps computed together: the working set of one block then fits a core's caches."""
+
+# An exponent far below every other: a zero's term is found zero, and it never is the largest. The
+# sum of two of them and every shift computed from them stay in 32 bits.
+_ZERO_EXPONENT = -(1 << 14)
+
+_ONE_F32 = 0x3F80_0000
+_ONE_F16 = 0x3C00
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Factors:
+    """One matrix taken apart."""
+
+    sign: Terms
+    """1 or -1."""
+    exponent: Terms
+    significand: Terms
+    infinite: Flags | None
+    nan: Flags | None
+    """None where the matrix holds no special value."""
+
+
+def _take_apart(words: Words, binary: Binary, flush: bool) -> _Factors:
+    # 32-bit words need 64 bits for their sign bit to stay a bit.
+    bits: NDArray[Any] = words.astype(np.int32 if words.itemsize < 4 else np.int64)
+    bits = bits >> binary.unused
+    fraction = bits & ((1 << binary.fraction) - 1)
+    field = (bits >> binary.fraction) & ((1 << binary.exponent) - 1)
+    normal = field > 0
+    significand = np.where(normal, fraction | (1 << binary.fraction), 0 if flush else fraction)
+    exponent = np.where(normal, field - binary.top, binary.bottom)
+    exponent[significand == 0] = _ZERO_EXPONENT
+    special = field == (1 << binary.exponent) - 1
+    any_special = bool(special.any())
+    negative = (bits >> (binary.exponent + binary.fraction)) & 1
+    return _Factors(
+        sign=(1 - 2 * negative).astype(np.int32),
+        exponent=exponent.astype(np.int32),
+        significand=significand.astype(np.int32),
+        infinite=special & (fraction == 0) if any_special else None,
+        nan=special & (fraction != 0) if any_special else None,
+    )
+
+
+def _widen(words: Words) -> Words:
+    """Return f32 words of the same values as f16 words."""
+    parts = _take_apart(words, F16, flush=False)
+    magnitude = rounded(
+        parts.significand.astype(np.int64),
+        parts.exponent.astype(np.int64) - F16.fraction,
+        parts.sign < 0,
+        F32,
+        Rounding.ZERO,
+    )
+    magnitude[parts.significand == 0] = 0
+    magnitude = _with_specials(magnitude, parts, F32, F32.infinity | 1)
+    return _signed(magnitude, parts.sign < 0, F32)
+
+
+def _narrow(words: Words, unit: FloatUnit) -> Words:
+    """Return f16 words of f32 words, rounded as the unit narrows; a tiny negative gives -0."""
+    parts = _take_apart(words, F32, flush=False)
+    magnitude = rounded(
+        parts.significand.astype(np.int64),
+        parts.exponent.astype(np.int64) - F32.fraction,
+        parts.sign < 0,
+        F16,
+        unit.narrowing,
+        unit.saturating,
+    )
+    magnitude[parts.significand == 0] = 0
+    # The NaN of an f16 result, cut from the unit's f32 NaN (0x7fffffff gives 0x7fff).
+    nan = unit.nan >> 16 & F16.sign | F16.infinity | (unit.nan >> 13 & (1 << F16.fraction) - 1)
+    magnitude = _with_specials(magnitude, parts, F16, nan & ~F16.sign)
+    negative = parts.sign < 0
+    if parts.nan is not None:
+        negative = np.where(parts.nan, bool(nan & F16.sign), negative)
+    return _signed(magnitude, negative, F16)
+
+
+def _with_specials(
+    magnitude: NDArray[np.int64], parts: _Factors, binary: Binary, nan: int
+) -> NDArray[np.int64]:
+    if parts.infinite is None or parts.nan is None:
+        return magnitude
+    return np.where(parts.nan, nan, np.where(parts.infinite, binary.infinity, magnitude))
+
+
+def _signed(magnitude: NDArray[np.int64], negative: Flags, binary: Binary) -> Words:
+    words = magnitude | np.where(negative, binary.sign, 0)
+    return words.astype(f"u{binary.word // 8}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Specials:
+    """Which elements of a block's result are not finite numbers."""
+
+    nan: Flags
+    positive: Flags
+    negative: Flags
+
+
+def _specials(
+    a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit, shape: tuple[int, ...]
+) -> _Specials | None:
+    """Find the NaN and infinities that a block gives; None where there can be none."""
+    narrow = not unit.wide_products
+    if a.infinite is None and b.infinite is None and c.infinite is None and not narrow:
+        return None
+    nan = np.zeros(shape, np.bool_)
+    positive, negative = np.zeros_like(nan), np.zeros_like(nan)
+    invalid = np.zeros_like(nan)
+    if c.infinite is not None and c.nan is not None:
+        nan |= c.nan
+        positive |= c.infinite & (c.sign > 0)
+        negative |= c.infinite & (c.sign < 0)
+    if a.nan is not None:
+        nan |= a.nan.any(axis=1, keepdims=True)
+    if b.nan is not None:
+        nan |= b.nan.any(axis=0, keepdims=True)
+    nowhere: Flags = np.zeros((1, 1, 1), np.bool_)
+    a_infinite = nowhere if a.infinite is None else a.infinite
+    b_infinite = nowhere if b.infinite is None else b.infinite
+    if narrow or a_infinite.any() or b_infinite.any():
+        a_infinite = np.broadcast_to(a_infinite, a.sign.shape)
+        b_infinite = np.broadcast_to(b_infinite, b.sign.shape)
+        for k in range(a.sign.shape[1]):
+            infinite: Flags = np.logical_or(a_infinite[:, k, None], b_infinite[k][None])
+            zero = (a.significand[:, k, None] == 0) | (b.significand[k][None] == 0)
+            if narrow:
+                infinite = infinite | _beyond_f32(a, b, k, unit)
+            invalid |= infinite & zero
+            infinite &= ~zero
+            plus = a.sign[:, k, None] == b.sign[k][None]
+            positive |= infinite & plus
+            negative |= infinite & ~plus
+    invalid |= positive & negative
+    if unit.invalid_is_nan:
+        nan |= invalid
+    else:
+        both = positive & negative
+        positive, negative = positive & ~both, negative & ~both
+    return _Specials(nan=nan, positive=positive, negative=negative)
+
+
+def _beyond_f32(a: _Factors, b: _Factors, k: int, unit: FloatUnit) -> Flags:
+    product = a.significand[:, k, None] * b.significand[k][None]
+    carry = product >> (2 * unit.multiplicand.fraction + 1) > 0
+    exponent = a.exponent[:, k, None] + b.exponent[k][None]
+    beyond: Flags = exponent + carry > F32.top
+    return beyond
+
+
+def _largest_exponents(
+    a: _Factors, b: _Factors, c: _Factors, unit: FloatUnit
+) -> tuple[list[Terms], Terms]:
+    """Return the exponent of each k's products, and the largest of each dot product's terms."""
+    # The accumulator is always a term: where it or any product is zero, the fixed exponent takes
+    # part, and where none is, the accumulator's own is larger than it.
+    top = np.maximum(c.exponent, unit.zero_exponent)
+    exponents = []
+    for k in range(a.sign.shape[1]):
+        exponent = a.exponent[:, k, None] + b.exponent[k][None]
+        exponents.append(exponent)
+        if unit.normalised_products:
+            product = a.significand[:, k, None] * b.significand[k][None]
+            carry = product >> (2 * unit.multiplicand.fraction + 1)
+            exponent = exponent + (carry > 0)
+        np.maximum(top, exponent, out=top)
+    return exponents, top
+
+
+def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Words:
+    """Return the accumulator's words after one block."""
+    accumulator = unit.accumulator
+    c = _take_apart(c_words, accumulator, flush=False)
+    exponents, top = _largest_exponents(a, b, c, unit)
+    # A product has 2 * fraction bits below its point; F of them are wanted before the cut.
+    lifted = a.significand << (unit.fraction - 2 * unit.multiplicand.fraction)
+    # A term is below 2^(F + 2), so that this many of them stay in a 32-bit sum.
+    group = 1 << (29 - unit.fraction)
+    total: NDArray[np.int64] = _accumulator_term(c, top, unit)
+    partial = np.zeros(top.shape, np.int32)
+    term, sign = np.empty_like(partial), np.empty_like(partial)
+    for k, exponent in enumerate(exponents):
+        np.subtract(top, exponent, out=exponent)
+        np.multiply(lifted[:, k, None], b.significand[k][None], out=term)
+        # The cut toward zero: magnitudes lose the bits beyond F. NumPy defines a shift beyond
+        # the width as 0.
+        np.right_shift(term, exponent, out=term)
+        np.multiply(a.sign[:, k, None], b.sign[k][None], out=sign)
+        np.multiply(term, sign, out=term)
+        np.add(partial, term, out=partial)
+        if (k + 1) % group == 0:
+            total += partial
+            partial[...] = 0
+    total += partial
+    words = _finish(total, top.astype(np.int64) - unit.fraction, unit)
+    return _put_specials(words, _specials(a, b, c, unit, top.shape), unit)
+
+
+def _accumulator_term(c: _Factors, top: Terms, unit: FloatUnit) -> NDArray[np.int64]:
+    # The significand is lifted by 8 bits, which F can exceed the format's fraction by; the cut
+    # then is one right shift.
+    lift = 8 + unit.accumulator.fraction - unit.fraction
+    if unit.accumulator.fraction < unit.fraction - 8:
+        # f16: lift to F bits first.
+        magnitude = c.significand.astype(np.int64) << (unit.fraction - unit.accumulator.fraction)
+        shift = top.astype(np.int64) - c.exponent
+    else:
+        magnitude = c.significand.astype(np.int64) << 8
+        shift = top.astype(np.int64) - c.exponent + lift
+    return (magnitude >> shift) * c.sign
+
+
+def _finish(total: NDArray[np.int64], scale: NDArray[np.int64], unit: FloatUnit) -> Words:
+    binary = unit.accumulator
+    negative = total < 0
+    magnitude = np.abs(total)
+    words = rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
+    if Matrix.D in unit.flushed:
+        words[words < 1 << binary.fraction] = 0
+    # A zero is positive, also where a negative sum was cut to it.
+    zero = (magnitude == 0) | (words == 0)
+    words[zero] = 0
+    return _signed(words, np.where(zero, unit.zero_sign, negative), binary)
+
+
+def _put_specials(words: Words, specials: _Specials | None, unit: FloatUnit) -> Words:
+    if specials is None:
+        return words
+    binary = unit.accumulator
+    dtype = words.dtype.type
+    words[specials.positive] = dtype(binary.infinity)
+    words[specials.negative] = dtype(binary.infinity | binary.sign)
+    words[specials.nan] = dtype(unit.nan)
+    return words
+
+
+def _block(part: _Factors, axis: int, chosen: slice) -> _Factors:
+    index = (slice(None), chosen) if axis == 1 else (chosen,)
+    return _Factors(
+        sign=part.sign[index],
+        exponent=part.exponent[index],
+        significand=part.significand[index],
+        infinite=None if part.infinite is None else part.infinite[index],
+        nan=None if part.nan is None else part.nan[index],
+    )
+
+
+def _flushed(words: Words, binary: Binary) -> Words:
+    """Return the words with subnormals made zero, sign kept."""
+    subnormal = (words & words.dtype.type(binary.infinity)) == 0
+    return np.where(subnormal, words & words.dtype.type(binary.sign), words)
+
+
+def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
+    if not unit.rounded_multiplicands or unit.multiplicand.unused == 0:
+        return words
+    finite = (words & words.dtype.type(unit.multiplicand.infinity)) != unit.multiplicand.infinity
+    half = words.dtype.type(1 << (unit.multiplicand.unused - 1))
+    return np.where(finite, words + half, words)
+
+
+def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
+    """Return accumulator words of a chunk of warps."""
+    depth = a.shape[1] if unit.products is None else unit.products
+    left = _take_apart(_cut_or_rounded(a, unit), unit.multiplicand, flush=Matrix.A in unit.flushed)
+    right = _take_apart(_cut_or_rounded(b, unit), unit.multiplicand, flush=Matrix.B in unit.flushed)
+    if Matrix.C in unit.flushed:
+        c = _flushed(c, unit.accumulator)
+    blocks = [slice(start, min(start + unit.block, depth)) for start in range(0, depth, unit.block)]
+    if unit.descending:
+        blocks.reverse()
+    words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
+    for chosen in blocks:
+        words = _add_block(_block(left, 1, chosen), _block(right, 0, chosen), words, unit)
+    if unit.accumulator_last:
+        one = _ONE_F16 if unit.accumulator == F16 else _ONE_F32
+        nan = NanRule(canonical=unit.nan, invalid=unit.nan)
+        added = multiply_add(
+            words, np.full_like(words, one), c, unit.accumulator, unit.rounding, nan
+        )
+        words = added.astype(words.dtype)
+    return words
+
+
+def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> Words:
+    """Return D = A times B plus C.
+
+    Parameters
+    ----------
+    a, b
+        (M, K, warps) and (K, N, warps) words of the unit's multiplicand format.
+    c
+        (M, N, warps) words: uint16 for f16, uint32 for f32.
+    unit
+        How it is computed.
+    result
+        F16 or F32, the format of D.
+
+    Returns
+    -------
+    d
+        (M, N, warps), uint16 or uint32.
+    """
+    chunks = []
+    for start in range(0, a.shape[-1], _AT_ONCE):
+        chosen = slice(start, start + _AT_ONCE)
+        addend = c[..., chosen]
+        if addend.itemsize < unit.accumulator.word // 8:
+            addend = _widen(addend)
+        words = _product(a[..., chosen], b[..., chosen], addend, unit)
+        chunks.append(words if result == unit.accumulator else _narrow(words, unit))
+    return np.concatenate(chunks, axis=-1)

@@ -1,0 +1,135 @@
+"""The state of the warps of one launch: registers, identities, and who is active.
+
+Arrays have two axes, (lanes, warps), lanes first so that the warp index runs fastest. An axis of
+length 1 stands for a value that is the same along it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.memory import Memory
+from runners.simulated.traps import TrapKind, refuse
+
+LANES = 32
+"""Threads of a warp (PTX ISA 3.1)."""
+
+Values = NDArray[Any]
+"""Raw bits of one register: (1 or 32 lanes, 1 or all warps), unsigned of the register's width, or
+bool for a predicate."""
+
+Mask = NDArray[np.bool_] | None
+"""Threads for which an instruction takes effect, shaped like `Values`; None is all of them."""
+
+DTYPES: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.bool_),
+    8: np.dtype(np.uint8),
+    16: np.dtype(np.uint16),
+    32: np.dtype(np.uint32),
+    64: np.dtype(np.uint64),
+}
+"""Storage of a value by its width in bits."""
+
+# What a register holds in the threads that never wrote it, repeated to the register's width: a
+# pattern that is neither zero nor a small number, so that its use shows.
+_POISON = 0xDEADBEEFDEADBEEF
+
+
+@dataclass(kw_only=True)
+class Warps:
+    """The warps that are still alive."""
+
+    indices: NDArray[np.int64]
+    """(warps,) index of each warp in the launch."""
+    threads: int
+    """Threads of a block."""
+    sms: NDArray[np.uint32]
+    """(warps,) the multiprocessor that each warp runs on."""
+    launch: int
+    """How many launches the device made before this one."""
+    memory: Memory
+    registers: dict[str, Values] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> NDArray[np.int64]:
+        """(warps,) index of each warp's block."""
+        return self.indices // (self.threads // LANES)
+
+    def read(self, register: str, line: int) -> Values:
+        """Return a register's bits; one that no thread has written traps."""
+        try:
+            return self.registers[register]
+        except KeyError:
+            refuse(
+                TrapKind.UNINITIALISED, line, f"register {register} is read before it is written"
+            )
+
+    def write(self, register: str, value: Values, mask: Mask) -> None:
+        """Give a register new bits in the threads of the mask."""
+        if mask is not None:
+            old = self.registers.get(register)
+            if old is None:
+                old = np.full((1, 1), _POISON & ((1 << 8 * value.itemsize) - 1)).astype(value.dtype)
+            value = np.where(mask, value, old)
+        self.registers[register] = value
+
+    def drop(self, kept: NDArray[np.bool_]) -> None:
+        """Forget the warps, of shape (warps,), that are not kept: they have exited."""
+        self.indices = self.indices[kept]
+        self.sms = self.sms[kept]
+        self.registers = {
+            name: value if value.shape[1] == 1 else value[:, kept]
+            for name, value in self.registers.items()
+        }
+
+    def names(self, bad: NDArray[np.bool_]) -> tuple[int, ...]:
+        """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""
+        return tuple(
+            int(i) for i in self.indices[np.broadcast_to(bad.any(axis=0), self.indices.shape)]
+        )
+
+    def uniform(self, value: Values, line: int, what: str, mask: Mask) -> Values:
+        """Return a value as (1, warps or 1) if all active lanes of each warp agree, else trap."""
+        if value.shape[0] == 1:
+            return value
+        differs = value != value[:1]
+        if mask is not None:
+            differs = differs & mask
+        if differs.any():
+            refuse(
+                TrapKind.DIVERGENT,
+                line,
+                f"{what} differs between the lanes of a warp",
+                self.names(differs),
+            )
+        return value[:1]
+
+    def whole(self, mask: Mask, line: int) -> Mask:
+        """Return a mask as (1, warps); a warp-level instruction for only some lanes traps."""
+        if mask is None:
+            return None
+        return self.uniform(mask, line, "the guard of a warp-level instruction", None)
+
+    def site(self, line: int) -> "Site":
+        """Return where an instruction of this line executes."""
+        return Site(warps=self.indices, sms=self.sms, launch=self.launch, line=line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where and when an instruction executes, for faults that depend on it."""
+
+    warps: NDArray[np.int64]
+    """(warps,) index of each warp in the launch."""
+    sms: NDArray[np.uint32]
+    """(warps,) the multiprocessor of each warp."""
+    launch: int
+    """How many launches the device made before this one."""
+    line: int
+
+
+Operation = Callable[[Warps, Mask], None]
+"""What a decoded instruction does to the warps."""

@@ -1,0 +1,366 @@
+"""wmma.load, wmma.mma and wmma.store (PTX ISA 9.7.14.4)."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.access import space_named
+from runners.simulated.binary import NAMED, Rounding
+from runners.simulated.chained import multiply_doubles
+from runners.simulated.counted import count_bits, multiply_integers
+from runners.simulated.fragments import Elements, gather, scatter
+from runners.simulated.layouts import ELEMENT_BITS, Layout, dimensions, layout_of, registers
+from runners.simulated.memory import Space, check_alignment
+from runners.simulated.operands import Operands
+from runners.simulated.silicon import Silicon
+from runners.simulated.syntax import Operand
+from runners.simulated.traffic import read_runs, write_runs
+from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.truncated import multiply
+from runners.simulated.units import (
+    BitOperation,
+    BitUnit,
+    DoubleUnit,
+    FloatUnit,
+    IntegerUnit,
+    TransferUnit,
+    float_unit,
+)
+from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
+
+_SPACE = r"global|shared(?:::cta)?"
+_SHAPE = r"m\d+n\d+k\d+"
+# The syntax has the layout before the shape; the page's examples have it behind, and behind the
+# state space. Both orders are taken.
+_WHERE = (
+    rf"\.(?:(?P<order>row|col)\.(?P<shape>{_SHAPE})(?:\.(?P<space>{_SPACE}))?"
+    rf"|(?P<shape_first>{_SHAPE})(?:\.(?P<space_first>{_SPACE}))?\.(?P<order_last>row|col))"
+)
+LOAD = re.compile(
+    rf"wmma\.load\.(?P<role>[abc])\.sync(?P<aligned>\.aligned)?{_WHERE}\.(?P<type>\w+)"
+)
+STORE = re.compile(rf"wmma\.store\.(?P<role>d)\.sync(?P<aligned>\.aligned)?{_WHERE}\.(?P<type>\w+)")
+MMA = re.compile(
+    r"wmma\.mma(?:\.(?P<op>xor|and)\.popc)?\.sync(?P<aligned>\.aligned)?"
+    rf"\.(?:(?P<a>row|col)\.(?P<b>row|col)\.(?P<shape>{_SHAPE})"
+    rf"|(?P<shape_first>{_SHAPE})\.(?P<a_last>row|col)\.(?P<b_last>row|col))"
+    r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<types>(?:\.(?:f16|bf16|tf32|f32|f64|[us][48]|b1|s32))+)"
+    r"(?P<satfinite>\.satfinite)?"
+)
+
+# Target ISA Notes of 9.7.14.4.3 to .5.
+_ARCHITECTURE_OF_TYPE = {
+    **dict.fromkeys(("f16", "f32"), 70),
+    **dict.fromkeys(("s8", "u8", "s32"), 72),
+    **dict.fromkeys(("s4", "u4", "b1"), 75),
+    **dict.fromkeys(("bf16", "tf32", "f64"), 80),
+}
+_ARCHITECTURE_OF_SHAPE = {"m8n8k32": 75, "m8n8k128": 75, "m16n16k8": 80, "m8n8k4": 80}
+
+# Bytes that a base address and the start of each row must be multiples of, by the bits of an
+# element. Measured on an H200: for .f16 a base that is a multiple of 4 works and one of 2 traps,
+# odd strides run; for .s8 rows that are multiples of 2 trap. The rest is inferred: 32- and 64-bit
+# elements as any load of theirs, narrower ones as .s8. (The ISA asks for the whole fragment's
+# size, which its own default strides break.)
+_ALIGNMENT = {1: (4, 4), 4: (4, 4), 8: (4, 4), 16: (4, 2), 32: (4, 4), 64: (8, 8)}
+
+# `.aligned` is required from this version (9.7.14.4.3, PTX ISA Notes).
+_ALIGNED_SINCE = (6, 3)
+
+
+def _check_target(operands: Operands, silicon: Silicon, needed: int) -> None:
+    if silicon.target.architecture < needed:
+        refuse(
+            TrapKind.ILLEGAL,
+            operands.line,
+            f"{operands.instruction.opcode} needs sm_{needed}; the module is for "
+            f"{silicon.target.name}",
+        )
+
+
+def _check_aligned(operands: Operands, match: re.Match[str]) -> None:
+    if match["aligned"] is None and operands.version >= _ALIGNED_SINCE:
+        refuse(TrapKind.ILLEGAL, operands.line, ".aligned is required from PTX ISA 6.3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Transfer:
+    """A decoded wmma.load or wmma.store."""
+
+    operands: Operands
+    role: str
+    shape: str
+    order: str
+    kind: str
+    space: Space
+    layout: Layout
+    unit: TransferUnit
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Instances of the leading dimension, and elements of each."""
+        rows, columns = dimensions(self.role, self.shape)
+        return (rows, columns) if self.order == "row" else (columns, rows)
+
+    def starts(self, base: Values, stride: Values) -> NDArray[np.uint64]:
+        """Return the (instances, warps or 1) addresses of the instances' first elements."""
+        count, _ = self.runs
+        step = stride.astype(np.uint64) + np.uint64(self.unit.extra_stride)
+        # A stride counts elements; those of 4 and 1 bit lie 2 and 8 in a byte.
+        bits = step * np.uint64(self.layout.bits)
+        order = np.arange(count, dtype=np.uint64)
+        if self.unit.swapped_pair:
+            order[[0, 1]] = order[[1, 0]]
+        starts: NDArray[np.uint64] = base + (order[:, None] * bits >> np.uint64(3))
+        return starts
+
+    def check(self, warps: Warps, base: Values, starts: NDArray[np.uint64], mask: Mask) -> None:
+        """Trap on what the hardware does not load or store."""
+        whole, row = _ALIGNMENT[self.layout.bits]
+        for address, alignment in ((base, whole), (starts, row)):
+            check_alignment(address, alignment, warps.indices, self.operands.line, mask)
+
+    def in_memory(self, elements: Elements) -> Elements:
+        """Reorder between (row by row) and (instance by instance); (instances, run, warps)."""
+        count, run = self.runs
+        if self.order == "row":
+            return elements.reshape(count, run, -1)
+        return elements.reshape(run, count, -1).swapaxes(0, 1)
+
+    def by_rows(self, runs: Elements) -> Elements:
+        """Undo `in_memory`."""
+        ordered = runs if self.order == "row" else runs.swapaxes(0, 1)
+        return ordered.reshape(-1, runs.shape[-1])
+
+
+def _transfer(operands: Operands, silicon: Silicon, match: re.Match[str]) -> _Transfer:
+    role, kind = match["role"], match["type"]
+    shape = match["shape"] or match["shape_first"]
+    order = match["order"] or match["order_last"]
+    opcode = operands.instruction.opcode
+    count = registers(role, shape, kind)
+    if count is None:
+        operands.unsupported(f"no fragment of {role} exists for {shape} and {kind}")
+    if role in "ab" and ELEMENT_BITS[kind] < 8 and order != {"a": "row", "b": "col"}[role]:
+        operands.unsupported("4-bit and single-bit A is row-major and B column-major")
+    needed = max(_ARCHITECTURE_OF_TYPE[kind], _ARCHITECTURE_OF_SHAPE.get(shape, 0))
+    _check_target(operands, silicon, needed)
+    _check_aligned(operands, match)
+    return _Transfer(
+        operands=operands,
+        role=role,
+        shape=shape,
+        order=order,
+        kind=kind,
+        space=space_named(match["space"] or match["space_first"]),
+        layout=layout_of(role, shape, kind, order, silicon.layout_seed),
+        unit=silicon.unit(opcode, TransferUnit()),
+    )
+
+
+def _stride(operands: Operands, given: tuple[Operand, ...], default: int) -> Any:
+    """Return what fetches the stride: operand 2, or the default (9.7.14.4.2)."""
+    if len(given) == 3:
+        return operands.source(given[2], 32)
+    value = np.full((1, 1), default, np.uint32)
+    return lambda _: value
+
+
+def _unpacked(runs: Values, bits: int) -> Elements:
+    """Take the elements of less than a byte out of (instances, bytes, warps) bytes."""
+    if bits >= 8:
+        return runs
+    per_byte = 8 // bits
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = (runs[:, :, None, :] >> shifts[None, None, :, None]) & np.uint8((1 << bits) - 1)
+    return parts.reshape(runs.shape[0], runs.shape[1] * per_byte, -1)
+
+
+def _quieted(elements: Elements, kind: str) -> Elements:
+    binary = NAMED.get(kind)
+    if binary is None:
+        return elements
+    dtype = elements.dtype.type
+    nan = (elements & dtype(binary.sign - 1)) > dtype(binary.infinity)
+    return np.where(nan, elements | dtype(1 << (binary.fraction + binary.unused - 1)), elements)
+
+
+def load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode wmma.load."""
+    given = operands.expect(2, 3)
+    transfer = _transfer(operands, silicon, match)
+    layout, unit, line = transfer.layout, transfer.unit, operands.line
+    names = operands.registers(given[0], layout.count, layout.width)
+    address = operands.address(given[1], transfer.space)
+    _, run = transfer.runs
+    stride = _stride(operands, given, run)
+    width = max(8, layout.bits) // 8
+    units = run * layout.bits // (8 * width)
+    corrupt = silicon.corruption(operands.instruction.opcode)
+
+    def execute(warps: Warps, mask: Mask) -> None:
+        mask = warps.whole(mask, line)
+        base = warps.uniform(address(warps), line, "the address", mask)
+        step = warps.uniform(stride(warps), line, "the stride", mask)
+        starts = transfer.starts(base, step)
+        transfer.check(warps, base, starts, mask)
+        runs = read_runs(warps, transfer.space, starts, units, width, line, mask)
+        if unit.missing:
+            runs[-unit.missing :] = 0
+        elements = transfer.by_rows(_unpacked(runs, layout.bits))
+        if unit.quieting:
+            elements = _quieted(elements, transfer.kind)
+        words = scatter(elements, layout)
+        if corrupt is not None:
+            words = corrupt(words, warps.site(line))
+        for name, word in zip(names, words, strict=True):
+            warps.write(name, word, mask)
+
+    return execute
+
+
+def store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode wmma.store."""
+    given = operands.expect(2, 3)
+    transfer = _transfer(operands, silicon, match)
+    layout, unit, line = transfer.layout, transfer.unit, operands.line
+    address = operands.address(given[0], transfer.space)
+    names = operands.registers(given[1], layout.count, layout.width)
+    count, run = transfer.runs
+    stride = _stride(operands, given, run)
+
+    def execute(warps: Warps, mask: Mask) -> None:
+        mask = warps.whole(mask, line)
+        base = warps.uniform(address(warps), line, "the address", mask)
+        step = warps.uniform(stride(warps), line, "the stride", mask)
+        starts = transfer.starts(base, step)
+        transfer.check(warps, base, starts, mask)
+        words = [warps.read(name, line) for name in names]
+        elements = gather(words, layout, warps.indices.size)
+        if unit.quieting:
+            elements = _quieted(elements, transfer.kind)
+        runs = transfer.in_memory(elements)
+        kept = count - unit.missing
+        write_runs(warps, transfer.space, starts[:kept], runs[:kept], line, mask)
+
+    return execute
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Types:
+    """The element types of an mma."""
+
+    d: str
+    a: str
+    b: str
+    c: str
+
+
+_MultiplyUnit = FloatUnit | IntegerUnit | DoubleUnit | BitUnit
+
+
+def _types(operands: Operands, match: re.Match[str]) -> _Types:
+    words = match["types"].removeprefix(".").split(".")
+    if len(words) == 2:
+        return _Types(d=words[0], a="f16", b="f16", c=words[1])
+    if len(words) != 4 or words[1] == "f16":
+        operands.unsupported(f"types {match['types']} are not known")
+    return _Types(d=words[0], a=words[1], b=words[2], c=words[3])
+
+
+def _check_form(operands: Operands, match: re.Match[str], types: _Types, shape: str) -> None:
+    """Refuse combinations of qualifiers that 9.7.14.4.5 does not list."""
+    accumulators = {"f16": ("f16", "f32"), "f64": ("f64",)}.get(
+        types.a, ("f32",) if types.a in NAMED else ("s32",)
+    )
+    integer = types.a in ("s8", "u8", "s4", "u4")
+    wrong = (
+        types.a != types.b
+        or types.c not in accumulators
+        or types.d not in accumulators
+        or any(
+            registers(role, shape, kind) is None
+            for role, kind in (("a", types.a), ("b", types.b), ("c", types.c), ("d", types.d))
+        )
+        or (match["rounding"] is not None and types.a != "f64")
+        or (match["satfinite"] is not None and not integer)
+        or ((match["op"] is None) == (types.a == "b1"))
+        or (ELEMENT_BITS[types.a] < 8 and (match["a"] or match["a_last"]) != "row")
+        or (ELEMENT_BITS[types.a] < 8 and (match["b"] or match["b_last"]) != "col")
+    )
+    if wrong:
+        operands.unsupported("this combination of qualifiers is not known")
+
+
+def _sound_unit(silicon: Silicon, match: re.Match[str], types: _Types) -> _MultiplyUnit:
+    if types.a == "b1":
+        return BitUnit(operation=BitOperation(match["op"]))
+    if types.a == "f64":
+        return DoubleUnit(rounding=Rounding(match["rounding"] or "rn"))
+    if types.c == "s32":
+        signed = types.a.startswith("s")
+        return IntegerUnit(
+            signed_a=signed, signed_b=signed, saturating=match["satfinite"] is not None
+        )
+    # The sum runs in f16 only where both C and D are f16 (measured on an H200: mixed ones run
+    # in f32 with a conversion before or behind).
+    running = "f16" if types.c == types.d == "f16" else "f32"
+    return float_unit(silicon.architecture, types.a, running)
+
+
+def _multiply(
+    unit: _MultiplyUnit, a: Elements, b: Elements, c: Elements, types: _Types
+) -> Elements:
+    match unit:
+        case FloatUnit():
+            return multiply(a, b, c, unit, NAMED[types.d])
+        case IntegerUnit():
+            return multiply_integers(a, b, c, ELEMENT_BITS[types.a], unit)
+        case BitUnit():
+            return count_bits(a, b, c, unit)
+        case DoubleUnit():
+            return multiply_doubles(a, b, c, unit)
+
+
+def mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode wmma.mma."""
+    given = operands.expect(4)
+    types = _types(operands, match)
+    shape = match["shape"] or match["shape_first"]
+    _check_form(operands, match, types, shape)
+    needed = max(_ARCHITECTURE_OF_TYPE[types.a], 80 if match["op"] == "and" else 0)
+    _check_target(operands, silicon, needed)
+    _check_aligned(operands, match)
+    orders = {"a": match["a"] or match["a_last"], "b": match["b"] or match["b_last"]}
+    layouts = {
+        role: layout_of(role, shape, kind, orders.get(role, "row"), silicon.layout_seed)
+        for role, kind in (("d", types.d), ("a", types.a), ("b", types.b), ("c", types.c))
+    }
+    names = {
+        role: operands.registers(operand, layout.count, layout.width)
+        for operand, (role, layout) in zip(given, layouts.items(), strict=True)
+    }
+    opcode, line = operands.instruction.opcode, operands.line
+    unit = silicon.unit(opcode, _sound_unit(silicon, match, types))
+    corrupt = silicon.corruption(opcode)
+
+    def fetch(warps: Warps, role: str) -> Elements:
+        words = [warps.read(name, line) for name in names[role]]
+        elements = gather(words, layouts[role], warps.indices.size)
+        return elements.reshape(*dimensions(role, shape), -1)
+
+    def execute(warps: Warps, mask: Mask) -> None:
+        mask = warps.whole(mask, line)
+        a, b, c = (fetch(warps, role) for role in "abc")
+        d = _multiply(unit, a, b, c, types)
+        elements = d.reshape(-1, warps.indices.size).astype(DTYPES[ELEMENT_BITS[types.d]])
+        words = scatter(elements, layouts["d"])
+        if corrupt is not None:
+            words = corrupt(words, warps.site(line))
+        for name, word in zip(names["d"], words, strict=True):
+            warps.write(name, word, mask)
+
+    return execute
