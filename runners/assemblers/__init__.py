@@ -1,0 +1,1 @@
+"""Assemblers: found or fetched, asked what they are, and judging instructions."""

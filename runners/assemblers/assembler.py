@@ -1,0 +1,179 @@
+"""One assembler: what it is, and what it accepts, by asking it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import TARGETS, VERSIONS, PtxVersion
+from runners.assemblers.answers import Answers, digest
+from runners.assemblers.processes import Finished, run, temporary_folder, writing
+from runners.instruction_modules import header
+
+# A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
+QUESTION_SECONDS = 20.0
+# "Cuda compilation tools, release 13.5, V13.5.37" (ptxas 11.7 to 13.5, 2026-11).
+_RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
+_HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
+
+
+class Origin(StrEnum):
+    """Where an assembler was found."""
+
+    GIVEN = "given"
+    PATH = "PATH"
+    TOOLKIT = "toolkit"
+    WHEEL = "wheel"
+    CACHE = "cache"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembler:
+    """A ptxas."""
+
+    path: Path
+    release: str
+    """Release of the CUDA tools: "13.5"."""
+    version: str
+    """Full version: "V13.5.37"; "V" and the release where it prints none."""
+    origin: Origin
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Key that sorts older before newer."""
+        return tuple(int(part) for part in self.version.removeprefix("V").split("."))
+
+    def __str__(self) -> str:
+        return f"ptxas {self.version} ({self.path})"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the binary, in hexadecimal; InfrastructureError if it cannot be read."""
+        return digest(self.path)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.digest)
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """Targets that its help names, oldest first.
+
+        Raises
+        ------
+        InfrastructureError
+            If the help names none.
+        """
+        stored = self._answers.get("targets")
+        if isinstance(stored, list):
+            return tuple(stored)
+        with temporary_folder() as folder:
+            told = _ask(self.path, "--help", folder=folder).output
+        names = sorted(set(_HELP_TARGET.findall(told)), key=_target_order)
+        if not names:
+            raise InfrastructureError(f"{self.path} --help names no target; is it a ptxas?")
+        self._answers.put("targets", names)
+        return tuple(names)
+
+    @cached_property
+    def highest_version(self) -> PtxVersion:
+        """Highest `.version` that it accepts, also one newer than `oracle.targets.VERSIONS`.
+
+        Raises
+        ------
+        InfrastructureError
+            If it accepts none.
+        """
+        stored = self._answers.get("highest version")
+        if isinstance(stored, str):
+            major, minor = stored.split(".")
+            return PtxVersion(int(major), int(minor))
+        found = self._search_version()
+        self._answers.put("highest version", str(found))
+        return found
+
+    def accepts(self, version: PtxVersion | str, target: str) -> bool:
+        """Whether it assembles an empty entry under `.version` and `.target` of these values."""
+        question = f"{version} {target}"
+        stored = self._answers.get(question)
+        if isinstance(stored, bool):
+            return stored
+        answer = self._tries(str(version), target)
+        self._answers.put(question, answer)
+        return answer
+
+    def _search_version(self) -> PtxVersion:
+        # The target knows all versions from its first on, so what is accepted of them ends at the
+        # assembler's own highest, and can be bisected.
+        target = self.targets[0]
+        since = TARGETS[target].since if target in TARGETS else VERSIONS[0]
+        known = [version for version in VERSIONS if version >= since]
+        low, high = 0, len(known)  # known[:low] are accepted, known[high:] are not
+        while low < high:
+            middle = (low + high) // 2
+            if self._tries(str(known[middle]), target):
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            raise InfrastructureError(
+                f"{self.path} accepts no .version from {known[0]} to {known[-1]} with .target "
+                f"{target}; is it a ptxas?"
+            )
+        highest = known[low - 1]
+        if low < len(known):
+            return highest
+        major, minor = highest
+        while self._tries(f"{major}.{minor + 1}", target):
+            minor += 1
+        return PtxVersion(major, minor)
+
+    def _tries(self, version: str, target: str) -> bool:
+        # Without an entry, ptxas does not look whether the version knows the target (2026-11).
+        text = header(target, version) + ".visible .entry k()\n{\nret;\n}\n"
+        with temporary_folder() as folder:
+            with writing(folder):
+                (folder / "a.ptx").write_text(text)
+            told = _ask(self.path, f"-arch={target}", "a.ptx", "-o", "a.cubin", folder=folder)
+        return told.exit_code == 0
+
+
+def identify(path: Path, origin: Origin = Origin.GIVEN) -> Assembler:
+    """Ask a program which assembler it is.
+
+    Raises
+    ------
+    UsageError
+        If it is none: not there, not executable, or does not answer as a ptxas does.
+    """
+    advice = "give the path of a ptxas, or see `warpfuzz compilers list` for those that are here"
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}; {advice}")
+    path = path.absolute()
+    try:
+        with temporary_folder() as folder:
+            told = _ask(path, "--version", folder=folder)
+    except InfrastructureError as error:
+        raise UsageError(f"{path} is not an assembler: {error}") from None
+    match = _RELEASE.search(told.output)
+    if told.exit_code != 0 or match is None:
+        first = told.output.strip().partition("\n")[0][:80]
+        raise UsageError(
+            f"{path} is not an assembler: asked for --version it answered {first!r} "
+            f"({told.ending}); {advice}"
+        )
+    release, version = match.groups()
+    return Assembler(path=path, release=release, version=f"V{version or release}", origin=origin)
+
+
+def _ask(path: Path, *arguments: str, folder: Path) -> Finished:
+    return run([path, *arguments], folder=folder, deadline=QUESTION_SECONDS)
+
+
+def _target_order(name: str) -> tuple[int, str]:
+    match = re.fullmatch(r"sm_(\d+)([a-z]?)", name)
+    return (int(match[1]), match[2]) if match else (0, name)

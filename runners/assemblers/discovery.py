@@ -1,0 +1,113 @@
+"""Finding the assemblers of this machine, and choosing one."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from oracle.errors import UsageError
+from runners.assemblers.answers import cache_folder
+from runners.assemblers.assembler import Assembler, Origin, identify
+
+WHEELS = ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu11")
+"""Distributions that hold a ptxas: of CUDA 13, 12 and 11."""
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_TOOLKIT_FOLDER = Path("/usr/local")  # where NVIDIA's installers put cuda-13.5 and the like
+_NAME = "ptxas"
+_RELEASE = re.compile(r"\d+(\.\d+)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a search found."""
+
+    assemblers: tuple[Assembler, ...]
+    """Newest first; each version once, from the place that was searched first."""
+    problems: tuple[str, ...]
+    """A sentence for each file that is called ptxas and is none."""
+
+
+def fetched_folder() -> Path:
+    """Return the folder where fetched assemblers are unpacked, one folder each."""
+    return cache_folder() / "assemblers"
+
+
+def discover() -> Found:
+    """Search PATH, the toolkit folders, the installed wheels and the cache."""
+    found: dict[str, Assembler] = {}
+    problems = []
+    seen: set[Path] = set()
+    for path, origin in _places():
+        real = path.resolve()
+        if real in seen or not path.is_file():
+            continue
+        seen.add(real)
+        try:
+            assembler = identify(path, origin)
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            found.setdefault(assembler.version, assembler)
+    newest_first = sorted(found.values(), key=lambda one: one.order, reverse=True)
+    return Found(assemblers=tuple(newest_first), problems=tuple(problems))
+
+
+def find(wanted: str | None = None) -> Assembler:
+    """Return one assembler.
+
+    Parameters
+    ----------
+    wanted : str, optional
+        A path, or a version such as "13.5" or "13.5.37"; the newest where it is not given.
+
+    Raises
+    ------
+    UsageError
+        If there is none such; the message lists those that are here.
+    """
+    if wanted is not None and _RELEASE.fullmatch(wanted) is None:
+        return identify(Path(wanted).expanduser())
+    assemblers = discover().assemblers
+    if wanted is None:
+        matching = assemblers
+    else:
+        parts = tuple(int(part) for part in wanted.split("."))
+        matching = tuple(one for one in assemblers if one.order[: len(parts)] == parts)
+    if matching:
+        return matching[0]
+    here = ", ".join(one.version for one in assemblers) or "none"
+    asked = "no ptxas is here" if wanted is None else f"no ptxas {wanted} is here"
+    raise UsageError(
+        f"{asked} (found: {here}); fetch one with `warpfuzz compilers fetch {wanted or '13.0'}`, "
+        "install the extra with `pip install 'warpfuzz[ptxas]'`, or give its path"
+    )
+
+
+def _places() -> Iterator[tuple[Path, Origin]]:
+    for folder in os.get_exec_path():
+        if folder:
+            yield Path(folder) / _NAME, Origin.PATH
+    for variable in _TOOLKIT_VARIABLES:
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "bin" / _NAME, Origin.TOOLKIT
+    for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
+        yield toolkit / "bin" / _NAME, Origin.TOOLKIT
+    for name in WHEELS:
+        for path in _in_wheel(name):
+            yield path, Origin.WHEEL
+    for path in sorted(fetched_folder().glob(f"[0-9]*/{_NAME}")):
+        yield path, Origin.CACHE
+
+
+def _in_wheel(name: str) -> Iterator[Path]:
+    try:
+        files = importlib.metadata.files(name) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for file in files:
+        if file.parts[-2:] == ("bin", _NAME):
+            yield Path(str(file.locate()))

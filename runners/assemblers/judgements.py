@@ -1,0 +1,149 @@
+"""What an assembler does with an instruction, from accepting it to hanging on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+
+from runners.assemblers.messages import Output, comes_from_inside, normalised, parse
+from runners.assemblers.processes import Finished
+from runners.instruction_modules import ABOVE_THE_INSTRUCTION, is_contained, minimal_module
+
+# Fields of an ELF header (ELF-64 Object File Format, 1.5, figure 2): magic, and the machine at
+# offset 18; EM_CUDA is 190.
+_ELF_MAGIC = b"\x7fELF"
+_MACHINE = slice(18, 20)
+_EM_CUDA = 190
+_HEADER_BYTES = 64
+# A shell reports that a signal ended a program as 128 + its number (POSIX.1-2017, 2.8.2); ptxas
+# itself exits with 255 (11.7 to 13.5, 2026-11).
+_SIGNAL_CODES = range(129, 192)
+
+
+class Outcome(IntEnum):
+    """What the assembler did, ordered from accepted to worst."""
+
+    ACCEPTED = 0
+    """Assembled down to a cubin."""
+    REJECTED = 1
+    """Rejected with a message about the instruction."""
+    INTERNAL = 2
+    """Rejected with a message from the assembler's own inside."""
+    CRASHED = 3
+    """Killed by a signal."""
+    HUNG = 4
+    """Did not end in time."""
+    UNREADABLE = 5
+    """Ended in no known way: no message, no cubin, or output without end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one assembler did with one module."""
+
+    outcome: Outcome
+    messages: tuple[str, ...] = ()
+    """Errors, in order, without the place; warnings where it was accepted."""
+    ending: str = "exit code 0"
+    """How the process ended, in words."""
+
+    @cached_property
+    def normalised(self) -> str:
+        """The messages with names and numbers abstracted, or the ending where there are none."""
+        return normalised(self.messages) if self.messages else self.ending
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement(Verdict):
+    """What one assembler does with one instruction, for one target and PTX ISA version."""
+
+    instruction: str
+    target: str
+    version: str
+    results_stored: bool = False
+    """Whether it takes the module that stores the results to see the outcome."""
+
+    @property
+    def module(self) -> str:
+        """A minimal module that shows the outcome: `ptxas -arch=TARGET FILE`."""
+        return minimal_module(
+            self.instruction,
+            target=self.target,
+            version=self.version,
+            results_stored=self.results_stored,
+        )
+
+
+def is_cubin(path: Path) -> bool:
+    """Whether the file holds an ELF object for a GPU."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_HEADER_BYTES)
+    except OSError:
+        return False
+    machine = int.from_bytes(start[_MACHINE], "little")
+    return len(start) == _HEADER_BYTES and start.startswith(_ELF_MAGIC) and machine == _EM_CUDA
+
+
+def instruction_line(module: str) -> int | None:
+    """Return the line of the instruction of a minimal module, from 1; None of any other module."""
+    lines = module.splitlines()
+    if ABOVE_THE_INSTRUCTION not in lines[:-1]:
+        return None
+    return lines.index(ABOVE_THE_INSTRUCTION) + 2
+
+
+def verdict_of(finished: Finished, cubin: Path, module: str) -> Verdict:
+    """Return the verdict of a process that assembled one module.
+
+    Parameters
+    ----------
+    finished : Finished
+        The process.
+    cubin : Path
+        Where it should have written.
+    module : str
+        What it read.
+    """
+    output = parse(finished.output)
+    outcome = _outcome(finished, output, cubin, module)
+    messages = output.messages if outcome is Outcome.ACCEPTED else output.errors
+    texts = tuple(map(str, messages))
+    if outcome in (Outcome.CRASHED, Outcome.UNREADABLE):
+        texts += output.strange[:_STRANGE_LINES]
+    return Verdict(outcome=outcome, messages=texts, ending=finished.ending)
+
+
+def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Outcome:
+    if finished.hung:
+        return Outcome.HUNG
+    if finished.overflowed:
+        return Outcome.UNREADABLE
+    if finished.signal is not None or finished.exit_code in _SIGNAL_CODES:
+        return Outcome.CRASHED
+    if finished.exit_code == 0:
+        good = is_cubin(cubin) and not output.errors
+        return Outcome.ACCEPTED if good else Outcome.UNREADABLE
+    if output.tells_of_a_crash:
+        return Outcome.CRASHED
+    if not output.errors:
+        return Outcome.UNREADABLE
+    return Outcome.INTERNAL if _any_from_inside(output, module) else Outcome.REJECTED
+
+
+# Lines of no known kind that a verdict keeps.
+_STRANGE_LINES = 20
+
+
+def _any_from_inside(output: Output, module: str) -> bool:
+    lines = module.splitlines()
+    at = instruction_line(module)
+    # Without a known line, anything in the module counts as the input.
+    text = lines[at - 1] if at is not None else module
+    contained = at is not None and is_contained(text)
+    return any(
+        comes_from_inside(error, instruction=text, contained=contained, at=at, lines=len(lines))
+        for error in output.errors
+    )

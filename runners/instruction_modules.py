@@ -1,0 +1,248 @@
+"""PTX modules around single instructions: one to show a verdict, many to reach verdicts fast.
+
+Registers have conventional names, and a module declares those that its instructions name:
+`%r<N>` (.b32), `%f<N>` (.f32), `%d<N>` (.f64), `%h<N>` (.b16), `%p<N>` (.pred), `%addr` (.b64, an
+address), `%stride` (.b32) and the shared buffer `tile`. Any other name stays undeclared, which is
+an ordinary error of whoever wrote the instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from oracle.errors import UsageError
+
+REGISTER_TYPES = {"r": "b32", "f": "f32", "d": "f64", "h": "b16", "p": "pred"}
+"""PTX type of the registers with each prefix."""
+SINGLE_REGISTERS = {"addr": "b64", "stride": "b32"}
+"""PTX type of the registers that have no number."""
+TILE = ".shared .align 128 .b8 tile[4096];"
+"""The shared buffer: aligned for the largest fragment (PTX ISA 9.7.14.4.2), 16 x 16 of 16 bytes."""
+ABOVE_THE_INSTRUCTION = "// the instruction:"
+"""Comment on the line above the instruction of a minimal module."""
+MARKER = "warpfuzz_marker;"
+"""A line that every assembler rejects: the sign in its output that it read a file to the end."""
+
+# Four digits are more registers than any instruction has; a longer number stays undeclared rather
+# than make the assembler allocate.
+_REGISTER = re.compile(r"%(?:([rfdhp])(0|[1-9]\d{0,3})|(addr|stride))(?![\w$])")
+_RENAMED = re.compile(r"%([rfdhp])(0|[1-9]\d{0,3})(?![\w$])")
+_TILE = re.compile(r"(?<![\w$%.])tile(?![\w$])")
+_SPACES = re.compile(r"\s+")
+_FIRST_VECTOR = re.compile(r"\{([^{}]*)\}")
+_LABEL = re.compile(r"(?<!:):(?!:)")
+_CONTROL = re.compile(r"(?:@!?\s*\S+\s+)?(?:bra|brx|call|exit|ret|trap)\b")
+# Bytes that one vector store writes at most (PTX ISA 9.7.9.12, st: .v4 of .b32, .v2 of .b64).
+_STORE_BYTES = 16
+_BYTES = {"b32": 4, "f32": 4, "f64": 8, "b16": 2}
+
+
+def canonical(instruction: str) -> str:
+    """Return the instruction with its registers numbered from 0 in order of appearance.
+
+    Spaces are made uniform too. Instructions that differ in nothing else have one canonical text,
+    so a judge that remembers texts judges them once. A register that occurs twice still does.
+    """
+    numbers: dict[tuple[str, str], int] = {}
+    counts: dict[str, int] = {}
+
+    def rename(match: re.Match[str]) -> str:
+        prefix, number = match[1], match[2]
+        if (prefix, number) not in numbers:
+            numbers[prefix, number] = counts.get(prefix, 0)
+            counts[prefix] = numbers[prefix, number] + 1
+        return f"%{prefix}{numbers[prefix, number]}"
+
+    return _RENAMED.sub(rename, _SPACES.sub(" ", instruction.strip()))
+
+
+def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
+    """Return the declarations that the instructions need, one line each."""
+    counts: dict[str, int] = {}
+    singles: set[str] = set()
+    tile = False
+    for instruction in instructions:
+        for prefix, number, single in _REGISTER.findall(instruction):
+            if single:
+                singles.add(single)
+            else:
+                counts[prefix] = max(counts.get(prefix, 0), int(number) + 1)
+        tile = tile or _TILE.search(instruction) is not None
+    lines = [
+        f".reg .{type_} %{prefix}<{counts[prefix]}>;"
+        for prefix, type_ in REGISTER_TYPES.items()
+        if prefix in counts
+    ]
+    lines += [f".reg .{type_} %{name};" for name, type_ in SINGLE_REGISTERS.items()
+              if name in singles]  # fmt: skip
+    if tile:
+        lines.append(TILE)
+    return tuple(lines)
+
+
+def is_contained(instruction: str) -> bool:
+    """Whether the text is one statement that cannot change the meaning of its neighbours.
+
+    A missing or second semicolon, an open brace, a quote, a comment, a label, a directive or a
+    line marker could; such a text is given a file of its own.
+    """
+    text = instruction.strip()
+    if not text.endswith(";") or text.count(";") != 1 or text[0] in ".{":
+        return False
+    if any(mark in text for mark in ('"', "'", "\\", "#", "//", "/*", "*/")):
+        return False
+    if _LABEL.search(text):
+        return False
+    depth = 0
+    for character in text:
+        depth += (character == "{") - (character == "}")
+        if depth not in (0, 1):
+            return False
+    return depth == 0
+
+
+def checked(instruction: str) -> str:
+    """Return the instruction if it can stand on a line of a module.
+
+    Raises
+    ------
+    UsageError
+        If it is empty, or holds a line break or anything that UTF-8 cannot encode.
+    """
+    text = instruction.strip()
+    if not text or len(text.splitlines()) != 1 or "\0" in text:
+        raise UsageError(
+            f"{instruction!r} is not one line of text; pass one instruction at a time, without "
+            "line breaks"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{instruction!r} is not text that a file can hold: {error}") from None
+    return text
+
+
+def header(target: str, version: str) -> str:
+    """Return the three directives that open a module."""
+    return f".version {version}\n.target {target}\n.address_size 64\n"
+
+
+def minimal_module(
+    instruction: str, *, target: str, version: str, results_stored: bool = False
+) -> str:
+    """Return a smallest module that holds the instruction.
+
+    Parameters
+    ----------
+    instruction : str
+        One line of text.
+    target, version : str
+        Values of the directives, such as "sm_90" and "8.0".
+    results_stored : bool
+        Whether the first vector of registers is stored to memory afterwards, so that no optimiser
+        may drop the instruction.
+
+    Raises
+    ------
+    UsageError
+        If the text is not one line.
+    """
+    text = checked(instruction)
+    stores = _stores(text) if results_stored else ()
+    parameters, setup = (_PARAMETERS, _SETUP) if stores else ("", ())
+    lines = [
+        f".visible .entry k({parameters})", "{", *setup, *declarations([text]),
+        ABOVE_THE_INSTRUCTION, text, *stores, "ret;", "}",
+    ]  # fmt: skip
+    return header(target, version) + "\n".join(lines) + "\n"
+
+
+_PARAMETERS = ".param .u64 results"
+_SETUP = (".reg .b64 %results;", "ld.param.u64 %results, [results];")
+
+
+def _stores(instruction: str) -> tuple[str, ...]:
+    """Store the registers of the first vector: of every instruction but wmma.store, its result."""
+    vector = _FIRST_VECTOR.search(instruction)
+    if vector is None:
+        return ()
+    registers: dict[str, list[str]] = {}
+    for prefix, number in _RENAMED.findall(vector[1]):
+        if prefix != "p":
+            registers.setdefault(REGISTER_TYPES[prefix], []).append(f"%{prefix}{number}")
+    lines = []
+    offset = 0
+    for type_, names in registers.items():
+        left = names
+        while left:
+            width = min(4, _STORE_BYTES // _BYTES[type_])
+            while width > len(left):
+                width //= 2
+            part, left = left[:width], left[width:]
+            operand = f"{{{', '.join(part)}}}" if width > 1 else part[0]
+            suffix = f".v{width}" if width > 1 else ""
+            lines.append(f"st.global{suffix}.{type_} [%results+{offset}], {operand};")
+            offset += _STORE_BYTES
+    return tuple(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """A module of many instructions, and the line on which each stands."""
+
+    text: str
+    lines: tuple[int, ...]
+    """Line of each instruction, counted from 1, in the order given."""
+
+
+def rejection_module(
+    instructions: Sequence[str], *, entry: str, target: str, version: str
+) -> tuple[Listing, int]:
+    """Return a module to find lines that are rejected, and the line of the marker at its end.
+
+    The marker makes the module an error whatever the instructions are, so no later phase runs. The
+    line behind the last instruction is that of a minimal module, so that an instruction which is
+    not one whole statement has the same error in both.
+    """
+    opening = [f".visible .entry {entry}()", "{", *declarations(instructions)]
+    first = 3 + len(opening) + 1  # behind the three lines of the header
+    lines = [*opening, *instructions, "ret;", MARKER, "}"]
+    listing = Listing(
+        text=header(target, version) + "\n".join(lines) + "\n",
+        lines=tuple(range(first, first + len(instructions))),
+    )
+    return listing, first + len(instructions) + 1
+
+
+def assembly_module(
+    instructions: Sequence[str], *, per_entry: int, target: str, version: str
+) -> Listing:
+    """Return a module that takes the instructions through every phase.
+
+    Several share an entry, which costs less than an entry each; each one's results are stored. An
+    instruction that transfers control, or is not contained, has an entry of its own.
+    """
+    lines = header(target, version).splitlines()
+    at: list[int] = []
+    index = 0
+    while index < len(instructions):
+        group = [instructions[index]]
+        if _shares_an_entry(group[0]):
+            for text in instructions[index + 1 : index + per_entry]:
+                if not _shares_an_entry(text):
+                    break
+                group.append(text)
+        lines += [f".visible .entry k{index}({_PARAMETERS})", "{", *_SETUP, *declarations(group)]
+        for text in group:
+            lines.append(text)
+            at.append(len(lines))
+            lines += _stores(text)
+        lines += ["ret;", "}"]
+        index += len(group)
+    return Listing(text="\n".join(lines) + "\n", lines=tuple(at))
+
+
+def _shares_an_entry(instruction: str) -> bool:
+    return is_contained(instruction) and _CONTROL.match(instruction) is None
