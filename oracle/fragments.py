@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from oracle.formats import Format, Kind
 from oracle.program import Operation
 
-FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+FLOATS: dict[str, type[np.floating[Any]]] = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
 """NumPy types of the formats that registers compute in."""
 
 CANONICAL_NAN = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF, "f64": 0xFFF8_0000_0000_0000}

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import numpy as np
+import program_draws
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from program_interpreter import interpret
+
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.execution import execute
+from oracle.image import writable
+from oracle.models import Confidence
+from oracle.program import Barrier, Buffer, Copy, Place, Program
+
+QUIET = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@QUIET
+@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
+def test_execution_equals_interpretation_one_image_at_a_time(program: Program, seed: int) -> None:
+    images = program_draws.images(program, seed, 3)
+    expected = [interpret(program, image.tobytes()) for image in images]
+    result = execute(program, images).images
+    for index, image in enumerate(expected):
+        wrong = np.flatnonzero(result[index] != np.frombuffer(image, dtype=np.uint8))
+        assert wrong.size == 0, f"image {index}: bytes {wrong[:8]} of {wrong.size}"
+
+
+@QUIET
+@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
+def test_what_no_step_writes_comes_out_as_it_went_in(program: Program, seed: int) -> None:
+    images = program_draws.images(program, seed, 2)
+    before = images.copy()
+    result = execute(program, images).images
+    kept = ~writable(program)
+    assert np.array_equal(result[:, kept], images[:, kept])
+    assert np.array_equal(images, before), "the images given must stay as they are"
+
+
+@QUIET
+@given(program=program_draws.programs(most=2), seed=st.integers(0, 2**32 - 1))
+def test_an_image_comes_out_alike_whatever_else_is_in_the_batch(
+    program: Program, seed: int
+) -> None:
+    images = program_draws.images(program, seed, 5)
+    together = execute(program, images).images
+    assert np.array_equal(together[3:4], execute(program, images[3:4]).images)
+    assert np.array_equal(together[::-1], execute(program, images[::-1]).images)
+    many = np.resize(images, (600, images.shape[1]))  # more than one chunk
+    assert np.array_equal(execute(program, many).images[-5:], np.resize(together, many.shape)[-5:])
+
+
+def _copying() -> Program:
+    return Program(
+        buffers=(Buffer(name="data", space="global", size=64),),
+        steps=(
+            Copy(source=Place(buffer="data"), destination=Place(buffer="data", offset=32), size=8),
+        ),
+    )
+
+
+def test_an_empty_batch_gives_an_empty_batch() -> None:
+    program = _copying()
+    images = np.zeros((0, program.image_bytes), dtype=np.uint8)
+    assert execute(program, images).images.shape == images.shape
+
+
+def test_a_program_without_products_depends_on_nothing_that_is_inferred() -> None:
+    images = np.zeros((1, 256), dtype=np.uint8)
+    assert execute(_copying(), images).confidence is Confidence.MEASURED
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((1, 256), dtype=np.int8), "uint8"),
+        (np.zeros((1, 255), dtype=np.uint8), r"\(count, 256\)"),
+        (np.zeros(256, dtype=np.uint8), r"\(count, 256\)"),
+    ],
+)
+def test_images_of_another_dtype_or_shape_are_refused(
+    images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        execute(_copying(), images)
+
+
+def test_an_undefined_program_is_refused_with_the_reason() -> None:
+    step = Copy(source=Place(buffer="data"), destination=Place(buffer="data", offset=4), size=8)
+    program = Program(
+        buffers=(Buffer(name="data", space="global", size=64),), steps=(Barrier(), step)
+    )
+    with pytest.raises(UndefinedProgramError, match=r"step 1: .*overlap"):
+        execute(program, np.zeros((1, 256), dtype=np.uint8))

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from program_interpreter import element
+
+from oracle.errors import UsageError
+from oracle.formats import FORMATS, Format
+from oracle.fragments import apply
+from oracle.isa import SHAPES, Matrix
+from oracle.program import Elementwise, Operation, operations
+
+PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
+
+
+def patterns(type_: Format) -> st.SearchStrategy[int]:
+    """Bit patterns; of floats, also those at the edges: zeros, subnormals, infinities, NaNs."""
+    everything = st.integers(0, (1 << type_.bits) - 1)
+    if not type_.is_float:
+        return everything
+    exponent = st.sampled_from([0, 1, 2, -3, -2, -1]) | st.integers(0, 2**11)
+    fraction = st.sampled_from([0, 1, 2, -1, -2]) | st.integers(0, 2**52)
+    top, p = 1 << type_.exponent_bits, type_.fraction_bits
+
+    def build(sign: bool, e: int, f: int) -> int:
+        magnitude = (e % top) << p | f % (1 << p)
+        return (int(sign) << (type_.bits - 1)) | magnitude << type_.ignored_bits
+
+    return everything | st.builds(build, st.booleans(), exponent, fraction)
+
+
+@pytest.mark.parametrize(("operation", "type_"), PAIRS, ids=lambda x: str(getattr(x, "name", x)))
+@given(data=st.data())
+def test_every_element_becomes_what_exact_arithmetic_rounds_to(
+    operation: Operation, type_: Format, data: st.DataObject
+) -> None:
+    xs = data.draw(st.lists(patterns(type_), min_size=1, max_size=20))
+    constant = data.draw(patterns(type_)) if operation.takes_constant else 0
+    unsigned = np.array(xs, dtype=f"u{np.dtype(type_.raw).itemsize}")
+    values = unsigned.view(type_.raw)
+    if type_.name == "s4":
+        values = (values << 4) >> 4
+    result = apply(operation, type_, values, constant)
+    assert result.dtype == type_.raw
+    if type_.name == "s4":
+        assert ((result >= -8) & (result <= 7)).all()
+    got = [int(x) % (1 << type_.bits) for x in result]
+    assert got == [element(operation, type_, x, constant) for x in xs]
+
+
+def test_operations_a_type_does_not_have_are_refused() -> None:
+    matrix = Matrix(operand="a", shape=SHAPES["m16n16k16"], type=FORMATS["bf16"])
+    with pytest.raises(UsageError, match="copy, negate, absolute"):
+        Elementwise(operation=Operation.ADD, matrix=matrix, source="a", destination="a")
+
+
+@pytest.mark.parametrize("constant", [-1, 16])
+def test_constants_wider_than_an_element_are_refused(constant: int) -> None:
+    matrix = Matrix(operand="a", shape=SHAPES["m8n8k32"], type=FORMATS["u4"])
+    with pytest.raises(UsageError, match="0 to 15"):
+        Elementwise(
+            operation=Operation.XOR, matrix=matrix, source="a", destination="a", constant=constant
+        )

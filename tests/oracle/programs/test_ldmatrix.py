@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from program_interpreter import register
+
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.isa import LDMATRIX_FORMS, LdmatrixForm
+from oracle.matrices import ldmatrix
+from oracle.program import LoadRows
+
+X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
+
+
+@given(form=st.sampled_from(LDMATRIX_FORMS), seed=st.integers(0, 999))
+def test_every_lane_gets_what_the_layout_says(form: LdmatrixForm, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shared = rng.integers(0, 256, (3, 2048), dtype=np.uint8)
+    addresses = (16 * rng.integers(0, 128, (3, 32))).astype(np.uint32)
+    registers = ldmatrix(form.opcode, shared, addresses)
+    assert registers.dtype == np.uint32
+    assert registers.shape == (3, 32, form.registers)
+    for image in range(3):
+        step = LoadRows(
+            form=form, registers="r", buffer="s", addresses=tuple(addresses[image].tolist())
+        )
+        rows = [
+            int.from_bytes(shared[image, a : a + 16].tobytes(), "little") for a in step.addresses
+        ]
+        for lane in range(32):
+            for index in range(form.registers):
+                assert registers[image, lane, index] == register(step, rows, lane, index)
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_rows_in_order_come_out_as_they_lie_in_memory(number: int) -> None:
+    # Table of threads and addresses and figure 104: lane t of matrix i gets bytes 4 t of it.
+    shared = np.arange(128 * number // 4, dtype=np.uint32).view(np.uint8)
+    addresses = (16 * np.arange(32)).astype(np.uint32)
+    registers = ldmatrix(f"ldmatrix.sync.aligned.m8n8.x{number}.b16", shared, addresses)
+    for matrix in range(number):
+        assert registers[:, matrix].tolist() == list(range(32 * matrix, 32 * matrix + 32))
+
+
+def test_transposing_exchanges_rows_and_columns_of_halfwords() -> None:
+    shared = np.arange(64, dtype=np.uint16).view(np.uint8)
+    addresses = (16 * (np.arange(32) % 8)).astype(np.uint32)
+    opcode = "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16"
+    registers = ldmatrix(opcode, shared, addresses)
+    elements = np.ascontiguousarray(registers).view(np.uint16).reshape(8, 8)
+    assert np.array_equal(elements, np.arange(64).reshape(8, 8).T)
+
+
+def test_packed_elements_are_widened_to_bytes_with_zeros_above() -> None:
+    six, four = "m8n16.x1.shared.b8x16.b6x16_p32", "m8n16.x1.shared.b8x16.b4x16_p64"
+    row = sum(n << (6 * n) for n in range(16)) | 0xFFFFFFFF << 96
+    shared = np.frombuffer(row.to_bytes(16, "little"), dtype=np.uint8)
+    zeros = np.zeros(32, dtype=np.uint32)
+    bytes_ = ldmatrix(f"ldmatrix.sync.aligned.{six}", shared, zeros).view(np.uint8).reshape(8, 16)
+    assert bytes_.tolist() == [list(range(16))] * 8
+    row = 0xFEDCBA9876543210 | 0xFFFFFFFFFFFFFFFF << 64
+    shared = np.frombuffer(row.to_bytes(16, "little"), dtype=np.uint8)
+    bytes_ = ldmatrix(f"ldmatrix.sync.aligned.{four}", shared, zeros).view(np.uint8).reshape(8, 16)
+    assert bytes_.tolist() == [list(range(16))] * 8
+
+
+@given(form=st.sampled_from(LDMATRIX_FORMS), lane=st.integers(0, 31))
+def test_addresses_of_lanes_beyond_the_rows_are_not_used(form: LdmatrixForm, lane: int) -> None:
+    shared = np.random.default_rng(0).integers(0, 256, 512, dtype=np.uint8)
+    addresses = (16 * np.arange(32)).astype(np.uint32)
+    moved = addresses.copy()
+    moved[lane] = 0xFFFFFFFF
+    if lane < form.addresses:
+        with pytest.raises(UndefinedProgramError, match="multiple of 16"):
+            ldmatrix(form.opcode, shared, moved)
+    else:
+        expected = ldmatrix(form.opcode, shared, addresses)
+        assert np.array_equal(ldmatrix(form.opcode, shared, moved), expected)
+
+
+def test_leading_dimensions_broadcast() -> None:
+    rng = np.random.default_rng(1)
+    shared = rng.integers(0, 256, (2, 1, 512), dtype=np.uint8)
+    addresses = (16 * rng.integers(0, 32, (3, 32))).astype(np.uint32)
+    registers = ldmatrix(X1, shared, addresses)
+    assert registers.shape == (2, 3, 32, 1)
+    assert np.array_equal(registers[1, 2], ldmatrix(X1, shared[1, 0], addresses[2]))
+
+
+@pytest.mark.parametrize(
+    ("shared", "addresses", "message"),
+    [
+        (np.zeros(512, np.int8), np.zeros(32, np.uint32), "shared is int8"),
+        (np.zeros(512, np.uint8), np.zeros(32, np.int64), "addresses is int64"),
+        (np.zeros(512, np.uint8), np.zeros(31, np.uint32), r"must be \(\.\.\., 32\)"),
+        (np.zeros((), np.uint8), np.zeros(32, np.uint32), r"must be \(\.\.\., bytes\)"),
+        (np.zeros((2, 512), np.uint8), np.zeros((3, 32), np.uint32), "broadcast"),
+        ([0] * 512, np.zeros(32, np.uint32), "shared is list"),
+    ],
+)
+def test_wrong_dtypes_and_shapes_are_refused(
+    shared: np.ndarray, addresses: np.ndarray, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        ldmatrix(X1, shared, addresses)
+
+
+def test_other_instructions_are_refused() -> None:
+    with pytest.raises(UsageError):
+        ldmatrix("ldmatrix.sync.aligned.m8n8.x3.shared.b16", np.zeros(1), np.zeros(1))
+
+
+@pytest.mark.parametrize("address", [8, 512, 504])
+def test_rows_that_are_misaligned_or_outside_are_undefined(address: int) -> None:
+    addresses = np.zeros(32, np.uint32)
+    addresses[7] = address
+    with pytest.raises(UndefinedProgramError, match=str(address)):
+        ldmatrix(X1, np.zeros(512, np.uint8), addresses)
