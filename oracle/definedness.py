@@ -170,8 +170,8 @@ class _State:
     def join(self, other: _State) -> _State:
         """Return what is known where this state and another may be the one."""
         names = {
-            name: held if other.names.get(name) == held else _Conflicting()
-            for name, held in (other.names | self.names).items()
+            name: held if self.names.get(name) == held == other.names.get(name) else _Conflicting()
+            for name, held in (self.names | other.names).items()
         }
         return _State(
             names=names,

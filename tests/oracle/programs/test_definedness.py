@@ -1,0 +1,428 @@
+"""Each reason by a smallest program that has it, and one change that takes it away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from oracle import isa
+from oracle.definedness import check_defined, undefined
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.formats import FORMATS
+from oracle.program import (
+    Barrier,
+    Branch,
+    Buffer,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Word,
+)
+
+BUFFERS = (
+    Buffer(name="data", space="global", size=4096),
+    Buffer(name="out", space="global", size=4096),
+    Buffer(name="tile", space="shared", size=4096),
+)
+FILL = (
+    Copy(source=Place(buffer="data"), destination=Place(buffer="tile"), size=4096),
+    Barrier(),
+)
+
+
+def reasons(*steps: Step, target: str = "sm_90") -> list[str]:
+    program = Program(buffers=BUFFERS, steps=steps)
+    return [str(reason) for reason in undefined(program, target=target)]
+
+
+def at(offset: int = 0, buffer: str = "data") -> Place:
+    return Place(buffer=buffer, offset=offset)
+
+
+def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
+    form = isa.form_of(f"wmma.load.{opcode}")
+    assert isinstance(form, isa.LoadForm)
+    return Load(form=form, fragment=name, place=place, stride=stride)
+
+
+def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
+    form = isa.form_of(f"wmma.store.{opcode}")
+    assert isinstance(form, isa.StoreForm)
+    return Store(form=form, fragment=name, place=place, stride=stride)
+
+
+def multiply(opcode: str) -> Multiply:
+    return Multiply(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
+
+
+def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> LoadRows:
+    form = isa.ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x{number}.b16")
+    return LoadRows(form=form, registers="r", buffer=buffer, addresses=addresses)
+
+
+A = "a.sync.aligned.row.m16n16k16.global.f16"
+B = "b.sync.aligned.col.m16n16k16.global.f16"
+C = "c.sync.aligned.row.m16n16k16.global.f32"
+D = "d.sync.aligned.row.m16n16k16.global.f32"
+LOADS = (load(A, "a", at()), load(B, "b", at(512)), load(C, "c", at(1024)))
+MMA = multiply("sync.aligned.row.col.m16n16k16.f32.f32")
+IN_ORDER = tuple(range(0, 512, 16))
+
+
+def test_the_smallest_product_is_defined() -> None:
+    assert reasons(*LOADS, MMA, store(D, "d", at(buffer="out"))) == []
+
+
+@pytest.mark.parametrize(("stride", "defined"), [(15, False), (0, False), (16, True), (32, True)])
+def test_strides_below_the_default_are_undefined(stride: int, defined: bool) -> None:
+    found = reasons(load(A, "a", at(), stride))
+    assert (found == []) is defined
+    assert all("below the default 16" in text for text in found)
+
+
+@pytest.mark.parametrize(("stride", "defined"), [(24, False), (17, False), (48, True)])
+def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined: bool) -> None:
+    found = reasons(load(A, "a", at(), stride))
+    assert (found == []) is defined
+    assert all("fragment's 32 bytes" in text for text in found)
+
+
+@pytest.mark.parametrize("form", isa.LOAD_FORMS + isa.STORE_FORMS, ids=lambda form: form.opcode)
+def test_every_default_stride_is_defined_left_out_or_spelled_out(
+    form: isa.LoadForm | isa.StoreForm,
+) -> None:
+    buffer = "tile" if form.space.startswith("shared") else "out"
+    for stride in (None, form.matrix.default_stride(form.layout)):
+        if isinstance(form, isa.LoadForm):
+            step: Step = Load(form=form, fragment="x", place=at(buffer=buffer), stride=stride)
+            assert reasons(*FILL, step) == []
+        else:
+            source = next(
+                load_ for load_ in isa.LOAD_FORMS
+                if load_.operand == "c" and (load_.shape, load_.type) == (form.shape, form.type)
+                and load_.space == ""
+            )  # fmt: skip
+            first = Load(form=source, fragment="x", place=at())
+            step = Store(form=form, fragment="x", place=at(buffer=buffer), stride=stride)
+            assert reasons(*FILL, first, step) == []
+
+
+@pytest.mark.parametrize(("offset", "defined"), [(16, False), (4, False), (32, True)])
+def test_base_addresses_must_be_multiples_of_the_fragment_size(offset: int, defined: bool) -> None:
+    found = reasons(load(A, "a", at(offset)))
+    assert (found == []) is defined
+    assert all("not a multiple of 32 bytes" in text for text in found)
+
+
+def test_the_alignment_that_counts_is_that_of_the_address_not_of_the_buffer() -> None:
+    odd = Buffer(name="odd", space="global", size=16, alignment=1)
+    step = load(A, "a", Place(buffer="data", offset=16))
+    low = replace(BUFFERS[0], alignment=16)
+    assert undefined(Program(buffers=(odd, low), steps=(step,))) == ()
+    assert len(undefined(Program(buffers=(odd, BUFFERS[0]), steps=(step,)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("offset", "stride", "defined"),
+    [(3584, None, True), (3616, None, False), (-32, None, False), (0, 128, True),
+     (256, 128, False), (0, 2**32 - 16, False)],
+)  # fmt: skip
+def test_tiles_must_lie_inside_their_buffer(offset: int, stride: int | None, defined: bool) -> None:
+    found = reasons(load(A, "a", at(offset), stride))
+    assert (found == []) is defined
+    assert all("leaves buffer data of 4096 bytes" in text for text in found)
+
+
+def test_fragments_must_be_written_before_they_are_used() -> None:
+    for missing in range(3):
+        some = [step for index, step in enumerate(LOADS) if index != missing]
+        (found,) = reasons(*some, MMA)
+        assert f"{'abc'[missing]} is used before anything writes it" in found
+    (found,) = reasons(store(D, "d", at()))
+    assert "d is used before" in found
+
+
+@pytest.mark.parametrize(
+    ("index", "opcode", "what"),
+    [
+        (0, "a.sync.aligned.col.m16n16k16.global.f16", "multiplicand A .m16n16k16 .f16 .col"),
+        (0, "a.sync.aligned.row.m16n16k16.global.bf16", "bf16"),
+        (0, "a.sync.aligned.row.m32n8k16.global.f16", "m32n8k16"),
+        (0, "b.sync.aligned.row.m16n16k16.global.f16", "multiplicand B"),
+        (1, "b.sync.aligned.row.m16n16k16.global.f16", "multiplicand B .m16n16k16 .f16 .row"),
+        (2, "c.sync.aligned.row.m16n16k16.global.s32", "accumulator .m16n16k16 .s32"),
+        (2, "a.sync.aligned.row.m16n16k16.global.f16", "multiplicand A"),
+    ],
+)
+def test_fragments_must_have_the_role_shape_type_and_layout_that_are_used(
+    index: int, opcode: str, what: str
+) -> None:
+    loads = list(LOADS)
+    loads[index] = load(opcode, "abc"[index], at())
+    (found,) = reasons(*loads, MMA)
+    assert what in found
+    assert "must hold" in found
+
+
+@pytest.mark.parametrize("layout", ["row", "col"])
+def test_accumulators_have_no_layout(layout: str) -> None:
+    c = load(f"c.sync.aligned.{layout}.m16n16k16.global.f32", "c", at())
+    d = store(f"d.sync.aligned.{layout}.m16n16k16.global.f32", "d", at(buffer="out"))
+    assert reasons(*LOADS[:2], c, MMA, d) == []
+
+
+def test_the_result_can_be_the_next_accumulator() -> None:
+    assert reasons(*LOADS, MMA, replace(MMA, c="d"), replace(MMA, c="d", d="c")) == []
+
+
+def test_f16_and_f32_accumulators_do_not_mix() -> None:
+    half = load("c.sync.aligned.row.m16n16k16.global.f16", "c", at())
+    (found,) = reasons(*LOADS[:2], half, MMA)
+    assert "no conversion between .f16 and .f32" in found
+    mixed = multiply("sync.aligned.row.col.m16n16k16.f32.f16")
+    assert reasons(*LOADS[:2], half, mixed) == []
+    (found,) = reasons(*LOADS, MMA, store(D.replace("f32", "f16"), "d", at(buffer="out")))
+    assert "no conversion between .f16 and .f32" in found
+
+
+def test_elementwise_operations_need_the_fragment_they_name() -> None:
+    matrix = MMA.form.matrix("c")
+    step = Elementwise(operation=Operation.NEGATE, matrix=matrix, source="c", destination="c")
+    assert reasons(*LOADS, step, MMA) == []
+    (found,) = reasons(step)
+    assert "c is used before" in found
+    wrong = replace(step, matrix=replace(matrix, type=FORMATS["f16"]))
+    assert any("no conversion" in text for text in reasons(*LOADS, wrong))
+    keeps = Elementwise(
+        operation=Operation.COPY, matrix=MMA.form.matrix("a"), source="a", destination="a"
+    )
+    assert reasons(*LOADS, keeps, MMA) == [], "the layout of a multiplicand stays"
+    col = load(A.replace("row", "col"), "a", at())
+    assert len(reasons(*LOADS, col, keeps, MMA)) == 1, "and is not forgotten"
+
+
+def test_reading_what_was_written_needs_a_barrier() -> None:
+    first = (*LOADS, MMA, store(D, "d", at(buffer="out")))
+    again = load(C, "c", at(buffer="out"))
+    (found,) = reasons(*first, again)
+    assert "put a barrier between" in found
+    assert reasons(*first, Barrier(), again) == []
+    assert reasons(*first, load(C, "c", at(1024, "out"))) == [], "other bytes do not race"
+
+
+def test_writing_what_was_read_or_written_needs_a_barrier() -> None:
+    first = (*LOADS, MMA)
+    write = store(D, "d", at(1024))
+    assert len(reasons(*first, write)) == 1, "the load of c reads these bytes"
+    assert reasons(*first, Barrier(), write) == []
+    assert len(reasons(*first, Barrier(), write, write)) == 1
+    assert reasons(*first, Barrier(), write, Barrier(), write) == []
+
+
+def test_gaps_between_lines_do_not_race() -> None:
+    first = (*LOADS, MMA, store(D, "d", at(buffer="out"), 32))
+    assert reasons(*first, store(D, "d", at(64, "out"), 32)) == []
+    assert len(reasons(*first, store(D, "d", at(32, "out"), 32))) == 1
+
+
+def test_races_through_loops_are_found() -> None:
+    body: tuple[Step, ...] = (load(C, "c", at(buffer="out")), store(D, "c", at(1024, "out")))
+    assert reasons(Loop(count=1, body=body)) == []
+    assert len(reasons(Loop(count=2, body=body))) == 1, "the second store meets the first"
+    assert reasons(Loop(count=2, body=(*body, Barrier()))) == []
+    word = Word(place=at(), mask=3)
+    assert len(reasons(Loop(count=word, body=body))) == 1
+    assert reasons(Loop(count=word, body=(*body, Barrier()))) == []
+
+
+def test_a_barrier_in_one_arm_orders_nothing_after_the_branch() -> None:
+    word = Word(place=at(), mask=1)
+    write = (load(C, "c", at()), Barrier(), store(D, "c", at(buffer="out")))
+    again = load(C, "c", at(buffer="out"))
+    one = Branch(condition=word, then=(Barrier(),))
+    both = Branch(condition=word, then=(Barrier(),), otherwise=(Barrier(),))
+    assert len(reasons(*write, one, again)) == 1
+    assert reasons(*write, both, again) == []
+    always = Branch(condition=1, then=(Barrier(),))
+    assert reasons(*write, always, again) == []
+
+
+def test_what_one_arm_writes_is_unknown_after_the_branch() -> None:
+    word = Word(place=at(4092), mask=1)
+    one = Branch(condition=word, then=LOADS)
+    both = Branch(condition=word, then=LOADS, otherwise=LOADS)
+    assert len(reasons(one, MMA)) == 3
+    assert reasons(both, MMA) == []
+    assert reasons(Branch(condition=1, then=LOADS), MMA) == []
+    assert len(reasons(Branch(condition=0, then=LOADS), MMA)) == 3
+    other = (*LOADS[1:], load(A.replace("row", "col"), "a", at()))
+    (found,) = reasons(Branch(condition=word, then=LOADS, otherwise=other), MMA)
+    assert "not every path" in found
+
+
+def test_what_a_loop_writes_is_unknown_unless_it_runs() -> None:
+    assert reasons(Loop(count=1, body=LOADS), MMA) == []
+    assert len(reasons(Loop(count=0, body=LOADS), MMA)) == 3
+    assert len(reasons(Loop(count=Word(place=at(), mask=7), body=LOADS), MMA)) == 3
+
+
+def test_a_fragment_changed_at_the_end_of_a_loop_is_met_at_its_start() -> None:
+    body = (MMA, load(A.replace("row", "col"), "a", at()))
+    assert reasons(*LOADS, Loop(count=1, body=body)) == []
+    (found,) = reasons(*LOADS, Loop(count=2, body=body))
+    assert "multiplicand A .m16n16k16 .f16 .col" in found
+
+
+def test_arms_that_cannot_be_taken_may_be_anything() -> None:
+    wrong = (store(D, "d", at(1, "out")),)
+    assert reasons(Branch(condition=0, then=wrong)) == []
+    assert reasons(Branch(condition=Word(place=at(), mask=0), then=wrong)) == []
+    assert reasons(Loop(count=0, body=wrong)) == []
+    assert len(reasons(Branch(condition=0, then=(), otherwise=wrong))) == 2
+
+
+def test_words_must_be_aligned_inside_and_ordered() -> None:
+    assert len(reasons(Branch(condition=Word(place=at(2), mask=1), then=()))) == 1
+    assert len(reasons(Branch(condition=Word(place=at(4096), mask=1), then=()))) == 1
+    write = (load(C, "c", at()), store(D, "c", at(buffer="out")))
+    word = Branch(condition=Word(place=at(buffer="out"), mask=1), then=())
+    assert len(reasons(*write, word)) == 1
+    assert reasons(*write, Barrier(), word) == []
+
+
+def test_shared_memory_must_be_written_before_it_is_read() -> None:
+    shared = load(A.replace("global", "shared"), "a", at(buffer="tile"))
+    (found,) = reasons(shared)
+    assert "byte 0 of shared tile is read before anything writes it" in found
+    assert reasons(*FILL, shared) == []
+    short = replace(FILL[0], size=511)
+    (found,) = reasons(short, Barrier(), shared)
+    assert "byte 511" in found
+    out = Copy(source=at(buffer="tile"), destination=at(buffer="out"), size=4)
+    assert len(reasons(out)) == 1
+    filled = Branch(condition=Word(place=at(), mask=1), then=FILL)
+    assert len(reasons(filled, Barrier(), out)) == 1, "one path leaves it undefined"
+
+
+def test_the_state_space_of_an_instruction_is_that_of_the_buffer() -> None:
+    shared = A.replace("global", "shared")
+    assert len(reasons(load(shared, "a", at()))) == 1
+    assert reasons(load(A.replace(".global", ""), "a", at())) == [], "generic addressing"
+    assert reasons(*FILL, load(shared, "a", at(buffer="tile"))) == []
+    assert len(reasons(*FILL, load(A, "a", at(buffer="tile")))) == 1
+    (found,) = reasons(rows(IN_ORDER, buffer="data"))
+    assert ".shared" in found, "ldmatrix reads shared memory only, also without a state space"
+
+
+def test_rows_of_ldmatrix_are_aligned_to_16_bytes_and_inside() -> None:
+    assert reasons(*FILL, rows(IN_ORDER)) == []
+    for address, text in ((8, "multiple of 16"), (4096, "leaves buffer"), (-16, "leaves buffer")):
+        (found,) = reasons(*FILL, rows((address, *IN_ORDER[1:])))
+        assert text in found
+
+
+def test_addresses_of_unused_lanes_count_on_sm_75_only() -> None:
+    loads = (*FILL, rows((*IN_ORDER[:31], 12345)))
+    assert reasons(*loads) == []
+    assert reasons(*loads, target="sm_80") == []
+    (found,) = reasons(*loads, target="sm_75")
+    assert "lane 31" in found
+    assert len(reasons(*FILL, rows((*IN_ORDER[:31], 12345), number=4))) == 1
+
+
+def test_registers_are_stored_as_many_as_were_loaded_and_aligned() -> None:
+    loads = (*FILL, rows(IN_ORDER, number=2))
+
+    def stored(count: int, offset: int = 0) -> list[str]:
+        step = StoreRegisters(registers="r", count=count, place=at(offset, "out"))
+        return reasons(*loads, step)
+
+    assert stored(2) == []
+    assert len(stored(1)) == 1
+    assert len(stored(2, 2)) == 1
+    assert len(stored(2, 4096 - 252)) == 1
+    assert len(reasons(StoreRegisters(registers="r", count=1, place=at()))) == 1
+    assert len(reasons(*LOADS, StoreRegisters(registers="c", count=1, place=at(2048)))) == 1
+
+
+def test_copies_stay_inside_and_do_not_overlap_themselves() -> None:
+    def copy(source: Place, destination: Place, size: int) -> list[str]:
+        return reasons(Copy(source=source, destination=destination, size=size))
+
+    assert copy(at(), at(8), 8) == []
+    assert len(copy(at(), at(7), 8)) == 1
+    assert copy(at(), at(buffer="tile"), 4096) == []
+    assert len(copy(at(), at(buffer="out"), 4097)) == 2
+    assert len(copy(at(1), at(buffer="out"), 4096)) == 1
+
+
+def test_a_program_is_judged_for_a_known_target_only() -> None:
+    with pytest.raises(UsageError, match="sm_91"):
+        reasons(Barrier(), target="sm_91")
+
+
+def test_the_exception_lists_every_reason_with_its_section() -> None:
+    program = Program(buffers=BUFFERS, steps=(load(A, "a", at(16)), store(D, "d", at())))
+    with pytest.raises(UndefinedProgramError, match=r"step 0: .*9\.7\.14\.4\.2.*step 1: .*9\.7"):
+        check_defined(program)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Loop(count=16, body=()),
+        lambda: Loop(count=-1, body=()),
+        lambda: Loop(count=Word(place=at(), mask=16), body=()),
+        lambda: Branch(condition=-1, then=()),
+        lambda: Word(place=at(), mask=1 << 32),
+        lambda: Buffer(name="A", space="global", size=1),
+        lambda: Buffer(name="a", space="local", size=1),
+        lambda: Buffer(name="a", space="global", size=0),
+        lambda: Buffer(name="a", space="global", size=1, alignment=3),
+        lambda: Buffer(name="a", space="global", size=1, alignment=512),
+        lambda: Copy(source=at(), destination=at(8), size=0),
+        lambda: StoreRegisters(registers="r", count=3, place=at()),
+        lambda: rows((0,) * 31),
+        lambda: replace(LOADS[0], stride=-1),
+        lambda: replace(LOADS[0], stride=1 << 32),
+        lambda: replace(LOADS[0], stride_in_register=True),
+        lambda: replace(LOADS[0], immediate=1 << 31),
+        lambda: replace(LOADS[0], fragment=""),
+        lambda: Program(buffers=(), steps=()),
+        lambda: Program(buffers=BUFFERS[2:], steps=()),
+        lambda: Program(buffers=(BUFFERS[0], BUFFERS[0]), steps=()),
+        lambda: Program(buffers=BUFFERS[1:], steps=(LOADS[0],)),
+        lambda: Program(
+            buffers=BUFFERS,
+            steps=(Branch(condition=Word(place=at(buffer="tile"), mask=1), then=()),),
+        ),
+        lambda: Program(buffers=BUFFERS, steps=()).buffer("none"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_down_is_refused_when_it_is_made(make: object) -> None:
+    assert callable(make)
+    with pytest.raises(UsageError):
+        make()
+
+
+def test_buffers_lie_back_to_back_at_their_alignment() -> None:
+    sizes = ((5, 1), (3, 4), (10, 64), (1, 2))
+    buffers = [
+        Buffer(name=f"b{index}", space=space, size=size, alignment=alignment)
+        for space in ("global", "shared")
+        for index, (size, alignment) in enumerate(sizes, start=10 * (space == "shared"))
+    ]
+    program = Program(buffers=tuple(buffers[i // 2 + 4 * (i % 2)] for i in range(8)), steps=())
+    for first in (0, 10):
+        assert [program.offset(f"b{first + i}") for i in range(4)] == [0, 8, 64, 74]
+    assert (program.image_bytes, program.shared_bytes) == (256, 256)
