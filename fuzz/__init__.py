@@ -1,1 +1,1 @@
-"""TBD."""
+"""Campaigns, and everything that a person types."""

@@ -18,6 +18,7 @@ from oracle.isa import (
     Matrix,
     MmaForm,
     StoreForm,
+    forms_by_opcode,
 )
 from oracle.notes import deprecations, needs_aligned, refusals
 from oracle.opcodes import Resolution, resolve
@@ -114,6 +115,16 @@ def explain_lines(
     goal, version = parse_target(target), parse_version(ptx_version)
     for line in lines:
         yield _explain(line.rstrip("\n"), goal, version)
+
+
+def verdict_of(
+    instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
+) -> Verdict:
+    """Return the verdict of `explain` alone, which costs a tenth where the opcode is illegal."""
+    match = _INSTRUCTION.fullmatch(_COMMENT.sub(" ", instruction).strip())
+    if match is None or match[1] not in forms_by_opcode():
+        return Verdict.ILLEGAL
+    return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
 def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanation:

@@ -1,0 +1,389 @@
+"""The campaign against an assembler: draw, ask oracle and assembler, compare, shrink, store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version as distribution_version
+from typing import Protocol
+
+from corpus import (
+    Case,
+    Corpus,
+    Kind,
+    OracleVerdict,
+    Origin,
+    Reason,
+    RunnerVerdict,
+    Saved,
+    ShrinkStatus,
+    Versions,
+)
+from corpus.known import Known, KnownEntry
+from fuzz.budget import Budget
+from fuzz.disagreements import expectation_of, kind_of
+from fuzz.families import core_of, family_of
+from fuzz.instruction_rounds import GENERATOR_VERSION, Selection, derived_seed, round_drafts
+from fuzz.instruction_shrinking import shrink
+from oracle.errors import UsageError
+from oracle.isa import forms_by_opcode
+from oracle.legality import Explanation, Verdict, explain, verdict_of
+from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judgements import Judgement, Outcome
+from runners.assemblers.judging import Judge
+from strategies.drafts import Draft
+
+_MAIN_TARGET = "sm_90"
+"""Target of every second round where none is asked for: what most of the facts are known of."""
+
+
+@dataclass
+class FamilyState:
+    """One line of the report: a family of disagreements and its smallest member."""
+
+    kind: Kind
+    title: str
+    first: Draft
+    """As it was found."""
+    known: KnownEntry | None = None
+    cases: int = 0
+    """Instructions drawn so far that belong here."""
+    smallest: Draft | None = None
+    saved: Saved | None = None
+    shrink: ShrinkStatus = ShrinkStatus.RAW
+
+    @property
+    def text(self) -> str:
+        """The instruction that stands for the family."""
+        return (self.smallest or self.first).text
+
+
+@dataclass
+class Progress:
+    """What a campaign has done so far."""
+
+    seed: int
+    assemblers: tuple[Assembler, ...]
+    forms: int
+    """Documented forms that the selection covers."""
+    started: float = field(default_factory=time.monotonic)
+    cases: int = 0
+    """Instructions drawn."""
+    judged: int = 0
+    """Distinct instructions that went to an assembler."""
+    rounds: int = 0
+    pair: str = ""
+    """Target and PTX ISA version of the current round."""
+    reached: set[str] = field(default_factory=set)
+    """Opcodes of the documented forms that were drawn."""
+    agreements: Counter[str] = field(default_factory=Counter)
+    """Cases by the oracle's verdict."""
+    families: dict[str, FamilyState] = field(default_factory=dict)
+    """By the key of the family."""
+    seconds: float = 0.0
+    stopped: str = ""
+    """Why the campaign ended; empty while it goes on."""
+
+    @property
+    def findings(self) -> list[FamilyState]:
+        """Families that nobody has explained yet."""
+        return [family for family in self.families.values() if family.known is None]
+
+
+class Observer(Protocol):
+    """Somebody who watches a campaign."""
+
+    def progressed(self, progress: Progress) -> None:
+        """Hear that counters changed."""
+
+    def found(self, progress: Progress, family: FamilyState) -> None:
+        """Hear of a family when its first member is stored."""
+
+
+@dataclass(frozen=True)
+class _Disagreement:
+    kind: Kind
+    draft: Draft
+    judgements: dict[int, Judgement]
+    """By the number of the assembler; that of the first is always there."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the first assembler did."""
+        return self.judgements[0]
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each assembler did."""
+        return tuple(judgement.outcome for judgement in self.judgements.values())
+
+    @property
+    def explanation(self) -> Explanation:
+        """What the oracle says."""
+        return explain(
+            self.draft.text, target=self.judgement.target, ptx_version=self.judgement.version
+        )
+
+
+class InstructionCampaign:
+    """Compares what the ISA says of instructions with what assemblers make of them."""
+
+    def __init__(
+        self,
+        assemblers: tuple[Assembler, ...],
+        *,
+        selection: Selection,
+        budget: Budget,
+        seed: int,
+        corpus: Corpus,
+        known: Known,
+        observer: Observer,
+        target: str | None = None,
+        ptx_version: str | None = None,
+    ) -> None:
+        """Prepare a campaign.
+
+        Parameters
+        ----------
+        assemblers
+            The first is compared with the ISA; the others with the first.
+        target, ptx_version
+            What every round is about; rounds go over all that the assembler has where None.
+        """
+        self._assemblers = assemblers
+        self._forms = selection.forms()
+        if not self._forms:
+            raise UsageError(
+                f"no documented form is like {selection.pattern!r}; `warpfuzz isa` lists them all"
+            )
+        self._budget, self._seed = budget, seed
+        self._corpus, self._known, self._observer = corpus, known, observer
+        self._pairs = _pairs(assemblers[0], target, ptx_version)
+        self._judges: dict[tuple[int, str, str], Judge] = {}
+        self._keys: dict[str, str] = {}
+        self._seen: set[int] = set()
+        self.progress = Progress(seed=seed, assemblers=assemblers, forms=len(self._forms))
+        self.stop_requested: Callable[[], bool] = lambda: False
+
+    def run(self) -> Progress:
+        """Go on until the budget is spent or a stop is requested."""
+        progress = self.progress
+        while not progress.stopped:
+            self._round(progress.rounds)
+            progress.rounds += 1
+            progress.seconds = time.monotonic() - progress.started
+            if self.stop_requested():
+                progress.stopped = "stopped on request"
+            elif self._budget.spent(progress.seconds, progress.cases):
+                progress.stopped = "budget spent"
+            self._observer.progressed(progress)
+        return progress
+
+    def _round(self, number: int) -> None:
+        target, version = self._pair(number)
+        key = derived_seed(self._seed, GENERATOR_VERSION, number)
+        self.progress.pair = f"{target.name}, PTX ISA {version}"
+        drafts = round_drafts(self._forms, target, version, key)
+        drafts = drafts[: self._remaining(len(drafts))]
+        distinct = {draft.text: draft for draft in drafts}
+        judge = self._judge(0, target.name, str(version))
+        judgements = judge.judge(list(distinct))
+        found = [
+            _Disagreement(kind, draft, {0: judgement})
+            for draft, judgement in zip(distinct.values(), judgements, strict=True)
+            if (kind := self._compare(draft, judgement)) is not None
+        ]
+        found += self._differences(distinct, judgements, target, version)
+        self.progress.cases += len(drafts)
+        self._seen.update(hash((text, self.progress.pair)) for text in distinct)
+        self.progress.judged = len(self._seen)
+        self._observer.progressed(self.progress)
+        for disagreement in found:
+            self._sort_in(disagreement, number)
+
+    def _remaining(self, count: int) -> int:
+        limit = self._budget.cases
+        return count if limit is None else max(0, min(count, limit - self.progress.cases))
+
+    def _pair(self, number: int) -> tuple[Target, PtxVersion]:
+        assembler = self._assemblers[0]
+        if number % 2 == 0 or len(self._pairs) == 1:
+            return self._pairs[0]
+        for attempt in range(len(self._pairs)):
+            at = derived_seed(self._seed, "pair", number, attempt) % len(self._pairs)
+            target, version = self._pairs[at]
+            if assembler.accepts(version, target.name):
+                return target, version
+        return self._pairs[0]
+
+    def _judge(self, which: int, target: str, version: str) -> Judge:
+        key = (which, target, version)
+        if key not in self._judges:
+            self._judges[key] = Judge(self._assemblers[which], target=target, version=version)
+        return self._judges[key]
+
+    def _compare(self, draft: Draft, judgement: Judgement) -> Kind | None:
+        """Compare one judgement with the oracle's verdict, and count."""
+        verdict = verdict_of(draft.text, target=judgement.target, ptx_version=judgement.version)
+        self.progress.agreements[verdict] += 1
+        form = forms_by_opcode().get(draft.opcode)
+        if form is not None:
+            self.progress.reached.add(form.opcode)
+        if verdict is Verdict.ILLEGAL and judgement.outcome is Outcome.REJECTED:
+            return None
+        return self._kind(draft, judgement)
+
+    @staticmethod
+    def _kind(draft: Draft, judgement: Judgement) -> Kind | None:
+        explanation = explain(draft.text, target=judgement.target, ptx_version=judgement.version)
+        return kind_of(expectation_of(draft, explanation), judgement.outcome)
+
+    def _differences(
+        self,
+        drafts: dict[str, Draft],
+        judgements: list[Judgement],
+        target: Target,
+        version: PtxVersion,
+    ) -> list[_Disagreement]:
+        """Ask the other assemblers, and return where they differ from the first."""
+        found = []
+        for which, assembler in enumerate(self._assemblers[1:], start=1):
+            if not assembler.accepts(version, target.name):
+                continue
+            others = self._judge(which, target.name, str(version)).judge(list(drafts))
+            found += [
+                _Disagreement(Kind.DIFFER, draft, {0: one, which: other})
+                for draft, one, other in zip(drafts.values(), judgements, others, strict=True)
+                if one.outcome is not other.outcome
+            ]
+        return found
+
+    def _sort_in(self, disagreement: _Disagreement, number: int) -> None:
+        """Count a disagreement in its family; the first of a family is shrunk and stored."""
+        core = core_of(disagreement.kind, disagreement.draft, disagreement.explanation)
+        key = self._keys.get(core)
+        if key is not None:
+            self.progress.families[key].cases += 1
+            return
+        state = self._new_family(core, disagreement, number)
+        state.cases += 1
+
+    def _new_family(self, core: str, disagreement: _Disagreement, number: int) -> FamilyState:
+        raw = self._case(disagreement, number, ShrinkStatus.RAW)
+        state = FamilyState(disagreement.kind, raw.family.title, disagreement.draft)
+        saved = self._corpus.add(raw, _files(disagreement))
+        smallest, status = self._shrunk(core, disagreement)
+        case = self._case(smallest, number, status)
+        self._keys[core] = case.family.key
+        if case.family.key in self.progress.families:
+            # Another core led to the same plainest instruction.
+            self._corpus.replace(saved.id, case, _files(smallest))
+            return self.progress.families[case.family.key]
+        state.title, state.smallest, state.shrink = case.family.title, smallest.draft, status
+        state.saved = self._corpus.replace(saved.id, case, _files(smallest))
+        state.known = self._known.match(case)
+        self.progress.families[case.family.key] = state
+        self._observer.found(self.progress, state)
+        return state
+
+    def _shrunk(self, core: str, disagreement: _Disagreement) -> tuple[_Disagreement, ShrinkStatus]:
+        fresh: dict[Draft, _Disagreement] = {disagreement.draft: disagreement}
+
+        def disagrees(draft: Draft) -> bool:
+            judgements = {
+                which: self._judge(which, old.target, old.version).judge([draft.text])[0]
+                for which, old in disagreement.judgements.items()
+            }
+            candidate = _Disagreement(disagreement.kind, draft, judgements)
+            fresh[draft] = candidate
+            if disagreement.kind is Kind.DIFFER:
+                same = candidate.outcomes == disagreement.outcomes
+            else:
+                same = self._kind(draft, candidate.judgement) is disagreement.kind
+            return same and core_of(disagreement.kind, draft, candidate.explanation) == core
+
+        key = derived_seed(self._seed, "shrink", core)
+        draft, status = shrink(disagreement.draft, disagrees, key)
+        return fresh[draft], status
+
+    def _case(self, disagreement: _Disagreement, number: int, status: ShrinkStatus) -> Case:
+        explanation, judgement = disagreement.explanation, disagreement.judgement
+        return Case(
+            kind=disagreement.kind,
+            family=family_of(
+                disagreement.kind, disagreement.draft, explanation, judgement.normalised
+            ),
+            instructions=(disagreement.draft.text,),
+            target=judgement.target,
+            ptx_version=judgement.version,
+            oracle=OracleVerdict(
+                verdict=explanation.verdict,
+                reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
+            ),
+            runners=tuple(
+                _runner_verdict(self._assemblers[which], one)
+                for which, one in disagreement.judgements.items()
+            ),
+            versions=Versions(
+                warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION
+            ),
+            origin=Origin(seed=self._seed, round=number),
+            shrink=status,
+        )
+
+
+def _runner_verdict(assembler: Assembler, judgement: Judgement) -> RunnerVerdict:
+    return RunnerVerdict(
+        runner="ptxas",
+        version=assembler.version,
+        outcome=judgement.outcome.name.lower(),
+        message="\n".join(judgement.messages) or judgement.ending,
+    )
+
+
+def _files(disagreement: _Disagreement) -> dict[str, bytes]:
+    """Return the module that shows the disagreement with plain ptxas."""
+    return {"module.ptx": disagreement.judgement.module.encode()}
+
+
+def _pairs(
+    assembler: Assembler, target: str | None, version: str | None
+) -> tuple[tuple[Target, PtxVersion], ...]:
+    """Return the pairs of target and version that rounds are about, the main one first.
+
+    Raises
+    ------
+    UsageError
+        If the assembler does not have what is asked for.
+    """
+    wanted = (
+        [parse_target(target)]
+        if target
+        else [TARGETS[name] for name in assembler.targets if name in TARGETS]
+    )
+    highest = assembler.highest_version
+    versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
+    pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
+    if not pairs:
+        raise UsageError(
+            f"no PTX ISA version up to {highest} knows {target or 'a target of ' + str(assembler)}"
+            f"{' in version ' + version if version else ''}; `warpfuzz compilers list` shows what "
+            "each assembler has"
+        )
+    newest = max(v for _, v in pairs)
+    main = next(
+        (pair for pair in pairs if pair[0].name == _MAIN_TARGET and pair[1] == newest), pairs[-1]
+    )
+    if (target or version) and not any(assembler.accepts(v, t.name) for t, v in pairs):
+        raise UsageError(
+            f"{assembler} takes no module with .target {target or main[0].name} and .version "
+            f"{version or main[1]}; `warpfuzz compilers list` shows what each assembler has"
+        )
+    return (main, *(pair for pair in pairs if pair != main))
+
+
+_FIRST = 70
+"""First target with matrix instructions: "Floating point wmma requires sm_70" (9.7.14.4)."""
