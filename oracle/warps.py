@@ -194,9 +194,11 @@ def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDA
 def _arithmetic_order(form: LoadForm) -> tuple[int, int, int]:
     """Order of the axes (warp, row, column) in memory that the arithmetic wants.
 
-    It works on arrays with the warp last and, of multiplicands, k first; in this order it need
-    not copy.
+    In floating point it works on arrays with the warp last and, of multiplicands, k first; in
+    this order it need not copy. Integers go through matrix products, warp by warp.
     """
+    if not form.type.is_float:
+        return (0, 1, 2)
     return (2, 1, 0) if form.operand == "a" else (1, 2, 0)
 
 
