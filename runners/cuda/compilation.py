@@ -1,0 +1,181 @@
+"""Turning PTX into what is loaded onto the device, by an assembler or by the driver."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from oracle.errors import UsageError
+from runners.cuda.cubins import CubinFolder, is_cubin
+from runners.cuda.processes import run_tool
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Trouble
+
+_LEVELS = (0, 1, 2, 3)
+_VERSION_DEADLINE = 20.0
+_MEMORY_BYTES = 256 << 20
+"""Machine code that a compiler remembers, in bytes."""
+
+
+class Compiler(Protocol):
+    """Makes code for one architecture."""
+
+    @property
+    def optimization(self) -> int | None:
+        """-O level for the driver's compiler; None where the code is machine code already."""
+        ...
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
+        """Return code for an architecture such as "sm_90", or why there is none."""
+        ...
+
+
+def _check_level(level: int) -> None:
+    if level not in _LEVELS:
+        raise UsageError(
+            f"optimisation level {level} does not exist; there are {', '.join(map(str, _LEVELS))}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverCompiler:
+    """The compiler inside the driver; the child loads the PTX, and the driver's cache is off."""
+
+    level: int = 3
+    """-O level, 0 to 3."""
+
+    def __post_init__(self) -> None:
+        _check_level(self.level)
+
+    @property
+    def optimization(self) -> int | None:
+        """-O level for the driver's compiler."""
+        return self.level
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled:
+        """Return the PTX itself; what the driver makes of it shows when it is loaded."""
+        text = module.ptx.encode()
+        key = hashlib.sha256(f"driver {self.level} {architecture}\0".encode() + text).hexdigest()
+        return Compiled(
+            module=module,
+            architecture=architecture,
+            compiler=f"the driver's compiler, -O{self.level}",
+            key=key,
+            code=text,
+        )
+
+
+class PtxasCompiler:
+    """A ptxas of the user's choice.
+
+    Parameters
+    ----------
+    path
+        The program.
+    level
+        -O level, 0 to 3.
+    deadline
+        Seconds that one module may take.
+    folder
+        Where cubins are kept between processes; None: only in memory.
+
+    Raises
+    ------
+    UsageError
+        If the level does not exist or there is no such file.
+    """
+
+    optimization: int | None = None
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        level: int = 3,
+        deadline: float = 120.0,
+        folder: CubinFolder | None = None,
+    ) -> None:
+        _check_level(level)
+        if not path.is_file():
+            raise UsageError(
+                f"there is no assembler {path}; `warpfuzz compilers list` shows those that are here"
+            )
+        self.path = path
+        self.level = level
+        self.deadline = deadline
+        self._folder = folder
+        self._memory: OrderedDict[str, bytes] = OrderedDict()
+
+    @cached_property
+    def _binary_digest(self) -> str:
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @cached_property
+    def version(self) -> str:
+        """What the program says of itself, such as "V13.0.88"; "" if it says nothing useful."""
+        try:
+            finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
+        except OSError:
+            return ""
+        words = [word.strip(",") for word in finished.output.split()]
+        return next((word for word in words if word[:1] == "V" and word[1:2].isdigit()), "")
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
+        """Return a cubin; identical modules are compiled once."""
+        recipe = f"{self._binary_digest} -O{self.level} {architecture} {module.digest}"
+        key = hashlib.sha256(recipe.encode()).hexdigest()
+        code = self._memory.get(key) or (self._folder.get(key) if self._folder else None)
+        if code is None:
+            made = self._assemble(module, architecture)
+            if isinstance(made, Failure):
+                return made
+            code = made
+            if self._folder:
+                self._folder.put(key, code)
+        self._remember(key, code)
+        return Compiled(
+            module=module,
+            architecture=architecture,
+            compiler=f"ptxas {self.version} -O{self.level}",
+            key=key,
+            code=code,
+        )
+
+    def _remember(self, key: str, code: bytes) -> None:
+        self._memory[key] = code
+        self._memory.move_to_end(key)
+        while len(self._memory) > 1 and sum(map(len, self._memory.values())) > _MEMORY_BYTES:
+            self._memory.popitem(last=False)
+
+    def _assemble(self, module: KernelModule, architecture: str) -> bytes | Failure:
+        with tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder:
+            source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+            source.write_text(module.ptx)
+            command = [str(self.path), f"-O{self.level}", f"-arch={architecture}"]
+            try:
+                finished = run_tool(
+                    [*command, str(source), "-o", str(cubin)], deadline=self.deadline
+                )
+            except OSError as error:
+                return _refused(f"{self.path} cannot be run ({error}); name another assembler", "")
+            code = cubin.read_bytes() if cubin.is_file() else b""
+        if finished.status == 0 and is_cubin(code):
+            return code
+        if finished.status == 0:
+            text = (
+                f"{self.path} reported success and wrote no machine code; it may be no ptxas, "
+                "so name another assembler"
+            )
+        else:
+            text = f"{self.path} {finished.ending} on the module"
+        return _refused(text, finished.output)
+
+
+def _refused(message: str, detail: str) -> Failure:
+    return Failure(trouble=Trouble.COMPILE_FAILURE, message=message, detail=detail)

@@ -1,0 +1,60 @@
+"""Frames: how the supervisor and its child tell whole messages from broken ones.
+
+A frame is a header of 12 bytes (magic, length and CRC-32 of the payload, little-endian) and the
+payload. Images never travel in frames: they lie in shared memory.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+_MAGIC = 0x5A465057
+"""The bytes "WPFZ"."""
+_HEADER = struct.Struct("<III")
+MAX_PAYLOAD = 256 << 20
+"""Longest payload, in bytes: room for the machine code of thousands of kernels."""
+
+
+class CorruptFrameError(Exception):
+    """The bytes on the line are no frame."""
+
+
+def encode(payload: bytes) -> bytes:
+    """Return the frame of a payload."""
+    if len(payload) > MAX_PAYLOAD:
+        raise ValueError(f"a payload of {len(payload)} bytes is longer than {MAX_PAYLOAD}")
+    return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+
+
+class FrameReader:
+    """Cuts a stream of bytes into payloads."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes of the stream; return the payloads that they complete.
+
+        Raises
+        ------
+        CorruptFrameError
+            If magic, length or checksum are wrong. Nothing after that can be trusted.
+        """
+        self._buffer += data
+        payloads = []
+        while len(self._buffer) >= _HEADER.size:
+            magic, length, checksum = _HEADER.unpack_from(self._buffer)
+            if magic != _MAGIC:
+                raise CorruptFrameError(f"a frame starts with {magic:#010x}, not {_MAGIC:#010x}")
+            if length > MAX_PAYLOAD:
+                raise CorruptFrameError(f"a frame claims {length} bytes; {MAX_PAYLOAD} are allowed")
+            end = _HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            payload = bytes(self._buffer[_HEADER.size : end])
+            del self._buffer[:end]
+            if zlib.crc32(payload) != checksum:
+                raise CorruptFrameError(f"a frame of {length} bytes has a wrong checksum")
+            payloads.append(payload)
+        return payloads

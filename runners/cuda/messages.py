@@ -1,0 +1,175 @@
+"""What the supervisor and its child say to each other, as msgpack.
+
+Requests are answered in order. `MapSlot`, `UnmapSlot`, `Forget` and `Stop` have no answer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class MapSlot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Map the memory whose file descriptor travels with this message."""
+
+    slot: int
+    size: int
+    """Bytes."""
+
+
+class UnmapSlot(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Give a slot back."""
+
+    slot: int
+
+
+class LoadModule(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Load machine code, or PTX for the driver's compiler, under a key."""
+
+    key: str
+    code: bytes
+    optimization: int | None
+    """-O level of the driver's compiler; None where the code is a cubin."""
+
+
+class Forget(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Unload a module."""
+
+    key: str
+
+
+class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Run one kernel on images in a slot; images and multiprocessors go to another slot."""
+
+    token: int
+    """Drawn anew for every batch; the answer repeats it."""
+    key: str
+    entry: str
+    image_bytes: int
+    count: int
+    warps_per_block: int
+    source: int
+    source_offset: int
+    """Bytes from the start of the source slot to the first image."""
+    destination: int
+    sms_offset: int
+    """Bytes from the start of the destination slot to the numbers of the multiprocessors."""
+    chunk_images: int
+    """Images of one copy and launch; chunks overlap on several streams."""
+
+
+class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Ask for the device's state."""
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """End in good order."""
+
+
+Request = MapSlot | UnmapSlot | LoadModule | Forget | RunBatch | Examine | Stop
+
+
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What is known of a device and its software. Empty or None: not known."""
+
+    name: str
+    uuid: str = ""
+    """As `nvidia-smi -L` prints it: "GPU-…"."""
+    pci_bus_id: str = ""
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    driver: str = ""
+    """Version of the driver, from NVML: "580.159.04"."""
+    cuda: str = ""
+    """Highest version of CUDA that the driver supports: "13.0"."""
+    pycuda: str = ""
+    python: str = ""
+    host_memory: str = ""
+    """How images reach the device: "registered", or "staged" through pinned buffers."""
+
+
+class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The device's state at one moment, from NVML. None: not known, `note` says why."""
+
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_mw: int | None = None
+    ecc_corrected: int | None = None
+    """Volatile count, since the driver was loaded."""
+    ecc_uncorrected: int | None = None
+    throttle_reasons: int | None = None
+    """Bit mask of NVML's clocksEventReasons."""
+    note: str = ""
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The device passed its self-check."""
+
+    facts: DeviceFacts
+
+
+class NotReady(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """There is nothing to run on."""
+
+    missing: bool
+    """Whether software is missing, rather than a device."""
+    text: str
+    detail: str = ""
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The module is there."""
+
+    key: str
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The module could not be loaded."""
+
+    key: str
+    text: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The batch's images lie in its destination slot."""
+
+    token: int
+    seconds: float
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The batch failed."""
+
+    token: int
+    sticky: bool
+    """Whether the context is dead; the child ends after this message."""
+    text: str
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Answer to Examine."""
+
+    health: DeviceHealth
+
+
+Reply = Ready | NotReady | Loaded | Refused | Done | Failed | Health
+
+_ENCODER = msgspec.msgpack.Encoder()
+_REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_REPLIES: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+
+
+def encode(message: Request | Reply) -> bytes:
+    """Return the payload of a message."""
+    return _ENCODER.encode(message)
+
+
+def decode_request(payload: bytes) -> Request:
+    """Return the request in a payload; raise msgspec.MsgspecError if there is none."""
+    return _REQUESTS.decode(payload)
+
+
+def decode_reply(payload: bytes) -> Reply:
+    """Return the reply in a payload; raise msgspec.MsgspecError if there is none."""
+    return _REPLIES.decode(payload)

@@ -1,0 +1,160 @@
+"""The supervisor's end: one child process from its start to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+import runners
+from runners.cuda.frames import CorruptFrameError, FrameReader, encode
+from runners.cuda.messages import Reply, Request, Stop, decode_reply
+from runners.cuda.messages import encode as encode_message
+from runners.cuda.processes import describe_status, kill_group, tail
+
+_RECEIVE = 1 << 16
+_STOP_SECONDS = 2.0
+"""How long a child that was told to stop may take before it is killed."""
+
+
+class ChildGoneError(Exception):
+    """The child has ended."""
+
+
+class GarbledError(Exception):
+    """The child sent something that is no reply."""
+
+
+class ChildProcess:
+    """A child in a session, and so a process group, of its own.
+
+    Parameters
+    ----------
+    ordinal
+        Number of the CUDA device.
+    environment
+        Variables to set besides those of this process.
+
+    Raises
+    ------
+    OSError
+        If the process cannot be started.
+    """
+
+    def __init__(self, ordinal: int, environment: Mapping[str, str]) -> None:
+        self._line, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the child)
+        root = str(Path(runners.__file__).parent.parent)
+        variables = {**os.environ, **environment}
+        paths = [root, *filter(None, [variables.get("PYTHONPATH")])]
+        variables["PYTHONPATH"] = os.pathsep.join(paths)
+        # So that no stale machine code hides a change of the driver's compiler
+        # (CUDA C++ Programming Guide, CUDA Environment Variables).
+        variables["CUDA_CACHE_DISABLE"] = "1"
+        number = str(theirs.fileno())
+        command = ["-m", "runners.cuda.child", number, str(ordinal), str(os.getpid())]
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                env=variables,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        # Whatever becomes of this object, the group goes with it, at the latest at exit.
+        self._kill = weakref.finalize(self, kill_group, self.process)
+        self._reader = FrameReader()
+        self._replies: deque[bytes] = deque()
+
+    def send(self, request: Request, *, deadline: float, descriptor: int | None = None) -> None:
+        """Send a request, with a file descriptor if it needs one.
+
+        Parameters
+        ----------
+        deadline
+            On the clock of time.monotonic, in seconds.
+
+        Raises
+        ------
+        ChildGoneError, TimeoutError
+        """
+        frame = encode(encode_message(request))
+        self._line.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            if descriptor is not None:
+                sent = socket.send_fds(self._line, [frame], [descriptor])
+                frame = frame[sent:]
+            self._line.sendall(frame)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ChildGoneError from error
+
+    def receive(self, *, deadline: float) -> Reply:
+        """Wait for the next reply.
+
+        Raises
+        ------
+        ChildGoneError, GarbledError, TimeoutError
+        """
+        poll = select.poll()
+        poll.register(self._line, select.POLLIN)
+        while not self._replies:
+            # Look once even if the deadline has passed: the reply may have come long ago.
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError
+            try:
+                data = self._line.recv(_RECEIVE)
+            except OSError as error:
+                raise ChildGoneError from error
+            if not data:
+                raise ChildGoneError
+            try:
+                self._replies.extend(self._reader.feed(data))
+            except CorruptFrameError as error:
+                raise GarbledError(str(error)) from error
+        try:
+            return decode_reply(self._replies.popleft())
+        except msgspec.MsgspecError as error:
+            raise GarbledError(str(error)) from error
+
+    def end(self, *, politely: bool = False) -> str:
+        """End the process and its group; return how it ended, as the end of a sentence.
+
+        Parameters
+        ----------
+        politely
+            Whether to ask first.
+        """
+        if politely:
+            with contextlib.suppress(ChildGoneError, TimeoutError):
+                self.send(Stop(), deadline=time.monotonic() + _STOP_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_STOP_SECONDS)
+        else:
+            # A child that died by itself is given the moment to be found dead.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.2)
+        gone_before = self.process.poll()
+        self._line.close()
+        if not kill_group(self.process):
+            return "cannot be killed: the driver holds it"
+        self._kill.detach()
+        return describe_status(self.process.returncode if gone_before is None else gone_before)
+
+    def log(self) -> str:
+        """Return the end of what the process printed."""
+        return tail(self._log.fileno())

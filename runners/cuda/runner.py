@@ -1,0 +1,268 @@
+"""The CUDA runner: programs on a real GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from oracle.errors import UsageError
+from oracle.targets import TARGETS, Target
+from runners.cuda.compilation import Compiler, DriverCompiler
+from runners.cuda.messages import DeviceFacts, DeviceHealth
+from runners.cuda.slots import PAGE, Lease, lease_of
+from runners.cuda.supervisor import Supervisor
+from runners.cuda.tasks import ExamineTask, RunTask
+from runners.kernels import KernelModule
+from runners.protocol import (
+    Capabilities,
+    Compiled,
+    Failure,
+    Images,
+    Ran,
+    Trouble,
+    check_images,
+)
+
+_EXAMINE_SECONDS = 20.0
+
+
+@dataclass(kw_only=True, eq=False)
+class _Batch:
+    """A batch on its way through the supervisor."""
+
+    supervisor: Supervisor
+    task: RunTask
+
+    def collect(self) -> Ran | Failure:
+        """Wait for the batch."""
+        return self.supervisor.wait(self.task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Empty:
+    """A batch of no images."""
+
+    image_bytes: int
+
+    def collect(self) -> Ran:
+        """Return no images."""
+        return Ran(
+            images=np.zeros((0, self.image_bytes), np.uint8),
+            sms=np.zeros(0, np.uint32),
+            seconds=0.0,
+        )
+
+
+class CudaRunner:
+    """A CUDA device in a child process that may be lost at any time.
+
+    Batches may be submitted while earlier ones run; they run one after another, each cut into
+    chunks whose copies and kernels overlap. Results lie in shared memory, which is used again
+    when the last array over it is gone.
+
+    Parameters
+    ----------
+    device
+        Number of the device, as the driver counts.
+    compiler
+        Who translates PTX: `DriverCompiler()` (the default) or a `PtxasCompiler`.
+    deadline
+        Seconds that one batch may take before it is called a hang.
+    start_deadline
+        Seconds until the device must have passed its self-check.
+    load_deadline
+        Seconds that the driver may take over one module.
+    chunk_bytes
+        Bytes of images in one copy.
+    environment
+        Variables for the child, besides those of this process.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: int = 0,
+        compiler: Compiler | None = None,
+        deadline: float = 10.0,
+        start_deadline: float = 60.0,
+        load_deadline: float = 120.0,
+        chunk_bytes: int = 8 << 20,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        if min(deadline, start_deadline, load_deadline) <= 0 or chunk_bytes <= 0 or device < 0:
+            raise UsageError(
+                f"deadlines and chunk_bytes must be positive and the device not negative; given "
+                f"are {deadline}, {start_deadline}, {load_deadline}, {chunk_bytes} and {device}"
+            )
+        self.compiler: Compiler = compiler or DriverCompiler()
+        self.deadline = deadline
+        """Seconds that one batch may take; may be changed between batches."""
+        self._chunk_bytes = chunk_bytes
+        self._supervisor = Supervisor(
+            device,
+            start_allowance=start_deadline,
+            load_allowance=load_deadline,
+            environment=environment or {},
+        )
+
+    @property
+    def starts(self) -> int:
+        """How many children have become ready so far: one, and one more after each disaster."""
+        return self._supervisor.starts
+
+    @property
+    def pid(self) -> int | None:
+        """Process number of the child, which leads its group; None while there is none."""
+        return self._supervisor.pid
+
+    def facts(self) -> DeviceFacts | Failure:
+        """Describe the device and its software, or say why there is none."""
+        if sys.platform != "linux":
+            return Failure(
+                trouble=Trouble.UNAVAILABLE,
+                message=f"the CUDA runner needs Linux, and this is {sys.platform}; use `sim`",
+            )
+        return self._supervisor.facts()
+
+    def health(self) -> DeviceHealth | Failure:
+        """Read the device's clocks, temperature and error counters."""
+        facts = self.facts()
+        if isinstance(facts, Failure):
+            return facts
+        task = ExamineTask(allowance=_EXAMINE_SECONDS)
+        self._supervisor.submit(task)
+        return self._supervisor.wait(task)
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what can run on the device: its own target and all portable ones before it."""
+        facts = self.facts()
+        if isinstance(facts, Failure):
+            return facts
+        number = _number(facts)
+        own = TARGETS.get(f"sm_{number}")
+        family = own.family if own else None
+        return Capabilities(
+            name="cuda",
+            targets=frozenset(
+                target.name for target in TARGETS.values() if _runs(target, number, family)
+            ),
+            description=f"{facts.name}, driver {facts.driver or '?'}, CUDA {facts.cuda}, "
+            f"PyCUDA {facts.pycuda}",
+        )
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Compile a module for the device and load it."""
+        can = self.capabilities()
+        facts = self.facts()
+        if isinstance(can, Failure):
+            return can
+        if isinstance(facts, Failure):
+            return facts
+        if module.target not in can.targets:
+            return Failure(
+                trouble=Trouble.UNSUPPORTED,
+                message=f"{facts.name} is sm_{_number(facts)} and does not run {module.target}",
+            )
+        specific = TARGETS[module.target].is_specific
+        architecture = module.target if specific else f"sm_{_number(facts)}"
+        compiled = self.compiler.compile(module, architecture)
+        if isinstance(compiled, Failure):
+            return compiled
+        return self._supervisor.load(compiled, self.compiler.optimization)
+
+    def lease(self, count: int, image_bytes: int) -> Images:
+        """Return a writable array, uint8 (count, image_bytes), that travels without a copy.
+
+        Whatever was there before is in it. A batch of it, or of consecutive images of it, is read
+        by the device in place: leave it alone from submission to collection.
+
+        Raises
+        ------
+        InfrastructureError
+            If there is no memory.
+        """
+        lease = self._supervisor.pool.lease(count * image_bytes)
+        return lease.array(np.uint8, (count, image_bytes))
+
+    def submit(
+        self, compiled: Compiled, images: Images, *, entry: str | None = None
+    ) -> _Batch | _Empty:
+        """Start a batch.
+
+        Raises
+        ------
+        UsageError
+            If the images do not fit the kernel, or the module has no such entry.
+        InfrastructureError
+            If there is no shared memory.
+        """
+        kernel = compiled.module.kernel(entry)
+        check_images(kernel, images)
+        count = images.shape[0]
+        if count == 0:
+            return _Empty(image_bytes=kernel.image_bytes)
+        source, offset = self._source(images)
+        sms_offset = -(-images.nbytes // PAGE) * PAGE
+        chunk = max(1, self._chunk_bytes // kernel.image_bytes // kernel.warps_per_block)
+        task = RunTask(
+            allowance=self.deadline,
+            compiled=compiled,
+            optimization=self.compiler.optimization,
+            kernel=kernel,
+            count=count,
+            source=source,
+            source_offset=offset,
+            destination=self._supervisor.pool.lease(sms_offset + 4 * count),
+            sms_offset=sms_offset,
+            chunk_images=min(chunk * kernel.warps_per_block, count),
+        )
+        self._supervisor.submit(task)
+        return _Batch(supervisor=self._supervisor, task=task)
+
+    def _source(self, images: Images) -> tuple[Lease, int]:
+        """Return a lease with the images in it, and where; copies them unless they are there."""
+        found = lease_of(images)
+        if found is not None and found[0].pool is self._supervisor.pool:
+            return found
+        lease = self._supervisor.pool.lease(images.nbytes)
+        np.copyto(lease.array(np.uint8, images.shape), images)
+        return lease, 0
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch and wait for it; raises as `submit` does."""
+        return self.submit(compiled, images, entry=entry).collect()
+
+    def close(self) -> None:
+        """End the child and everything it started."""
+        self._supervisor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _number(facts: DeviceFacts) -> int:
+    """Return the device's number among targets: 90 for compute capability 9.0."""
+    major, minor = facts.compute_capability
+    return 10 * major + minor
+
+
+def _runs(target: Target, number: int, family: int | None) -> bool:
+    """Whether a device of this number and family runs code for a target (PTX ISA 11.1.2)."""
+    if target.suffix == "a":
+        return target.number == number
+    if target.suffix == "f":
+        return family is not None and target.family == family and target.number <= number
+    return target.number <= number

@@ -1,0 +1,373 @@
+"""One CUDA context and what runs in it. Lives in the child; the only user of PyCUDA."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.cuda.health import Monitor
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+
+_STREAMS = 3
+"""One chunk on its way in, one running, one on its way out."""
+_WARP = 32
+
+Bytes = NDArray[np.uint8]
+
+
+class NotReadyError(Exception):
+    """There is nothing to run on."""
+
+    def __init__(self, text: str, *, missing: bool, detail: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.missing = missing
+        self.detail = detail
+
+
+class LoadError(Exception):
+    """The driver refused a module."""
+
+
+class LaunchError(Exception):
+    """A batch failed."""
+
+    def __init__(self, text: str, *, sticky: bool) -> None:
+        super().__init__(text)
+        self.text = text
+        self.sticky = sticky
+
+
+def import_driver() -> Any:
+    """Return PyCUDA's driver module, initialised.
+
+    Raises
+    ------
+    NotReadyError
+        If PyCUDA, the driver or the device is not there.
+    """
+    try:
+        import pycuda.driver as driver
+    except ImportError as error:
+        if (error.name or "").split(".")[0] == "pycuda" and "_driver" not in (error.name or ""):
+            text = (
+                "PyCUDA is not installed; `pip install 'warpfuzz[cuda]'` builds it against the "
+                "machine's CUDA toolkit"
+            )
+        elif "libcuda" in str(error):
+            text = (
+                "there is no NVIDIA driver (libcuda.so.1 cannot be loaded); install the driver "
+                "of your GPU"
+            )
+        else:
+            text = "PyCUDA cannot be imported; install it anew against this CUDA and NumPy"
+        raise NotReadyError(text, missing=True, detail=f"{type(error).__name__}: {error}") from None
+    try:
+        driver.init()
+    except driver.Error as error:
+        raise NotReadyError(
+            "the NVIDIA driver finds no device; `nvidia-smi` should list one",
+            missing=False,
+            detail=str(error),
+        ) from None
+    return driver
+
+
+@dataclass(kw_only=True)
+class _Channel:
+    """A stream with buffers of its own."""
+
+    stream: Any
+    images: Any = None
+    """Device memory for the images of one chunk."""
+    sms: Any = None
+    image_bytes: int = 0
+    sms_bytes: int = 0
+    staging: dict[str, Bytes] = field(default_factory=dict)
+    """Pinned host memory, where the slots could not be registered."""
+    outputs: list[tuple[Bytes, Bytes]] = field(default_factory=list)
+    """Pairs (staging, destination) to copy once the stream is done."""
+
+
+class Session:
+    """A context on one device.
+
+    Parameters
+    ----------
+    ordinal
+        Number of the device, as the driver counts.
+
+    Raises
+    ------
+    NotReadyError
+        If there is no such device or no context can be made on it.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self._driver: Any = import_driver()
+        driver = self._driver
+        try:
+            count = driver.Device.count()
+            if ordinal >= count:
+                raise NotReadyError(
+                    f"there is no device {ordinal}; the driver sees {count}, counted from 0",
+                    missing=False,
+                )
+            self._device = driver.Device(ordinal)
+            # Blocking: a waiting host leaves its core to the oracle.
+            self._context = self._device.make_context(driver.ctx_flags.SCHED_BLOCKING_SYNC)
+            self._channels = [_Channel(stream=driver.Stream()) for _ in range(_STREAMS)]
+        except driver.Error as error:
+            raise NotReadyError(
+                f"no context can be made on device {ordinal}; it may be lost or in use by another "
+                "process alone: `nvidia-smi` says more",
+                missing=False,
+                detail=str(error),
+            ) from None
+        self._ordinal = ordinal
+        self._slots: dict[int, _Mapping] = {}
+        self._modules: dict[str, Any] = {}
+        self._functions: dict[tuple[str, str], Any] = {}
+        self._staged = not self._can_register()
+        self._monitor = Monitor(self._device.pci_bus_id())
+
+    # Slots
+
+    def map_slot(self, slot: int, descriptor: int, size: int) -> None:
+        """Map shared memory, and register it with the driver where that is possible."""
+        self._slots[slot] = _Mapping(mmap.mmap(descriptor, size))
+        if not self._staged:
+            try:
+                self._slots[slot].registered = self._driver.register_host_memory(
+                    self._slots[slot].array
+                )
+            except self._driver.Error:
+                # A limit on locked memory, say. Copies from pageable memory are right, only slow.
+                self._slots[slot].registered = None
+
+    def unmap_slot(self, slot: int) -> None:
+        """Give shared memory back."""
+        mapping = self._slots.pop(slot)
+        if mapping.registered is not None:
+            mapping.registered.base.unregister()
+
+    def _can_register(self) -> bool:
+        """Whether this driver can register shared memory: some virtual machines cannot."""
+        try:
+            probe = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
+            self._driver.register_host_memory(probe).base.unregister()
+        except (self._driver.Error, AttributeError):
+            return False
+        return True
+
+    # Modules
+
+    def load_module(self, key: str, code: bytes, optimization: int | None) -> None:
+        """Load a cubin, or PTX at a level of optimisation.
+
+        Raises
+        ------
+        LoadError
+            If the driver refuses it; the message is the driver's.
+        """
+        options = []
+        if optimization is not None:
+            options = [(self._driver.jit_option.OPTIMIZATION_LEVEL, optimization)]
+        try:
+            # `bytes` ends in a zero byte, which PTX for cuModuleLoadDataEx must.
+            self._modules[key] = self._driver.module_from_buffer(code, options)
+        except self._driver.Error as error:
+            raise LoadError(str(error)) from None
+
+    def forget_module(self, key: str) -> None:
+        """Unload a module."""
+        for name in [name for name in self._functions if name[0] == key]:
+            del self._functions[name]
+        self._modules.pop(key, None)
+
+    def _function(self, key: str, entry: str) -> Any:
+        if key not in self._modules:
+            raise LaunchError("its module is not loaded", sticky=False)
+        if (key, entry) not in self._functions:
+            function = self._modules[key].get_function(entry)
+            function.prepare("PPI")
+            self._functions[key, entry] = function
+        return self._functions[key, entry]
+
+    # Batches
+
+    def run(self, batch: RunBatch) -> float:
+        """Run a batch between slots; return the seconds that it took.
+
+        Raises
+        ------
+        LaunchError
+            If it failed.
+        """
+        size = batch.count * batch.image_bytes
+        source = self._slots[batch.source].array[batch.source_offset :][:size]
+        memory = self._slots[batch.destination].array
+        return self.run_arrays(
+            batch, source, memory[:size], memory[batch.sms_offset :][: 4 * batch.count]
+        )
+
+    def run_arrays(self, batch: RunBatch, source: Bytes, destination: Bytes, sms: Bytes) -> float:
+        """Run a batch between flat arrays of bytes in host memory; as `run`."""
+        start = time.perf_counter()
+        try:
+            function = self._function(batch.key, batch.entry)
+            for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
+                channel = self._channels[index % len(self._channels)]
+                images = min(batch.chunk_images, batch.count - first)
+                chunk = slice(first * batch.image_bytes, (first + images) * batch.image_bytes)
+                self._start_chunk(
+                    channel,
+                    function,
+                    batch,
+                    images,
+                    (source[chunk], destination[chunk], sms[4 * first : 4 * (first + images)]),
+                )
+            for channel in self._channels:
+                self._finish(channel)
+        except self._driver.Error as error:
+            raise LaunchError(str(error), sticky=self._is_dead()) from None
+        return time.perf_counter() - start
+
+    def _start_chunk(
+        self,
+        channel: _Channel,
+        function: Any,
+        batch: RunBatch,
+        images: int,
+        arrays: tuple[Bytes, Bytes, Bytes],
+    ) -> None:
+        """Queue the copies and the launch of one chunk on a channel's stream."""
+        driver, stream = self._driver, channel.stream
+        source, destination, sms = arrays
+        if self._staged:
+            self._finish(channel)
+        self._reserve(channel, batch.chunk_images * batch.image_bytes, 4 * batch.chunk_images)
+        if self._staged:
+            source = _staged_copy(channel.staging["in"], source)
+            destination = self._stage_output(channel, "out", destination)
+            sms = self._stage_output(channel, "sms", sms)
+        driver.memcpy_htod_async(channel.images, source, stream)
+        warps = batch.warps_per_block
+        function.prepared_async_call(
+            (-(-images // warps), 1),
+            (_WARP * warps, 1, 1),
+            stream,
+            int(channel.images),
+            int(channel.sms),
+            images,
+        )
+        driver.memcpy_dtoh_async(destination, channel.images, stream)
+        driver.memcpy_dtoh_async(sms, channel.sms, stream)
+
+    def _reserve(self, channel: _Channel, image_bytes: int, sms_bytes: int) -> None:
+        """Make sure that a channel's buffers hold a chunk."""
+        for name, wanted in (("image", image_bytes), ("sms", sms_bytes)):
+            if getattr(channel, f"{name}_bytes") >= wanted:
+                continue
+            self._finish(channel)
+            attribute = "images" if name == "image" else "sms"
+            old = getattr(channel, attribute)
+            setattr(channel, f"{name}_bytes", 0)
+            setattr(channel, attribute, None)
+            if old is not None:
+                old.free()
+            setattr(channel, attribute, self._driver.mem_alloc(wanted))
+            setattr(channel, f"{name}_bytes", wanted)
+            if self._staged:
+                for staging in ("in", "out") if name == "image" else ("sms",):
+                    channel.staging[staging] = self._driver.pagelocked_empty(wanted, np.uint8)
+
+    def _stage_output(self, channel: _Channel, name: str, destination: Bytes) -> Bytes:
+        staging = channel.staging[name][: destination.size]
+        channel.outputs.append((staging, destination))
+        return staging
+
+    def _finish(self, channel: _Channel) -> None:
+        """Wait for a channel's stream, and bring staged results home."""
+        channel.stream.synchronize()
+        for staging, destination in channel.outputs:
+            np.copyto(destination, staging)
+        channel.outputs.clear()
+
+    def _is_dead(self) -> bool:
+        """Whether the context fails at everything now; also waits for what is still running."""
+        for channel in self._channels:
+            channel.outputs.clear()
+        try:
+            self._driver.Context.synchronize()
+            self._driver.mem_alloc(4).free()
+        except self._driver.MemoryError:
+            return False
+        except self._driver.Error:
+            return True
+        return False
+
+    # Facts
+
+    def facts(self) -> DeviceFacts:
+        """Describe device and software."""
+        import pycuda
+
+        cuda = self._driver.get_driver_version()
+        return DeviceFacts(
+            name=self._device.name(),
+            uuid=self._monitor.uuid or _uuid(self._ordinal),
+            pci_bus_id=self._device.pci_bus_id(),
+            compute_capability=tuple(self._device.compute_capability()),
+            multiprocessors=self._device.get_attribute(
+                self._driver.device_attribute.MULTIPROCESSOR_COUNT
+            ),
+            memory_bytes=self._device.total_memory(),
+            driver=self._monitor.driver,
+            cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
+            pycuda=pycuda.VERSION_TEXT,
+            python=platform.python_version(),
+            host_memory="staged" if self._staged else "registered",
+        )
+
+    def health(self) -> DeviceHealth:
+        """Read the device's sensors and counters."""
+        return self._monitor.health()
+
+
+class _Mapping:
+    """A slot in the child."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self.array: Bytes = np.frombuffer(memory, np.uint8)
+        self.registered: Any = None
+        """What register_host_memory returned: the registration lasts as long."""
+
+
+def _staged_copy(staging: Bytes, source: Bytes) -> Bytes:
+    part = staging[: source.size]
+    np.copyto(part, source)
+    return part
+
+
+def _uuid(ordinal: int) -> str:
+    """Return the device's UUID from the driver itself; "" if it does not tell."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        if library.cuDeviceGet(ctypes.byref(device), ordinal):
+            return ""
+        if library.cuDeviceGetUuid(ctypes.byref(uuid), device):
+            return ""
+    except (OSError, AttributeError):
+        return ""
+    text = bytes(uuid).hex()
+    groups = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
+    return "GPU-" + "-".join(groups)

@@ -1,0 +1,184 @@
+"""The simulated device behind the runners' protocol: slow, and there on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from oracle.errors import UsageError
+from oracle.targets import DEFAULT_TARGET, TARGETS
+from runners.kernels import LANES, KernelModule
+from runners.protocol import (
+    Capabilities,
+    Compiled,
+    Failure,
+    Images,
+    Ran,
+    Trouble,
+    check_images,
+)
+from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.silicon import Planted, Target
+
+_MODULES = 64
+"""Modules that stay loaded."""
+_CHUNK_IMAGES = 2048
+"""Images of one launch: the interpreter keeps every register of every lane."""
+
+# What a real runner would report where the simulated device traps.
+_TROUBLES = {
+    TrapKind.PARSE: Trouble.COMPILE_FAILURE,
+    TrapKind.ILLEGAL: Trouble.COMPILE_FAILURE,
+    TrapKind.UNSUPPORTED: Trouble.UNSUPPORTED,
+    TrapKind.MISALIGNED: Trouble.STICKY_ERROR,
+    TrapKind.OUT_OF_BOUNDS: Trouble.STICKY_ERROR,
+    TrapKind.DIVERGENT: Trouble.LAUNCH_FAILURE,
+    TrapKind.UNINITIALISED: Trouble.LAUNCH_FAILURE,
+    TrapKind.HANG: Trouble.HANG,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Finished:
+    """A batch that is over already."""
+
+    outcome: Ran | Failure
+
+    def collect(self) -> Ran | Failure:
+        """Return what came of it."""
+        return self.outcome
+
+
+class SimulatedRunner:
+    """A simulated device; batches run when they are submitted.
+
+    Parameters
+    ----------
+    target
+        Its architecture, such as "sm_90".
+    layout_seed
+        Which fragment layout it uses.
+    faults
+        What is wrong with it (`runners.faults`).
+
+    Raises
+    ------
+    UsageError
+        If no such target can be simulated.
+    """
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        layout_seed: int = 0,
+        faults: Sequence[Planted] = (),
+    ) -> None:
+        self._device = SimulatedDevice(target, layout_seed=layout_seed, faults=faults)
+        self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
+        self._closed = False
+
+    def capabilities(self) -> Capabilities:
+        """Say what can run: every target whose code the simulated architecture takes."""
+        device = self._device
+        targets = []
+        for name in TARGETS:
+            try:
+                known = Target.named(name)
+            except UsageError:
+                continue
+            if device.target.runs(known):
+                targets.append(name)
+        return Capabilities(
+            name="sim",
+            targets=frozenset(targets),
+            description=f"simulated {device.target.name}, layout {device.layout_seed}"
+            + (f", {len(device.faults)} faults planted" if device.faults else ""),
+        )
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Parse and check a module."""
+        self._check_open()
+        compiled = Compiled(
+            module=module,
+            architecture=self._device.target.name,
+            compiler="the simulated device's reader of PTX",
+            key=hashlib.sha256(f"sim {module.digest}".encode()).hexdigest(),
+        )
+        loaded = self._load(compiled)
+        return loaded if isinstance(loaded, Failure) else compiled
+
+    def _load(self, compiled: Compiled) -> Module | Failure:
+        key = compiled.key
+        if key not in self._modules:
+            try:
+                self._modules[key] = self._device.load(compiled.module.ptx)
+            except SimulatedTrap as trap:
+                self._modules[key] = _failure(trap)
+            if len(self._modules) > _MODULES:
+                self._modules.popitem(last=False)
+        self._modules.move_to_end(key)
+        return self._modules[key]
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Finished:
+        """Run a batch; raises UsageError as the protocol says."""
+        return _Finished(outcome=self.run(compiled, images, entry=entry))
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch; raises UsageError as the protocol says."""
+        self._check_open()
+        kernel = compiled.module.kernel(entry)
+        check_images(kernel, images)
+        module = self._load(compiled)
+        if isinstance(module, Failure):
+            return module
+        start = time.perf_counter()
+        results = np.empty_like(images)
+        sms = np.empty(images.shape[0], np.uint32)
+        for first in range(0, images.shape[0], _CHUNK_IMAGES):
+            chunk = slice(first, first + _CHUNK_IMAGES)
+            try:
+                results[chunk], sms[chunk] = module.launch(
+                    kernel.entry,
+                    np.ascontiguousarray(images[chunk]),
+                    threads=LANES * kernel.warps_per_block,
+                )
+            except SimulatedTrap as trap:
+                return _failure(trap)
+        results.flags.writeable = sms.flags.writeable = False
+        return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the runner is closed; make a new one")
+
+    def close(self) -> None:
+        """Forget the modules."""
+        self._closed = True
+        self._modules.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _failure(trap: SimulatedTrap) -> Failure:
+    return Failure(
+        trouble=_TROUBLES[trap.trap.kind],
+        message=f"the simulated device stops: {trap.trap.kind}",
+        detail=str(trap.trap),
+    )
