@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 from corpus.finding import Case
@@ -32,7 +31,7 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
         for verdict in case.runners
     )
     parts = (
-        case.kind.value,
+        str(case.kind),
         case.text,
         case.target,
         case.ptx_version,
@@ -44,7 +43,10 @@ def finding_id(case: Case, digests: Mapping[str, str]) -> str:
 
 def digest(data: bytes) -> str:
     """Return the SHA-256 of `data`, in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
+    # Imported late: OpenSSL takes milliseconds that `warpfuzz --help` does not have.
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
 
 
 def _listed(parts: Iterable[str]) -> str:

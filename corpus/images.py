@@ -34,8 +34,7 @@ def pack(array: NDArray[Any]) -> bytes:
         raise UsageError(
             f"an array of dtype {array.dtype} cannot be stored; allowed are numbers, such as uint8"
         )
-    plain = np.ascontiguousarray(array).reshape(array.shape)
-    little = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+    little = array.astype(array.dtype.newbyteorder("<"), order="C").reshape(array.shape)
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, little, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import msgspec
-
-from corpus.entry import DESCRIPTION, Entry
-from corpus.finding import Finding
+from corpus.entry import Entry
 from corpus.problems import Cause, Problem
 from corpus.scanning import scan_folders
-from corpus.schema import encode
 from corpus.store import Corpus
 
 
@@ -52,7 +48,7 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
             if there is None:
                 if destination.deposit(found.finding, found.files()).new:
                     added.append(found.id)
-            elif _combine(destination, there, found):
+            elif destination.combine(there, found.finding):
                 updated.append(found.id)
         destination.settle()
     return Merged(added=tuple(added), updated=tuple(updated), problems=tuple(problems))
@@ -61,23 +57,3 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
 def _everything(sources: Iterable[Corpus]) -> Iterator[Entry | Problem]:
     for source in sources:
         yield from scan_folders(source.findings, source.raw, checksums=True)
-
-
-def _combine(destination: Corpus, there: Entry, other: Entry) -> bool:
-    combined = _preferred(there.finding, other.finding)
-    # Compared as text, so that a description of an older schema becomes one of this schema.
-    if (there.path / DESCRIPTION).read_bytes() == encode(combined):
-        return False
-    destination.rewrite(there, combined)
-    return True
-
-
-def _preferred(one: Finding, other: Finding) -> Finding:
-    # A minimum under a total order, field by field, so that neither order nor repetition counts.
-    links = [link for link in (one.shrunk_to, other.shrunk_to) if link is not None]
-    return msgspec.structs.replace(min(one, other, key=_rank), shrunk_to=min(links, default=None))
-
-
-def _rank(finding: Finding) -> tuple[int, float, bytes]:
-    unlinked = msgspec.structs.replace(finding, shrunk_to=None)
-    return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)

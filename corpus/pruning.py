@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from corpus.entry import Entry
 from corpus.families import families
 from corpus.problems import Problem
@@ -17,7 +19,7 @@ class Pruned:
     kept: tuple[Entry, ...]
     """The smallest of each family."""
     removed: tuple[Entry, ...]
-    """The others, and the raw findings that none of the kept came from."""
+    """The others, and the raw findings that none of the kept came from (raw ones first)."""
     problems: tuple[Problem, ...]
     """Broken entries; they are left alone."""
 
@@ -43,6 +45,12 @@ def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
         return _plan(corpus)
     with corpus.exclusively():
         plan = _plan(corpus)
+        for kept in plan.kept:
+            # What is kept for a finding must not show again when another form of it is removed.
+            for raw in _origins(corpus, kept):
+                if raw.finding.shrunk_to != kept.id:
+                    linked = msgspec.structs.replace(raw.finding, shrunk_to=kept.id)
+                    corpus.rewrite(raw, linked)
         for entry in plan.removed:
             corpus.remove(entry)
         corpus.settle()
@@ -56,10 +64,23 @@ def _plan(corpus: Corpus) -> Pruned:
     for group in families(corpus.entries(problems.append)):
         kept.append(group.smallest)
         others.extend(group.members[1:])
-    raw = {entry.id: entry for entry in corpus.replaced()}
-    for entry in kept:
-        origin = entry.finding.shrunk_from
-        while origin is not None and origin in raw:
-            origin = raw.pop(origin).finding.shrunk_from
+    needed = {raw.id for entry in kept for raw in _origins(corpus, entry)}
+    raw = [entry for entry in corpus.replaced() if entry.id not in needed]
     # Raw ones first: without its smaller form, a raw finding would show again.
-    return Pruned(kept=tuple(kept), removed=(*raw.values(), *others), problems=tuple(problems))
+    return Pruned(
+        kept=tuple(kept),
+        removed=(*raw, *(entry for entry in others if entry.id not in needed)),
+        problems=tuple(problems),
+    )
+
+
+def _origins(corpus: Corpus, entry: Entry) -> list[Entry]:
+    found: dict[str, Entry] = {}
+    origin = entry.finding.shrunk_from
+    while origin is not None and origin != entry.id and origin not in found:
+        raw = corpus.sound(origin)
+        if raw is None:
+            break
+        found[origin] = raw
+        origin = raw.finding.shrunk_from
+    return list(found.values())

@@ -22,6 +22,7 @@ from corpus import durable
 from corpus.entry import DESCRIPTION, Entry, is_file_name, read_entry
 from corpus.finding import Case, FileRecord, Finding
 from corpus.identity import digest, finding_id
+from corpus.preference import preferred
 from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.scanning import ids_in, scan_folders
 from corpus.schema import encode
@@ -88,7 +89,8 @@ class Corpus:
         Parameters
         ----------
         raw
-            Full id of the finding that was shrunk.
+            Full id of the finding that was shrunk; if it was shrunk before, its smaller form is
+            replaced.
         case, files
             The smaller form, as for `add`.
 
@@ -98,25 +100,54 @@ class Corpus:
             As `add`; also if there is no finding `raw`.
         """
         shrunk = _finding(case, files, raw)
-        with self.exclusively():
-            return self._replace(raw, shrunk, files)
-
-    def _replace(self, raw: str, shrunk: Finding, files: Mapping[str, bytes]) -> Saved:
-        before = self.get(raw)
-        if before.id != raw:
-            raise UsageError(f"{raw!r} is no whole id; that of the finding is {before.id}")
         if shrunk.id == raw:
-            # Nothing could be taken away: the same finding, and now it is known how small it is.
-            settled = msgspec.structs.replace(before.finding, shrink=shrunk.shrink)
-            self.rewrite(before, settled)
-            return Saved(id=raw, path=before.path, new=False)
-        # The link first: it means nothing until the smaller form is there, and from then on it
-        # hides the raw one.
-        if before.finding.shrunk_to != shrunk.id:
-            self.rewrite(before, msgspec.structs.replace(before.finding, shrunk_to=shrunk.id))
-        saved = self.deposit(shrunk, files)
-        self._move(raw, self.raw)
-        return saved
+            shrunk = msgspec.structs.replace(shrunk, shrunk_from=None)
+        with self.exclusively():
+            before = self.get(raw)
+            if before.id != raw:
+                raise UsageError(f"{raw!r} is no whole id; that of the finding is {before.id}")
+            # Another campaign may have shrunk it already: then its result is what is replaced.
+            shown = self._smaller_form(before) or before
+            if shown.id != shrunk.id:
+                # The link first: it means nothing until the smaller form is there, and from
+                # then on it hides this one.
+                linked = msgspec.structs.replace(shown.finding, shrunk_to=shrunk.id)
+                self.rewrite(shown, linked)
+            saved = self.deposit(shrunk, files)
+            there = self.sound(shrunk.id)
+            if there is not None and not saved.new:
+                self.combine(there, shrunk)
+            shown = self.sound(shown.id) or shown
+            if self._smaller_form(shown) is not None:
+                self._move(shown.id, self.raw)
+            return saved
+
+    def combine(self, entry: Entry, finding: Finding) -> bool:
+        """Keep the better one of two descriptions of a stored finding.
+
+        Parameters
+        ----------
+        entry
+            The finding that is there.
+        finding
+            Another description of it, with the same id.
+
+        Returns
+        -------
+        bool
+            Whether the stored description changed; also if only from an older schema to this.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written; the old one stays.
+        """
+        combined = preferred(entry.finding, finding)
+        with durable.explained("read", entry.path):
+            if (entry.path / DESCRIPTION).read_bytes() == encode(combined):
+                return False
+        self.rewrite(entry, combined)
+        return True
 
     def get(self, prefix: str) -> Entry:
         """Return the finding with this id, or whose id alone starts like this.
@@ -318,19 +349,20 @@ class Corpus:
         return None
 
     def _smaller_form(self, entry: Entry) -> Entry | None:
-        seen = {entry.id}
-        smallest = None
-        successor = entry.finding.shrunk_to
-        while successor is not None:
-            if successor in seen:
-                # Merged campaigns may have shrunk this to that and that to this: show both.
-                return None
-            seen.add(successor)
-            found = self.sound(successor)
+        path = [entry]
+        while True:
+            successor = path[-1].finding.shrunk_to
+            found = None if successor is None else self.sound(successor)
             if found is None:
+                shown = path[-1]
                 break
-            smallest, successor = found, found.finding.shrunk_to
-        return smallest
+            ids = [one.id for one in path]
+            if found.id in ids:
+                # Merged campaigns may have shrunk this to that, and that to this.
+                shown = min(path[ids.index(found.id) :], key=lambda one: one.finding.size)
+                break
+            path.append(found)
+        return None if shown.id == entry.id else shown
 
     def _move(self, identity: str, folder: Path) -> None:
         source = (self.findings if folder == self.raw else self.raw) / identity

@@ -1,0 +1,207 @@
+"""A known discrepancy explains what it describes, as long as it holds, and nothing else."""
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus_cases import CASE, cases, changed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus import Case, Family, Kind, RunnerVerdict
+from corpus.known import Known, load_known, parse_known
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import TARGETS
+
+DAY = date(2026, 11, 21)
+
+
+def entry(match: str, *, kind: str = "accepted although undocumented", more: str = "") -> str:
+    return (
+        f'[[known]]\nid = "one"\nkind = "{kind}"\nreason = "because"\nevidence = "seen"\n{more}\n'
+        f"[known.match]\n{match}\n"
+    )
+
+
+def known(*entries: str) -> Known:
+    return parse_known(("schema = 1\n" + "".join(entries)).encode(), "known.toml")
+
+
+def explained(match: str, case: Case = CASE, **more: Any) -> bool:
+    return known(entry(match, **more)).match(case, today=DAY) is not None
+
+
+def by(*verdicts: tuple[str, str]) -> Case:
+    return changed(
+        CASE,
+        runners=tuple(
+            RunnerVerdict(runner=runner, version=version, outcome="accepted")
+            for runner, version in verdicts
+        ),
+    )
+
+
+def test_the_packaged_file_is_read() -> None:
+    assert load_known().expired(today=date(2000, 1, 1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("match", "holds"),
+    [
+        ('family = "wmma.load .b8"', True),
+        ('family = "wmma.load*"', True),
+        ('family = "wmma.load .?8"', True),
+        ('family = "wmma.load"', False),
+        ('family = "WMMA.load .b8"', False),
+        ("family_regex = 'wmma\\.(load|store) \\.b\\d'", True),
+        ("family_regex = 'wmma'", False),
+        ('instruction = "wmma.load.a.*.b8 {*}, [%addr];"', True),
+        ('instruction = "wmma.load.a.*.b8 {*}, [%ddra];"', False),
+        ("instruction_regex = '.*\\.(b8|b16) .*'", True),
+        ('family = "wmma.load*"\ninstruction = "*.b8 *"', True),
+        ('family = "wmma.mma*"\ninstruction = "*.b8 *"', False),
+        ('family = "*"\ntargets = ["sm_80", "sm_9*"]', True),
+        ('family = "*"\ntargets = ["sm_80", "sm_9?a"]', False),
+        ('family = "*"\nptx_versions = ">=7.8,<8.1"', True),
+        ('family = "*"\nptx_versions = "<8.0"', False),
+        ('family = "*"\nrunner = "made-up assembler"', True),
+        ('family = "*"\nrunner = "ptxas"', False),
+        ('family = "*"\nversions = ">=1.2,<1.3"', True),
+        ('family = "*"\nversions = "<1.2"', False),
+    ],
+)
+def test_all_that_is_given_has_to_fit(match: str, holds: bool) -> None:
+    assert explained(match) is holds
+
+
+def test_another_kind_is_not_explained() -> None:
+    assert not explained('family = "*"', kind=Kind.CRASH)
+
+
+def test_one_instruction_has_to_fit_all_patterns_of_instructions() -> None:
+    match = "instruction = 'wmma.*'\ninstruction_regex = '.*b8;'"
+    assert explained(match, changed(CASE, instructions=("ldmatrix.b4;", "wmma.b8;")))
+    assert not explained(match, changed(CASE, instructions=("ldmatrix.b8;", "wmma.b4;")))
+
+
+def test_what_one_assembler_is_known_for_does_not_hide_another() -> None:
+    match = 'family = "*"\nrunner = "ptxas"\nversions = ">=13"'
+    assert explained(match, by(("ptxas", "V13.5.37")))
+    assert explained(match, by(("ptxas", "V13.5.37"), ("ptxas", "V13.0.48")))
+    assert not explained(match, by(("ptxas", "V13.5.37"), ("ptxas", "V12.8.93")))
+    assert not explained(match, by(("ptxas", "V13.5.37"), ("another", "V13.5.37")))
+    assert not explained(match, by())
+
+
+@given(case=cases())
+def test_everything_of_its_kind_fits_the_widest_pattern(case: Case) -> None:
+    assert explained('family = "*"', case, kind=case.kind)
+    assert explained('instruction = "*"', case, kind=case.kind)
+
+
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="*?"), min_size=1, max_size=9))
+def test_a_pattern_without_wildcards_fits_its_own_text_alone(text: str) -> None:
+    quoted = '"' + "".join(f"\\U{ord(sign):08x}" for sign in text) + '"'
+    case = changed(CASE, family=Family(key=text, title="t"), instructions=(text,))
+    assert explained(f"family = {quoted}\ninstruction = {quoted}", case)
+    assert not explained(
+        f"family = {quoted}", changed(case, family=Family(key=text + "x", title="t"))
+    )
+
+
+@given(days=st.integers(-400, 400))
+def test_an_entry_holds_through_its_last_day_and_is_reported_after_it(days: int) -> None:
+    listed = known(entry('family = "*"', more=f"expires = {DAY + timedelta(days=days)}"))
+    holds = listed.match(CASE, today=DAY) is not None
+    assert holds is (days >= 0)
+    assert [one.id for one in listed.expired(today=DAY)] == ([] if holds else ["one"])
+
+
+def test_today_is_the_day_where_none_is_given() -> None:
+    listed = known(entry('family = "*"', more="expires = 2020-01-01"))
+    assert listed.match(CASE) is None
+    assert len(listed.expired()) == 1
+
+
+def test_the_first_entry_that_fits_is_the_answer() -> None:
+    first = entry('family = "nothing"').replace('"one"', '"first"')
+    second = entry('family = "*"').replace('"one"', '"second"')
+    third = entry('family = "*"').replace('"one"', '"third"')
+    found = known(first, second, third).match(CASE, today=DAY)
+    assert found is not None
+    assert (found.id, found.reason, found.evidence) == ("second", "because", "seen")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_can_be_named(target: str) -> None:
+    assert explained(f'family = "*"\ntargets = ["{target}"]', changed(CASE, target=target))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("schema = ", "known.toml is not TOML"),
+        ("\x00", "known.toml is not TOML"),
+        ("", "its schema is None"),
+        ("schema = 2", "its schema is 2, and this warpfuzz reads 1"),
+        ("schema = 1\nknwon = 1", "there is no field 'knwon'"),
+        ("schema = 1\nknown = 1", "known is no list of tables"),
+        ("schema = 1\nknown = [1]", "entry 1: Expected `object`, got `int`"),
+        ("schema = 1\n[[known]]\nid = 'x'", r"entry 1 \(x\): .*missing required field `kind`"),
+        ("schema = 1\n" + entry(""), r"entry 1 \(one\), field match: it names neither"),
+        (
+            "schema = 1\n" + entry("targets = ['sm_90']"),
+            r"entry 1 \(one\), field match: it names neither",
+        ),
+        (
+            "schema = 1\n" + entry("family = 'a'\nfamly = 'b'"),
+            r"entry 1 \(one\): .*unknown field `famly` in field match",
+        ),
+        (
+            "schema = 1\n" + entry("family = 1"),
+            "Expected `str \\| null`, got `int` in field match.family",
+        ),
+        (
+            "schema = 1\n" + entry("family_regex = '('"),
+            r"field match\.family_regex: '\(' is no regular expression",
+        ),
+        (
+            "schema = 1\n" + entry("family = 'a'\nversions = '12'"),
+            r"field match\.versions: '12' is no range of versions",
+        ),
+        (
+            "schema = 1\n" + entry("family = 'a'\ntargets = ['sm90']"),
+            r"field match\.targets: 'sm90' fits no target",
+        ),
+        ("schema = 1\n" + entry("family = 'a'", kind="odd"), "'odd' in field kind"),
+        (
+            "schema = 1\n" + entry("family = 'a'", more="expires = 'soon'"),
+            "in field expires",
+        ),
+        (
+            "schema = 1\n" + entry("family = 'a'") + entry("family = 'b'"),
+            "two entries have the id 'one'",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_file_entry_and_field(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        parse_known(text.encode(), "known.toml")
+    assert str(caught.value).startswith("known.toml")
+
+
+def test_bytes_that_are_no_text_are_a_sentence() -> None:
+    with pytest.raises(UsageError, match="is not TOML"):
+        parse_known(b"\xff", "known.toml")
+
+
+def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="cannot read"):
+        load_known(tmp_path / "none.toml")
+
+
+def test_a_file_of_the_users_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "ours.toml"
+    path.write_text("schema = 1\n" + entry('family = "*"'))
+    assert load_known(path).match(CASE, today=DAY) is not None

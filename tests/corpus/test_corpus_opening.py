@@ -1,0 +1,122 @@
+"""A folder is a corpus, becomes one, or is refused with a sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpus_cases import CASE, FILES, new_corpus, tree
+
+from corpus import create_corpus, durable, open_corpus
+from oracle.errors import InfrastructureError, UsageError
+
+
+def test_an_empty_or_new_folder_becomes_a_corpus(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "deep" / "down"):
+        assert list(create_corpus(folder, generator="warpfuzz 0.1.0").scan()) == []
+        text = (folder / "corpus.json").read_text()
+        assert json.loads(text) == {"generator": "warpfuzz 0.1.0", "schema": 1}
+
+
+def test_opening_again_keeps_everything(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    before = tree(corpus)
+    again = create_corpus(corpus.path, generator="a later one")
+    assert (tree(again), again.generator) == (before, "test")
+
+
+def test_a_folder_under_version_control_with_a_readme_becomes_a_corpus(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "README.md").write_text("what we found")
+    create_corpus(tmp_path, generator="test")
+
+
+def test_a_corpus_without_its_empty_folders_works(tmp_path: Path) -> None:
+    # As git leaves it: empty folders are not cloned.
+    corpus = new_corpus(tmp_path)
+    corpus.findings.rmdir()
+    opened = open_corpus(corpus.path)
+    assert list(opened.scan()) == []
+    opened.tidy()
+    assert opened.add(CASE, FILES).new
+
+
+def test_a_folder_of_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match=r"not empty \(thesis\.tex…\); name an empty folder"):
+        create_corpus(tmp_path, generator="test")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="is a file, and a corpus is a folder"):
+        create_corpus(tmp_path / "file", generator="test")
+    with pytest.raises(UsageError, match="is a file, and a corpus is a folder"):
+        open_corpus(tmp_path / "file")
+    with pytest.raises(InfrastructureError, match="a file is in the way"):
+        create_corpus(tmp_path / "file" / "corpus", generator="test")
+
+
+def test_what_is_no_corpus_is_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"it has no corpus\.json"):
+        open_corpus(tmp_path)
+    with pytest.raises(UsageError, match="there is no folder"):
+        open_corpus(tmp_path / "nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"schema": "1", "generator": ""}'])
+def test_a_broken_manifest_is_said(text: str, tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    (corpus.path / "corpus.json").write_text(text)
+    for opening in (open_corpus, lambda path: create_corpus(path, generator="test")):
+        with pytest.raises(InfrastructureError, match=r"corpus\.json is broken .*remove it"):
+            opening(corpus.path)
+
+
+def test_removing_a_broken_manifest_keeps_the_findings(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    saved = corpus.add(CASE, FILES)
+    (corpus.path / "corpus.json").unlink()
+    assert create_corpus(corpus.path, generator="test").get(saved.id).files() == FILES
+
+
+def test_a_corpus_of_a_later_layout_is_left_alone(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    (corpus.path / "corpus.json").write_text('{"schema": 2, "generator": "x", "new": 1}')
+    with pytest.raises(InfrastructureError, match="a later warpfuzz made this corpus"):
+        open_corpus(corpus.path)
+
+
+def test_what_a_killed_campaign_left_is_removed_and_what_a_living_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    corpus = new_corpus(tmp_path)
+    left = corpus.findings / ".tmp-0123456789abcdef"
+    left.mkdir()
+    (left / "module.ptx").write_text("half")
+    with durable.workspace(corpus.findings) as living:
+        create_corpus(corpus.path, generator="test")
+        assert (left.exists(), living.exists()) == (False, True)
+
+
+def test_a_lock_that_is_not_released_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "LOCK_SECONDS", 0.05)
+    corpus = new_corpus(tmp_path)
+    with corpus.exclusively():
+        with pytest.raises(InfrastructureError, match="another process keeps it locked; wait"):
+            open_corpus(corpus.path).tidy()
+        assert corpus.add(CASE, FILES).new
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, corpus; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"numpy", "hypothesis", "rich", "zipfile", "tomllib", "hashlib", "shutil"}.isdisjoint(
+        done.stdout.split()
+    )
