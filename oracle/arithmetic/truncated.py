@@ -17,59 +17,92 @@ blocks; each block adds its products and the running accumulator in one go:
 How it is computed here: arrays have the tile index last, so that every operation runs over long
 contiguous rows. The product of two elements is one floating-point multiplication, exact in the
 working type; truncation is one multiplication by 2^(F - E) and one conversion to an integer.
+Infinities and NaNs run along as garbage, and are put in at the end from an ordinary IEEE 754 sum
+of the same products, which is made only where some operand is special.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oracle.arithmetic.conversions import CANONICAL_NAN
-from oracle.formats import Format
+from oracle.formats import FORMATS, Format
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.models import TruncatedDot
+    from oracle.scratch import Scratch
 
     Array = NDArray[Any]
     """An array whose dtype depends on the format: float32 or float64, int8 or int16, ..."""
 
-_CHUNK_ELEMENTS = 1 << 16
-"""Outputs that are worked on together: 256 KiB per float32 array, so that what one pass writes
-the next one finds in the cache."""
+_CHUNK_ELEMENTS = 1 << 15
+"""Outputs that are worked on together: 128 KiB for each float32 array, so that what one pass
+writes the next one finds in the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Binary:
+    """A NumPy float in which products are computed, and how to make powers of two in it."""
+
+    values: type[np.floating[Any]]
+    integers: type[np.signedinteger[Any]]
+    """Integers of the same size."""
+    bias: int
+    fraction_bits: int
+
+    def power(self, exponents: Array, scratch: Scratch) -> Array:
+        """Return 2^exponents; they have to be within the normal range."""
+        pattern = scratch.copy("power", exponents, self.integers)
+        pattern += self.bias
+        pattern <<= self.fraction_bits
+        return pattern.view(self.values)
+
+    def reciprocal(self, powers: Array, scratch: Scratch) -> Array:
+        """Return 1 / powers for powers of two whose reciprocals are normal too."""
+        pattern = scratch.array("reciprocal", powers.shape, self.integers)
+        np.subtract(2 * self.bias << self.fraction_bits, powers.view(self.integers), out=pattern)
+        return pattern.view(self.values)
+
+
+_SINGLE = _Binary(values=np.float32, integers=np.int32, bias=127, fraction_bits=23)
+_DOUBLE = _Binary(values=np.float64, integers=np.int64, bias=1023, fraction_bits=52)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Working:
     """Types in which the products of one multiplicand format are exact."""
 
-    values: type[np.floating[Any]]
+    binary: _Binary
     exponents: type[np.signedinteger[Any]]
     absent: int
-    """Exponent of an operand that is zero. Less than the least exponent of a product minus the
-    greatest of an operand, so that a product with it never is the largest of a block that has
-    another; and twice this still fits `exponents`."""
+    """Exponent of an operand that is zero: so low that a product with it is never the largest of
+    a block that has another, and twice this still fits `exponents`."""
+    least: int
+    """Below this largest exponent, powers of two leave the range of `binary`."""
 
 
 # f16: 22-bit products from 2^-48 to 2^32 fit float32; exponents of products are -28 to 30 (32 for
-# infinities), so -64 + 16 < -28 and -128 fits int8.
+# infinities), so that -64 + 16 < -28, and -128 fits int8.
 # bf16 and tf32: products from 2^-272 to 2^256 need float64; exponents -252 to 256 need int16.
-_WORKING = {
-    "f16": _Working(values=np.float32, exponents=np.int8, absent=-64),
-    "bf16": _Working(values=np.float64, exponents=np.int16, absent=-1024),
-    "tf32": _Working(values=np.float64, exponents=np.int16, absent=-1024),
-}
-
-_LEAST_SCALED = -100
-"""Largest exponents below this are treated as this where products are float32: there, every
-product is zero (the least f16 product has exponent -28), and 2^(F - E) would overflow."""
+_HALF = _Working(binary=_SINGLE, exponents=np.int8, absent=-64, least=-100)
+_WIDE = _Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, least=-600)
+_WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
 def truncated_dot(
-    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot
+    a: Array,
+    b: Array,
+    c: Array,
+    *,
+    multiplicand: Format,
+    rule: TruncatedDot,
+    scratch: Scratch,
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
 
@@ -79,26 +112,35 @@ def truncated_dot(
         Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`.
     c
         Shape (tiles, m, n), raw patterns of the rule's accumulator format.
+    multiplicand
+        f16, bf16 or tf32.
+    rule
+        The figures of the target.
+    scratch
+        Working memory.
 
     Returns
     -------
-    Raw patterns of the accumulator format, shape (tiles, m, n).
+    Raw patterns of the accumulator format, shape (tiles, m, n): a view of working memory, good
+    until the next call.
     """
-    # Special values flow through the finite arithmetic as garbage and are overwritten at the end.
-    with np.errstate(all="ignore"):
-        left = _Operand.decode(np.ascontiguousarray(a.transpose(2, 1, 0)), multiplicand, rule)
-        right = _Operand.decode(np.ascontiguousarray(b.transpose(1, 2, 0)), multiplicand, rule)
-        start = np.ascontiguousarray(c.transpose(1, 2, 0))
-        m, n, tiles = start.shape
-        result = np.empty((m, n, tiles), start.dtype)
+    with np.errstate(all="ignore"):  # special values are garbage until the end of a block
+        left = _Operand.decode("a", a.transpose(2, 1, 0), multiplicand, scratch)
+        right = _Operand.decode("b", b.transpose(1, 2, 0), multiplicand, scratch)
+        total = scratch.copy("c", c.transpose(1, 2, 0))
+        m, n, tiles = total.shape
         rows = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
+        block = rule.block.value
         for row in range(0, m, rows):
             part = slice(row, row + rows)
-            result[part] = _chain(left.rows(part), right, start[part], rule)
-    return np.ascontiguousarray(result.transpose(2, 0, 1))
+            lines = left.lines(part)
+            for k in range(0, len(right.values), block):
+                ks = slice(k, k + block)
+                _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
+    return total.transpose(2, 0, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Operand:
     """A or B, decoded: k first, tiles last."""
 
@@ -106,133 +148,161 @@ class _Operand:
     """(k, lines, tiles); infinities and NaNs are themselves."""
     exponents: Array
     """(k, lines, tiles)."""
-    has_zero: Array
-    """(blocks, lines, tiles): whether the block of the line holds a zero."""
+    working: _Working
     special: bool
     """Whether any element is infinite or NaN."""
 
     @classmethod
-    def decode(cls, bits: Array, fmt: Format, rule: TruncatedDot) -> _Operand:
+    def decode(cls, name: str, bits: Array, fmt: Format, scratch: Scratch) -> _Operand:
         working = _WORKING[fmt.name]
-        exponents, zero, special = _exponents(bits, fmt, working.exponents)
-        exponents[zero] = working.absent
-        starts = np.arange(0, bits.shape[0], rule.block.value)
-        return cls(
-            values=_values(bits, fmt, working.values),
-            exponents=exponents,
-            has_zero=np.logical_or.reduceat(zero, starts, axis=0),
-            special=special,
-        )
+        values = scratch.array(f"{name} values", bits.shape, working.binary.values)
+        exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
+        if fmt.name == "f16":
+            index = scratch.copy("index", bits, np.intp)
+            for table, out in zip(_half_tables(), (values, exponents), strict=True):
+                table.take(index, out=out, mode="clip")  # unlike "raise", without a buffer
+        else:
+            kept = scratch.copy(name, bits)
+            np.copyto(values, _values(kept, fmt))
+            np.copyto(exponents, _exponents(kept, fmt))
+        return cls(values, exponents, working, bool(exponents.max(initial=0) > fmt.bias))
 
-    def rows(self, part: slice) -> _Operand:
+    def lines(self, part: slice) -> _Operand:
         """Return some lines, with an axis for the other operand's lines after them."""
         return _Operand(
-            values=self.values[:, part, None],
-            exponents=self.exponents[:, part, None],
-            has_zero=self.has_zero[:, part, None],
-            special=self.special,
+            self.values[:, part, None], self.exponents[:, part, None], self.working, self.special
         )
 
+    def ks(self, part: slice) -> _Operand:
+        """Return some ks."""
+        return _Operand(self.values[part], self.exponents[part], self.working, self.special)
 
-def _values(bits: Array, fmt: Format, dtype: type[np.floating[Any]]) -> Array:
-    """Return elements as floats of a type that holds them exactly."""
+    def has_zero(self) -> NDArray[np.bool_]:
+        """Return for every line and tile whether an element is zero."""
+        zero: NDArray[np.bool_] = np.any(self.exponents == self.working.absent, axis=0)
+        return zero
+
+    def widened(self) -> _Operand:
+        """Return the same with values and powers of two in float64."""
+        return _Operand(self.values.astype(np.float64), self.exponents, _WIDE, self.special)
+
+
+@cache
+def _half_tables() -> tuple[Array, Array]:
+    """Value and exponent of every f16 pattern: 320 KiB, faster than taking the fields apart."""
+    patterns = np.arange(1 << 16, dtype=np.uint16)
+    return _values(patterns, FORMATS["f16"]), _exponents(patterns, FORMATS["f16"])
+
+
+def _values(bits: Array, fmt: Format) -> Array:
+    """Return elements as float32, which holds every format here; bits of f32 as a view."""
     if fmt.name == "f16":
-        return bits.view(np.float16).astype(dtype)
+        return bits.view(np.float16).astype(np.float32)
     words: Array = bits.astype(np.uint32, copy=False)
     if fmt.name == "bf16":
         words = words << 16
     elif fmt.ignored_bits:
         words = words & np.uint32(2**32 - (1 << fmt.ignored_bits))
-    return words.view(np.float32).astype(dtype)
+    return words.view(np.float32)
 
 
-def _exponents(
-    bits: Array, fmt: Format, dtype: type[np.signedinteger[Any]]
-) -> tuple[Array, NDArray[np.bool_], bool]:
-    """Return exponents (zeros like subnormals), where zeros are, and if any element is special."""
-    stored = fmt.exponent_bits + fmt.fraction_bits
-    magnitude = (bits >> fmt.ignored_bits) & ((1 << stored) - 1)
+def _exponents(bits: Array, fmt: Format) -> Array:
+    """Return exponents: a zero's is the working type's `absent`, a special one's bias + 1."""
+    working = _WORKING[fmt.name]
+    magnitude = (bits >> fmt.ignored_bits) & ((1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1)
     field = (magnitude >> fmt.fraction_bits).astype(np.int16)
-    special = bool(field.max(initial=0) == (1 << fmt.exponent_bits) - 1)
-    np.maximum(field, 1, out=field)
-    field -= fmt.bias
-    return field.astype(dtype, copy=False), magnitude == 0, special
+    exponents = (np.maximum(field, 1) - fmt.bias).astype(working.exponents)
+    exponents[magnitude == 0] = working.absent
+    return exponents
 
 
-def _chain(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot) -> Array:
-    """Run the blocks one after the other; shapes (k, rows, 1, tiles), (k, n, tiles)."""
-    block = rule.block.value
-    for index, first in enumerate(range(0, len(b.values), block)):
-        c = _block(a, b, c, slice(first, first + block), index, rule)
-    return c
+def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: Scratch) -> None:
+    """Add one block of products to the accumulator `c`, raw patterns that are changed in place.
 
-
-def _block(a: _Operand, b: _Operand, c: Array, ks: slice, index: int, rule: TruncatedDot) -> Array:
-    """Add one block of products to the accumulator, given and returned as raw patterns."""
+    Shapes (block, rows, 1, tiles), (block, n, tiles) and (rows, n, tiles).
+    """
     fmt = rule.accumulator_format
-    start = _values(c, fmt, np.float64)
-    largest, c_zero, c_special = _exponents(c, fmt, np.int16)
-    largest[c_zero] = rule.zero_exponent.value
-    products = _largest_exponents(a.exponents[ks], b.exponents[ks])
+    field = scratch.copy("field", c)
+    field >>= fmt.fraction_bits
+    field &= (1 << fmt.exponent_bits) - 1
+    special = bool(field.max() > 2 * fmt.bias) or a.special or b.special
+    largest = scratch.copy("largest", field, np.int16)
+    largest -= fmt.bias
+    products = _largest_exponents(a.exponents, b.exponents, scratch)
     np.maximum(largest, products, out=largest)
-    with_zero = np.flatnonzero(largest < rule.zero_exponent.value)
-    if with_zero.size:
-        zero = a.has_zero[index] | b.has_zero[index]
-        largest[zero & (largest < rule.zero_exponent.value)] = rule.zero_exponent.value
+    # An accumulator that is zero or subnormal has so far counted as 2^-bias, which only shows
+    # where nothing larger is there; and only there can `zero_exponent` be the largest.
+    least = int(largest.min())
+    if least <= 1 - fmt.bias:
+        largest = _exact_largest(a, b, c, products, rule)
+        least = int(largest.min())
+    if least < a.working.least:
+        a, b = a.widened(), b.widened()
 
-    special = a.special or b.special or c_special
-    plain = np.zeros(0)
-    if special:
-        plain = start.astype(a.values.dtype)
-    total = _truncated_sum(
-        a.values[ks], b.values[ks], largest, rule.fraction_bits.value, plain if special else None
-    )
-    grid = (largest.astype(np.int64) + (1023 - rule.fraction_bits.value)) << 52
-    start *= ((2046 << 52) - grid).view(np.float64)
-    np.trunc(start, out=start)
-    start += total
-    start *= grid.view(np.float64)
-    result: Array
+    binary = a.working.binary
+    largest -= rule.fraction_bits.value
+    grid = binary.power(largest, scratch)
+    scale = binary.reciprocal(grid, scratch)
+    start = _values(c, fmt)
+    plain = start.astype(binary.values) if special else None
+    total = _truncated_sum(a.values, b.values, scale, rule.fraction_bits.value, plain, scratch)
+    scale *= start
+    np.trunc(scale, out=scale)
+    exact = scratch.copy("exact", total, np.float64)
+    exact += scale
+
     if fmt.name == "f32":
-        least = int(largest.min()) - rule.fraction_bits.value
-        result = _toward_zero(start, subnormal=least < 1 - fmt.bias)
+        _round_toward_zero(exact, grid, c, subnormal=least - rule.fraction_bits.value < -126)
     else:
-        result = _to_nearest_half(start)
-    if special:
-        _overwrite_special(result, plain, fmt)
-    return result
+        _round_to_nearest_half(exact, grid, c)
+    if plain is not None:
+        _overwrite_special(c, plain, fmt)
 
 
-def _largest_exponents(a: Array, b: Array) -> Array:
+def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
     """Return the largest exponent of a product of the block."""
-    largest: Array = a[0] + b[0]
-    term = np.empty_like(largest)
+    shape = (a.shape[1], *b.shape[1:])
+    largest = scratch.array("largest product", shape, a.dtype)
+    term = scratch.array("exponent", shape, a.dtype)
+    np.add(a[0], b[0], out=largest)
     for left, right in zip(a[1:], b[1:], strict=True):
         np.add(left, right, out=term)
         np.maximum(largest, term, out=largest)
     return largest
 
 
-def _truncated_sum(
-    a: Array, b: Array, largest: Array, fraction_bits: int, plain: Array | None
+def _exact_largest(
+    a: _Operand, b: _Operand, c: Array, products: Array, rule: TruncatedDot
 ) -> Array:
-    """Return the sum of the block's truncated products, in units of 2^(largest - fraction_bits).
+    """Return the largest exponent of the block, zeros and subnormal accumulators included."""
+    fmt = rule.accumulator_format
+    magnitude = c & ((1 << (fmt.bits - 1)) - 1)
+    field = (magnitude >> fmt.fraction_bits).astype(np.int16)
+    largest = np.maximum(field, 1) - np.int16(fmt.bias)
+    zero_exponent = np.int16(rule.zero_exponent.value)
+    zero = magnitude == 0
+    largest[zero] = zero_exponent
+    np.maximum(largest, products, out=largest)
+    zero = zero | a.has_zero() | b.has_zero()
+    raised: Array = np.where(zero, np.maximum(largest, zero_exponent), largest)
+    return raised
+
+
+def _truncated_sum(
+    a: Array, b: Array, scale: Array, fraction_bits: int, plain: Array | None, scratch: Scratch
+) -> Array:
+    """Return the sum of the block's products times `scale`, each truncated to an integer.
 
     Where `plain` is given, the products are also added to it as IEEE 754 numbers.
     """
-    dtype = a.dtype
-    if dtype == np.float32:
-        exponent = np.maximum(largest, _LEAST_SCALED).astype(np.int32)
-        scale = ((fraction_bits + 127 - exponent) << 23).view(np.float32)
-    else:
-        scale = ((fraction_bits + 1023 - largest.astype(np.int64)) << 52).view(np.float64)
-    # A product is below 4 * 2^largest, so `block` truncated ones sum to less than
-    # block * 2^(fraction_bits + 2): 16 * 2^27 = 2^31 on sm_90, which int32 just holds, because
-    # the accumulator is added later, in float64.
-    fits = len(a) << (fraction_bits + 2) <= 1 << 31
-    total = np.zeros(largest.shape, np.int32 if fits else np.int64)
-    product = np.empty(largest.shape, dtype)
-    term = np.empty_like(total)
+    # A product is below 4 * 2^E, so `block` truncated ones sum to less than
+    # block * 2^(F + 2) in magnitude: 16 * 2^27 = 2^31 on sm_90, which int32 just holds, because
+    # the accumulator is added later, in float64 (where sums below 2^53 are exact).
+    integers = np.int32 if len(a) << (fraction_bits + 2) <= 1 << 31 else np.int64
+    total = scratch.array("total", scale.shape, integers)
+    term = scratch.array("term", scale.shape, integers)
+    product = scratch.array("product", scale.shape, scale.dtype)
+    total[...] = 0
     for left, right in zip(a, b, strict=True):
         np.multiply(left, right, out=product)
         if plain is not None:
@@ -243,20 +313,34 @@ def _truncated_sum(
     return total
 
 
-def _toward_zero(values: NDArray[np.float64], *, subnormal: bool) -> NDArray[np.uint32]:
-    """Round float64 to f32 patterns toward zero; 2^128 or more becomes infinity; zero is +0."""
-    kept = (values.view(np.uint64) & np.uint64(2**64 - 2**29)).view(np.float64)
-    if subnormal:
-        fixed = np.trunc(values * 2.0**149) * 2.0**-149
-        kept = np.where(np.abs(values) < 2.0**-126, fixed, kept) + 0.0
-    return kept.astype(np.float32).view(np.uint32)
+def _round_toward_zero(
+    exact: NDArray[np.float64], grid: Array, out: NDArray[np.uint32], *, subnormal: bool
+) -> None:
+    """Round exact * grid to f32 patterns toward zero; 2^128 or more is infinite; zero is +0.
+
+    `exact` is lost. `subnormal` says whether a result below 2^-126 is possible; then `grid` is
+    float64.
+    """
+    # Clearing 29 of float64's 53 significant bits leaves f32's 24.
+    pattern = exact.view(np.uint64)
+    pattern &= np.uint64(2**64 - 2**29)
+    values = out.view(np.float32)
+    if not subnormal:
+        # The product is a power of two times 24 bits: exact, in float32 too, or too large.
+        np.multiply(exact, grid, out=values, casting="unsafe")
+        return
+    exact *= grid
+    fixed = np.trunc(exact * 2.0**149) * 2.0**-149
+    values[...] = np.where(np.abs(exact) < 2.0**-126, fixed, exact) + 0.0
 
 
-def _to_nearest_half(values: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Round float64 to f16 patterns, to nearest even; any zero is +0."""
-    result = values.astype(np.float16).view(np.uint16)
-    result[result == 0x8000] = 0
-    return result
+def _round_to_nearest_half(
+    exact: NDArray[np.float64], grid: Array, out: NDArray[np.uint16]
+) -> None:
+    """Round exact * grid to f16 patterns, to nearest even; any zero is +0. `exact` is lost."""
+    exact *= grid
+    out.view(np.float16)[...] = exact
+    out[out == 0x8000] = 0
 
 
 def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
@@ -265,8 +349,7 @@ def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
     The plain sum is not finite exactly where a term is not: f16 products stay below 2^32, which
     leaves the largest f32 unchanged when added to it, and float64 holds all others.
     """
-    special = ~np.isfinite(plain)
-    values = plain[special]
-    infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
-    patterns = np.where(np.signbit(values), infinity | 1 << (fmt.bits - 1), infinity)
-    result[special] = np.where(np.isnan(values), CANONICAL_NAN[fmt.name], patterns)
+    float_type = np.float16 if fmt.name == "f16" else np.float32
+    patterns = plain.astype(float_type, copy=False).view(result.dtype)
+    np.copyto(result, patterns, where=~np.isfinite(plain))
+    np.copyto(result, CANONICAL_NAN[fmt.name], where=np.isnan(plain))
