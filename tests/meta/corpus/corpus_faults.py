@@ -1,0 +1,191 @@
+"""The calls by which a corpus changes what is on the disk, counted, and made to fail."""
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from corpus import (
+    Case,
+    Corpus,
+    Entry,
+    Family,
+    Kind,
+    Problem,
+    ShrinkStatus,
+    create_corpus,
+    open_corpus,
+)
+from corpus.merging import merge
+from corpus.pruning import prune
+
+CHANGING = ("open", "write", "fsync", "mkdir", "rename", "replace", "unlink", "rmdir")
+"""Functions of `os` through which everything goes that a corpus writes."""
+
+FILES = {"module.ptx": b".version 8.0\n", "images.bin": bytes(64)}
+
+
+def case(number: int, *, small: bool = False) -> Case:
+    """The case of a number, or its smaller form."""
+    return Case(
+        kind=Kind.CRASH,
+        family=Family(key="k", title="t"),
+        instructions=(f"wmma.{number};" if small else f"wmma.load.{number} and more;",),
+        target="sm_90",
+        ptx_version="8.0",
+        created=datetime(2026, 11, 21, tzinfo=UTC),
+    )
+
+
+@dataclass(kw_only=True)
+class Calls:
+    """Counts the changing calls, and lets `at` decide what becomes of each."""
+
+    at: Callable[[int, str], None]
+    count: int = 0
+    log: list[str] = field(default_factory=list)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in CHANGING:
+            monkeypatch.setattr(os, name, self._wrapped(name, getattr(os, name)))
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            self.log.append(name)
+            try:
+                self.at(self.count, name)
+            except OSError:
+                # A full disk takes what it still can.
+                if name == "write":
+                    real(args[0], bytes(args[1])[: len(args[1]) // 2])
+                raise
+            return real(*args, **kwargs)
+
+        return call
+
+
+def failing(first: int, last: int, number: int) -> Callable[[int, str], None]:
+    """Let the calls from `first` to `last` fail with an error number."""
+
+    def at(count: int, name: str) -> None:
+        if first <= count <= last:
+            raise OSError(number, os.strerror(number))
+
+    return at
+
+
+def killed_at(call: int) -> Callable[[int, str], None]:
+    """Kill this process right before a call."""
+
+    def at(count: int, name: str) -> None:
+        if count == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return at
+
+
+def forked(act: Callable[[], object]) -> int:
+    """Do something in a forked child; return its process id. Its status is 0 if all went well."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+            os._exit(0)
+        except BaseException:  # the child must not run the parent's tests on
+            os._exit(1)
+    return child
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """Something that changes a corpus, and that can be done again after it failed."""
+
+    name: str
+    do: Callable[[Path], object]
+
+
+def _filled(folder: Path) -> Corpus:
+    corpus = create_corpus(folder, generator="test")
+    for number in range(2):
+        raw = corpus.add(case(number), FILES)
+        corpus.replace(raw.id, case(number, small=True), FILES)
+    return corpus
+
+
+def _create(path: Path) -> None:
+    create_corpus(path, generator="test")
+
+
+def _add(path: Path) -> None:
+    create_corpus(path, generator="test").add(case(7), FILES)
+
+
+def _replace(path: Path) -> None:
+    corpus = open_corpus(path)
+    corpus.replace(corpus.add(case(7), FILES).id, case(7, small=True), FILES)
+
+
+def _merge(path: Path) -> None:
+    merge(create_corpus(path, generator="test"), [open_corpus(path.parent / "other")])
+
+
+def _prune(path: Path) -> None:
+    prune(open_corpus(path))
+
+
+def _mend(path: Path) -> None:
+    corpus = create_corpus(path, generator="test")
+    for entry in corpus.entries():
+        corpus.rewrite(entry, msgspec.structs.replace(entry.finding, comment="mended"))
+
+
+DEEDS = [
+    Deed(name="create", do=_create),
+    Deed(name="add", do=_add),
+    Deed(name="replace", do=_replace),
+    Deed(name="merge", do=_merge),
+    Deed(name="prune", do=_prune),
+    Deed(name="rewrite", do=_mend),
+]
+
+
+def prepare(folder: Path, deed: Deed) -> Path:
+    """Make the corpora that a deed works on; return the path of the one that it changes."""
+    path = folder / "corpus"
+    if deed.name != "create":
+        _filled(path)
+    if deed.name == "merge":
+        other = _filled(folder / "other")
+        other.add(case(3), FILES)
+        # Known by both, and better described by the other: merging updates it.
+        open_corpus(path).add(case(4), FILES)
+        other.add(msgspec.structs.replace(case(4), shrink=ShrinkStatus.COMPLETE), FILES)
+    return path
+
+
+def shown(corpus: Corpus) -> dict[str, bytes]:
+    """What a corpus shows, by id; broken entries fail."""
+    found = list(corpus.scan())
+    broken = [one.sentence for one in found if isinstance(one, Problem) and one.cause != "leftover"]
+    assert broken == []
+    return {
+        one.id: msgspec.json.encode((one.finding.text, one.finding.comment, sorted(one.files())))
+        for one in found
+        if isinstance(one, Entry)
+    }
+
+
+def known_texts(corpus: Corpus) -> set[str]:
+    """The instructions of everything that is stored, raw or not."""
+    return {entry.finding.text for entry in (*corpus.entries(), *corpus.replaced())}
+
+
+ERRORS = {"full disk": errno.ENOSPC, "no permission": errno.EACCES, "read-only": errno.EROFS}
