@@ -1,0 +1,41 @@
+"""The fixture `runner`, and the way to the programs that the oracle's own tests draw."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.protocol import Failure, Runner
+
+_TESTS = Path(__file__).parents[2]
+for folder in (_TESTS / "oracle" / "programs", _TESTS / "runners" / "cuda"):
+    sys.path.insert(0, str(folder))
+
+from runners_under_test import OVER_STAND_IN, RUNNERS, make_runner  # noqa: E402
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of tests that also try the CUDA runner without a GPU."""
+    config.addinivalue_line("markers", f"stand_in: also run on {OVER_STAND_IN!r}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run every test that asks for a runner on each of them."""
+    if "runner" in metafunc.fixturenames:
+        names = list(RUNNERS)
+        if metafunc.definition.get_closest_marker("stand_in") is not None:
+            names.append(OVER_STAND_IN)
+        metafunc.parametrize("runner", names, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """The runner that the test's parameter names."""
+    with make_runner(request.param) as made:
+        can = made.capabilities()
+        if isinstance(can, Failure):
+            pytest.fail(f"{request.param}: {can}; {can.detail}")
+        yield made

@@ -1,0 +1,35 @@
+"""The runners that the conformance suite tries, by name."""
+
+from __future__ import annotations
+
+import pytest
+from cuda_fakes import fake_runner
+
+from runners.assemblers.discovery import discover
+from runners.cuda.compilation import PtxasCompiler
+from runners.cuda.runner import CudaRunner
+from runners.protocol import Runner
+from runners.simulated_runner import SimulatedRunner
+
+WITH_PTXAS = "cuda, compiled by ptxas"
+RUNNERS = (
+    "simulated, layout 0",
+    "simulated, layout 1",
+    pytest.param("cuda", marks=pytest.mark.gpu),
+    pytest.param(WITH_PTXAS, marks=pytest.mark.gpu),
+)
+OVER_STAND_IN = "cuda over a stand-in driver"
+
+
+def make_runner(name: str) -> Runner:
+    """Return a runner by its name."""
+    if name.startswith("simulated"):
+        return SimulatedRunner("sm_90", layout_seed=int(name[-1]))
+    if name == OVER_STAND_IN:
+        return fake_runner(deadline=2.0)
+    if name == WITH_PTXAS:
+        assemblers = discover().assemblers
+        if not assemblers:
+            pytest.skip("no ptxas is here; `pip install warpfuzz[ptxas]` brings one")
+        return CudaRunner(compiler=PtxasCompiler(assemblers[0].path))
+    return CudaRunner()

@@ -1,0 +1,149 @@
+"""Programs of many steps: copies, branches, loops, ldmatrix, element-wise operations."""
+
+from __future__ import annotations
+
+import numpy as np
+import program_draws
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from oracle.execution import execute
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.program import Buffer, Copy, LoadRows, Place, Program, StoreRegisters, requirements
+from runners.emission import emit
+from runners.protocol import Compiled, Ran, Runner
+from runners.simulated_runner import SimulatedRunner
+
+_SETTINGS = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+
+
+def _check(runner: Runner, program: Program, seed: int, target: str, version: str) -> None:
+    images = program_draws.images(program, seed, 5)
+    compiled = runner.compile(emit(program, target=target, version=version))
+    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
+    ran = runner.run(compiled, images)
+    assert isinstance(ran, Ran), f"{ran} {ran.detail}"
+    expected = execute(program, images, target=compiled.architecture).images
+    wrong = np.argwhere(ran.images != expected)
+    assert wrong.size == 0, f"wrong bytes, the first at (image, byte) {wrong[0]}: {ran.sms}"
+
+
+def _removed(form: object) -> bool:
+    """Whether a form was removed with PTX ISA 6.5: `.satfinite` of floats (9.7.14.4.5)."""
+    return isinstance(form, MmaForm) and form.satfinite and form.d_type.is_float
+
+
+@pytest.mark.stand_in
+@_SETTINGS
+@given(program=program_draws.programs(most=6), seed=st.integers(0, 2**32 - 1))
+def test_any_defined_program_gives_the_oracles_images(
+    runner: Runner, program: Program, seed: int
+) -> None:
+    forms = requirements(program)
+    assume(not any(_removed(form) for form in forms))
+    assume(all(form.type == "b16" for form in forms if isinstance(form, LdmatrixForm)))
+    _check(runner, program, seed, "sm_80", "7.8")
+
+
+@_SETTINGS
+@given(program=program_draws.programs(most=6), seed=st.integers(0, 2**32 - 1))
+def test_programs_for_sm_100a_give_the_oracles_images_on_the_simulated_device(
+    program: Program, seed: int
+) -> None:
+    assume(not any(_removed(form) for form in requirements(program)))
+    with SimulatedRunner("sm_100a", layout_seed=seed % 2) as runner:
+        _check(runner, program, seed, "sm_100a", "8.8")
+
+
+@st.composite
+def _copies(draw: st.DrawFn) -> Program:
+    """Copies of any size between any alignments, through shared memory."""
+    alignments = [2 ** draw(st.integers(0, 8)) for _ in range(3)]
+    size = draw(st.integers(1, 6000))
+    offsets = [draw(st.integers(0, 33)) for _ in range(3)]
+    spaces = ("global", "shared", "global")
+    buffers = [
+        Buffer(name=name, space=space, size=size + 64, alignment=alignment)
+        for name, space, alignment in zip("abc", spaces, alignments, strict=True)
+    ]
+    places = [Place(buffer=n, offset=o) for n, o in zip("abc", offsets, strict=True)]
+    return Program(
+        buffers=(Buffer(name="first", space="global", size=draw(st.integers(1, 40))), *buffers),
+        steps=(
+            Copy(source=places[0], destination=places[1], size=size),
+            program_draws.Barrier(),
+            Copy(source=places[1], destination=places[2], size=size),
+        ),
+    )
+
+
+@pytest.mark.stand_in
+@_SETTINGS
+@given(program=_copies(), seed=st.integers(0, 2**32 - 1))
+def test_copies_of_any_size_and_alignment_move_these_bytes_and_no_other(
+    runner: Runner, program: Program, seed: int
+) -> None:
+    _check(runner, program, seed, "sm_75", "6.5")
+
+
+_LDMATRIX = tuple(
+    form
+    for form in program_draws.isa.LDMATRIX_FORMS
+    if form.type == "b16" and form.space != "shared::cta"
+)
+
+
+@_SETTINGS
+@given(
+    form=st.sampled_from(_LDMATRIX),
+    rows=st.lists(st.integers(0, 63), min_size=32, max_size=32) | st.integers(0, 1),
+    immediate=st.sampled_from((0, 16, -48, 1024)),
+    place=st.integers(0, 7),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_ldmatrix_takes_rows_from_wherever_each_lane_points(
+    runner: Runner,
+    form: LdmatrixForm,
+    rows: list[int] | int,
+    immediate: int,
+    place: int,
+    seed: int,
+) -> None:
+    # An integer stands for rows at one distance, which emission writes in another way.
+    places = [rows * lane for lane in range(32)] if isinstance(rows, int) else rows
+    program = Program(
+        buffers=(
+            Buffer(name="rows", space="global", size=1024),
+            Buffer(name="out", space="global", size=1024),
+            Buffer(name="pad", space="shared", size=48, alignment=16),
+            Buffer(name="tile", space="shared", size=1024, alignment=16),
+        ),
+        steps=(
+            Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=1024),
+            program_draws.Barrier(),
+            LoadRows(
+                form=form,
+                registers="r",
+                buffer="tile",
+                addresses=tuple(16 * row for row in places),
+                immediate=immediate,
+            ),
+            StoreRegisters(
+                registers="r",
+                count=form.registers,
+                place=Place(buffer="out", offset=4 * place),
+            ),
+        ),
+    )
+    _check(runner, program, seed, "sm_75", "6.5")

@@ -1,0 +1,45 @@
+"""Every variant of wmma.mma, reached in every way: whole images equal the oracle's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from image_contents import contents
+from single_multiplies import VARIANTS, accesses, program
+
+from oracle.execution import execute
+from oracle.isa import MmaForm
+from runners.emission import emit_all
+from runners.protocol import Compiled, Ran, Runner
+
+_ALL = tuple(accesses())
+_SAMPLE = 4
+"""Accesses of each variant that are tried in CI; a GPU tries all."""
+_IMAGES = 8
+
+
+def test_the_suite_has_138_variants_in_140_ways() -> None:
+    assert len({form.opcode for form in VARIANTS}) == 138
+    assert len(set(_ALL)) == 140
+
+
+@pytest.mark.parametrize("form", VARIANTS, ids=lambda form: form.opcode)
+def test_whole_images_equal_the_oracles(runner: Runner, form: MmaForm) -> None:
+    number = VARIANTS.index(form)
+    can = runner.capabilities()
+    everywhere = can.name == "cuda"
+    # A stride that shares no factor with the number of accesses: the sample reaches all of them.
+    chosen = _ALL if everywhere else [_ALL[(_SAMPLE * number + i) * 37 % 140] for i in range(4)]
+    programs = {f"access_{index}": program(form, access) for index, access in enumerate(chosen)}
+    module = emit_all(programs, target="sm_80", version="7.8")
+    compiled = runner.compile(module)
+    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
+    wrong = []
+    for (entry, made), access in zip(programs.items(), chosen, strict=True):
+        _, images = contents(form, access, _IMAGES, seed=number)
+        ran = runner.run(compiled, images, entry=entry)
+        assert isinstance(ran, Ran), f"{access}: {ran} {ran.detail}"
+        expected = execute(made, images, target=compiled.architecture).images
+        if not np.array_equal(ran.images, expected):
+            wrong.append((access, int((ran.images != expected).sum())))
+    assert not wrong, f"{form.opcode}: (access, wrong bytes) {wrong[:5]} and {len(wrong)} in all"

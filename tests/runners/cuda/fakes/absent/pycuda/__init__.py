@@ -1,0 +1,3 @@
+"""Stands for a machine without PyCUDA."""
+
+raise ModuleNotFoundError("No module named 'pycuda'", name="pycuda")

@@ -1,0 +1,1 @@
+"""Stands for PyCUDA on a machine without an NVIDIA driver."""

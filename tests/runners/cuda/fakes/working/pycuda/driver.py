@@ -1,0 +1,311 @@
+"""As much of `pycuda.driver` as the child uses, on a device that is made of bytes.
+
+Kernels named `increment` add one to every byte; images that start with one of the bytes below do
+something else. Everything else in a module is interpreted by the simulated device. What fails at
+the start is chosen by the variable FAKE_DEVICE.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+MISALIGNED, HANGS, KILLS, REFUSES, GARBLES, ANSWERS_ANOTHER, EXITS = range(0xF1, 0xF8)
+"""First bytes of images that make `increment` misbehave."""
+
+MODE = os.environ.get("FAKE_DEVICE", "")
+
+
+class Error(Exception):
+    pass
+
+
+class MemoryError(Error, MemoryError):  # noqa: A001
+    pass
+
+
+class LogicError(Error):
+    pass
+
+
+class LaunchError(Error):
+    pass
+
+
+class RuntimeError(Error):  # noqa: A001
+    pass
+
+
+class ctx_flags:  # noqa: N801
+    SCHED_BLOCKING_SYNC = 4
+
+
+class device_attribute:  # noqa: N801
+    MULTIPROCESSOR_COUNT = 16
+
+
+class jit_option:  # noqa: N801
+    OPTIMIZATION_LEVEL = 7
+
+
+_dead = False
+_memory: dict[int, np.ndarray] = {}
+_filled: dict[int, int] = {}
+_next_address = 1 << 32
+_locked: set[int] = set()
+
+
+def _alive() -> None:
+    if _dead:
+        raise LogicError("cuCtxSynchronize failed: misaligned address")
+
+
+def init(flags: int = 0) -> None:
+    state = Path(os.environ.get("FAKE_STATE", os.devnull))
+    if MODE == "gone" or (state.is_file() and state.read_text() == "lost"):
+        raise RuntimeError("cuInit failed: no CUDA-capable device is detected")
+    if MODE == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if MODE == "sleeps":
+        time.sleep(1000)
+    if MODE == "babbles":
+        os.write(int(sys.argv[1]), b"hello, this is no frame at all")
+        time.sleep(1000)
+
+
+def get_driver_version() -> int:
+    return 13000
+
+
+class Context:
+    @staticmethod
+    def synchronize() -> None:
+        _alive()
+
+
+class Device:
+    def __init__(self, ordinal: int) -> None:
+        self.ordinal = ordinal
+
+    @staticmethod
+    def count() -> int:
+        return 0 if MODE == "none" else 1
+
+    def make_context(self, flags: int = 0) -> Context:
+        return Context()
+
+    def name(self) -> str:
+        return "Fake Device"
+
+    def pci_bus_id(self) -> str:
+        return "0000:00:00.0"
+
+    def compute_capability(self) -> tuple[int, int]:
+        return (9, 0)
+
+    def total_memory(self) -> int:
+        return 1 << 30
+
+    def get_attribute(self, attribute: int) -> int:
+        return {device_attribute.MULTIPROCESSOR_COUNT: 132}[attribute]
+
+
+class Stream:
+    """Runs what is queued when it is waited for, so that nothing works by being early."""
+
+    def __init__(self, flags: int = 0) -> None:
+        self.queue: list = []
+
+    def synchronize(self) -> None:
+        queue, self.queue = self.queue, []
+        for job in queue:
+            _alive()
+            job()
+        _alive()
+
+
+class DeviceAllocation:
+    def __init__(self, size: int) -> None:
+        global _next_address
+        _alive()
+        if size > 1 << 30:
+            raise MemoryError("cuMemAlloc failed: out of memory")
+        self.address = _next_address
+        _next_address += -(-size // 4096) * 4096 + 4096
+        _memory[self.address] = np.full(size, 0xCD, np.uint8)
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        del _memory[self.address]
+
+
+mem_alloc = DeviceAllocation
+
+
+class _Library:
+    """What the child calls of libcuda.so.1 itself."""
+
+    def cuMemHostRegister_v2(self, address, size, flags) -> int:  # noqa: N802
+        if MODE == "unregistrable":
+            return 801
+        assert address.value not in _locked
+        assert size.value % 4096 == 0
+        _locked.add(address.value)
+        return 0
+
+    def cuMemHostUnregister(self, address) -> int:  # noqa: N802
+        _locked.remove(address.value)
+        return 0
+
+
+_load_library = ctypes.CDLL
+ctypes.CDLL = lambda name: _Library() if name == "libcuda.so.1" else _load_library(name)
+
+
+def pagelocked_empty(shape: int, dtype: type, order: str = "C", mem_flags: int = 0) -> np.ndarray:
+    return np.full(shape, 0xAB, dtype)
+
+
+def _check_host(array: np.ndarray) -> None:
+    assert isinstance(array, np.ndarray)
+    assert array.flags.c_contiguous
+
+
+def memcpy_htod_async(dest: DeviceAllocation, src: np.ndarray, stream: Stream) -> None:
+    _check_host(src)
+    _alive()
+
+    def job() -> None:
+        memory = _memory[int(dest)]
+        assert src.nbytes <= memory.size
+        memory[: src.nbytes] = src.reshape(-1).view(np.uint8)
+        _filled[int(dest)] = src.nbytes
+
+    stream.queue.append(job)
+
+
+def memcpy_dtoh_async(dest: np.ndarray, src: DeviceAllocation, stream: Stream) -> None:
+    _check_host(dest)
+    assert dest.flags.writeable
+    _alive()
+    stream.queue.append(
+        lambda: np.copyto(dest.reshape(-1).view(np.uint8), _memory[int(src)][: dest.nbytes])
+    )
+
+
+class Function:
+    def __init__(self, module: "Module", name: str) -> None:
+        self.module, self.name, self.format = module, name, ""
+
+    def prepare(self, arg_types: str) -> "Function":
+        self.format = arg_types
+        return self
+
+    def prepared_async_call(self, grid, block, stream, *args) -> None:
+        assert self.format == "PPI"
+        assert all(isinstance(arg, int) for arg in args)
+        _alive()
+        images, sms, count = args
+        warps = block[0] // 32
+        assert grid == (-(-count // warps), 1)
+        assert block[1:] == (1, 1)
+
+        def job() -> None:
+            size = _filled[images]
+            memory = _memory[images][:size].reshape(count, size // count)
+            numbers = _memory[sms][: 4 * count].view(np.uint32)
+            if self.name == "increment":
+                _increment(memory, numbers)
+            else:
+                memory[:], numbers[:] = _simulated(self.module, self.name, memory, block[0])
+            if MODE == "miscalculates" and self.name == "self_check":
+                memory[count // 2] ^= 1
+
+        stream.queue.append(job)
+
+
+def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:
+    global _dead
+    numbers[:] = np.arange(numbers.size) % 132
+    first = memory[:, 0].copy()
+    memory += 1
+    for behaviour in first[first >= MISALIGNED]:
+        match behaviour:
+            case 0xF1:  # MISALIGNED
+                _dead = True
+                raise LogicError("cuStreamSynchronize failed: misaligned address")
+            case 0xF2:  # HANGS
+                if "FAKE_STATE" in os.environ:
+                    Path(os.environ["FAKE_STATE"]).write_text("lost")
+                threading.Event().wait()
+            case 0xF3:  # KILLS
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 0xF4:  # REFUSES
+                raise LaunchError("cuLaunchKernel failed: too many resources requested for launch")
+            case 0xF5:  # GARBLES
+                os.write(int(sys.argv[1]), bytes(range(256)))
+            case 0xF6:  # ANSWERS_ANOTHER
+                from runners.cuda.frames import encode
+                from runners.cuda.messages import Done
+                from runners.cuda.messages import encode as encode_message
+
+                reply = encode_message(Done(token=1 << 60, seconds=0.0))
+                os.write(int(sys.argv[1]), encode(reply))
+            case 0xF7:  # EXITS
+                print("the fake driver prints this and exits", flush=True)
+                os._exit(7)
+
+
+def _simulated(module: "Module", name: str, memory: np.ndarray, threads: int):
+    global _dead
+    from runners.simulated import SimulatedTrap, TrapKind
+
+    try:
+        return module.device.launch(name, memory.copy(), threads=threads)
+    except SimulatedTrap as trap:
+        if trap.trap.kind is TrapKind.HANG:
+            threading.Event().wait()
+        _dead = True
+        raise LogicError(f"cuStreamSynchronize failed: {trap}") from None
+
+
+class _SimulatedModule:
+    def __init__(self, text: str) -> None:
+        from runners.simulated import SimulatedDevice, SimulatedTrap
+
+        try:
+            self.device = SimulatedDevice("sm_90").load(text)
+        except SimulatedTrap as trap:
+            raise LogicError(f"cuModuleLoadDataEx failed: {trap}") from None
+
+
+class Module:
+    def __init__(self, code: bytes) -> None:
+        self.text = code.decode()
+        self.device = None
+        if ".entry increment" not in self.text:
+            self.device = _SimulatedModule(self.text).device
+
+    def get_function(self, name: str) -> Function:
+        if f".entry {name}" not in self.text:
+            raise LogicError("cuModuleGetFunction failed: named symbol not found")
+        return Function(self, name)
+
+
+def module_from_buffer(buffer: bytes, options: tuple = (), message_handler=None) -> Module:
+    assert isinstance(buffer, bytes)
+    _alive()
+    if b"unacceptable" in buffer:
+        raise LogicError("cuModuleLoadDataEx failed: a PTX JIT compilation failed")
+    if b"crash the compiler" in buffer:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if b"hang the compiler" in buffer:
+        time.sleep(1000)
+    return Module(buffer)
