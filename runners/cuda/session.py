@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import platform
 import time
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.cuda.driver_library import DriverLibrary
 from runners.cuda.health import Monitor
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
 
@@ -135,6 +135,7 @@ class Session:
         self._slots: dict[int, _Mapping] = {}
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
+        self._library = DriverLibrary()
         self._staged = not self._can_register()
         self._monitor = Monitor(self._device.pci_bus_id())
 
@@ -142,30 +143,23 @@ class Session:
 
     def map_slot(self, slot: int, descriptor: int, size: int) -> None:
         """Map shared memory, and register it with the driver where that is possible."""
-        self._slots[slot] = _Mapping(mmap.mmap(descriptor, size))
+        mapping = _Mapping(array=np.frombuffer(mmap.mmap(descriptor, size), np.uint8))
         if not self._staged:
-            try:
-                self._slots[slot].registered = self._driver.register_host_memory(
-                    self._slots[slot].array
-                )
-            except self._driver.Error:
-                # A limit on locked memory, say. Copies from pageable memory are right, only slow.
-                self._slots[slot].registered = None
+            # Where it fails (a limit on locked memory, say), copies are right and only slow.
+            mapping.registered = self._library.register(mapping.address, size)
+        self._slots[slot] = mapping
 
     def unmap_slot(self, slot: int) -> None:
         """Give shared memory back."""
         mapping = self._slots.pop(slot)
-        if mapping.registered is not None:
-            mapping.registered.base.unregister()
+        if mapping.registered:
+            self._library.unregister(mapping.address)
 
     def _can_register(self) -> bool:
         """Whether this driver can register shared memory: some virtual machines cannot."""
-        try:
-            probe = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
-            self._driver.register_host_memory(probe).base.unregister()
-        except (self._driver.Error, AttributeError):
-            return False
-        return True
+        probe = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint8)
+        address = probe.ctypes.data
+        return self._library.register(address, probe.size) and self._library.unregister(address)
 
     # Modules
 
@@ -323,7 +317,7 @@ class Session:
         cuda = self._driver.get_driver_version()
         return DeviceFacts(
             name=self._device.name(),
-            uuid=self._monitor.uuid or _uuid(self._ordinal),
+            uuid=self._monitor.uuid or self._library.uuid(self._ordinal),
             pci_bus_id=self._device.pci_bus_id(),
             compute_capability=tuple(self._device.compute_capability()),
             multiprocessors=self._device.get_attribute(
@@ -342,32 +336,20 @@ class Session:
         return self._monitor.health()
 
 
+@dataclass(kw_only=True)
 class _Mapping:
     """A slot in the child."""
 
-    def __init__(self, memory: mmap.mmap) -> None:
-        self.array: Bytes = np.frombuffer(memory, np.uint8)
-        self.registered: Any = None
-        """What register_host_memory returned: the registration lasts as long."""
+    array: Bytes
+    registered: bool = False
+
+    @property
+    def address(self) -> int:
+        """Where it lies."""
+        return self.array.ctypes.data
 
 
 def _staged_copy(staging: Bytes, source: Bytes) -> Bytes:
     part = staging[: source.size]
     np.copyto(part, source)
     return part
-
-
-def _uuid(ordinal: int) -> str:
-    """Return the device's UUID from the driver itself; "" if it does not tell."""
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-        device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
-        if library.cuDeviceGet(ctypes.byref(device), ordinal):
-            return ""
-        if library.cuDeviceGetUuid(ctypes.byref(uuid), device):
-            return ""
-    except (OSError, AttributeError):
-        return ""
-    text = bytes(uuid).hex()
-    groups = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
-    return "GPU-" + "-".join(groups)

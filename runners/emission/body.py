@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_PREFIXES = {"b32": "%r", "b64": "%rd", "pred": "%p"}
+_PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
 
 
 @dataclass(kw_only=True)
@@ -30,7 +30,7 @@ class Body:
         self.lines.append(f"{name}:")
 
     def scratch(self, type_: str) -> str:
-        """Return a register that nothing has used yet, of type "b32", "b64" or "pred"."""
+        """Return a register that nothing has used yet: "b16", "b32", "b64" or "pred"."""
         number = self._scratch.get(type_, 0)
         self._scratch[type_] = number + 1
         return f"{_PREFIXES[type_]}{number}"

@@ -51,7 +51,9 @@ def _write_units(
         address(body, program, place, space, lane=lane)[1:-1]
         for place, space in zip((source, destination), spaces, strict=True)
     ]
-    registers = tuple(body.scratch("b32") for _ in range(max(1, width // 4)))
+    # A byte travels in a 16-bit register, as in what nvcc emits.
+    size = "b32" if width >= 4 else "b16"
+    registers = tuple(body.scratch(size) for _ in range(max(1, width // 4)))
     vector = "{" + ", ".join(registers) + "}" if len(registers) > 1 else registers[0]
     type_ = {16: "v4.b32", 8: "v2.b32", 4: "b32", 2: "b16", 1: "b8"}[width]
 
