@@ -13,6 +13,7 @@ from oracle.isa import FORMS
 from oracle.legality import Explanation
 from oracle.reasons import Rule
 from strategies.drafts import Draft, canonical
+from strategies.vocabulary import documented
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -52,17 +53,24 @@ _TITLE_LENGTH = 240
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
     """Return what the instructions of a family share, the kind first."""
-    rules = sorted({reason.rule for reason in explanation.reasons})
-    spelling = [rule for rule in rules if rule in _SPELLING]
-    if kind is Kind.ACCEPTED and spelling:
+    rules = rules_of(explanation)
+    spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
+    if spelling and kind is not Kind.REJECTED:
         return [kind, draft.mnemonic, *spelling]
-    if kind is Kind.ACCEPTED and rules == [Rule.AVAILABILITY]:
+    if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
         return [kind, draft.mnemonic, *_notes(explanation)]
     about = [kind, _subject(draft)]
     # Where shape and type are documented together, something else sets the instruction off.
     if modifiers and _subject(draft) in _documented_subjects():
-        about += [f".{text}" for slot in _MODIFIERS if (text := draft.qualifier(slot))]
-    return about + [rule for rule in rules if rule not in (Rule.COMBINATION, Rule.REGISTERS)]
+        texts = [draft.qualifier(slot) for slot in ("dtype", "ctype", *_MODIFIERS)]
+        about += [f".{text}" for text in dict.fromkeys(texts) if text]
+    others = rules - {Rule.COMBINATION, Rule.REGISTERS, Rule.UNKNOWN_QUALIFIER}
+    return about + sorted(others)
+
+
+def rules_of(explanation: Explanation) -> frozenset[Rule]:
+    """Return the rules that an instruction breaks."""
+    return frozenset(reason.rule for reason in explanation.reasons)
 
 
 @cache
@@ -85,19 +93,23 @@ def _subject(draft: Draft) -> str:
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
     if draft.mnemonic == "wmma.mma":
-        multiplicands = [draft.qualifier("atype"), draft.qualifier("btype")]
-        named = [f".{name}" for name in dict.fromkeys(multiplicands) if name]
-        parts.append(" x ".join(named) or "implicit .f16")
-        accumulators = (draft.qualifier("dtype"), draft.qualifier("ctype"))
-        parts.append("to " + " + ".join(f".{name}" for name in dict.fromkeys(accumulators) if name))
+        types = [draft.qualifier("atype"), draft.qualifier("btype")]
+        names = [_type(name) if name else "implicit .f16" for name in types]
+        parts.append(" x ".join(dict.fromkeys(names)))
     else:
         matrix = draft.qualifier("matrix")
         if matrix:
             parts[0] += f".{matrix}"
         parts += [
-            f".{draft.qualifier(slot)}"
+            _type(draft.qualifier(slot))
             for slot in ("type", "dst_fmt", "src_fmt")
             if draft.qualifier(slot)
         ]
-    parts.append(draft.qualifier("shape") or "without shape")
+    shape = draft.qualifier("shape")
+    known = shape in documented("shape")
+    parts.append(shape if known else "another shape" if shape else "no shape")
     return " ".join(parts)
+
+
+def _type(name: str) -> str:
+    return f".{name}" if name in documented("type") else "another type"

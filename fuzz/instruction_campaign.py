@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version as distribution_version
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from corpus import (
 from corpus.known import Known, KnownEntry
 from fuzz.budget import Budget
 from fuzz.disagreements import expectation_of, kind_of
-from fuzz.families import core_of, family_of
+from fuzz.families import core_of, family_of, rules_of
 from fuzz.instruction_rounds import GENERATOR_VERSION, Selection, derived_seed, round_drafts
 from fuzz.instruction_shrinking import shrink
 from oracle.errors import UsageError
@@ -33,7 +33,7 @@ from oracle.legality import Explanation, Verdict, explain, verdict_of
 from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import Judge
+from runners.assemblers.judging import Judge, judge_module
 from strategies.drafts import Draft
 
 _MAIN_TARGET = "sm_90"
@@ -81,6 +81,8 @@ class Progress:
     """Opcodes of the documented forms that were drawn."""
     agreements: Counter[str] = field(default_factory=Counter)
     """Cases by the oracle's verdict."""
+    unconfirmed: int = 0
+    """Disagreements that were gone when the instruction was assembled by itself."""
     families: dict[str, FamilyState] = field(default_factory=dict)
     """By the key of the family."""
     seconds: float = 0.0
@@ -274,6 +276,8 @@ class InstructionCampaign:
     def _new_family(self, core: str, disagreement: _Disagreement, number: int) -> FamilyState:
         raw = self._case(disagreement, number, ShrinkStatus.RAW)
         state = FamilyState(disagreement.kind, raw.family.title, disagreement.draft)
+        if not self._replays(disagreement):
+            return state
         saved = self._corpus.add(raw, _files(disagreement))
         smallest, status = self._shrunk(core, disagreement)
         case = self._case(smallest, number, status)
@@ -289,25 +293,46 @@ class InstructionCampaign:
         self._observer.found(self.progress, state)
         return state
 
+    def _replays(self, disagreement: _Disagreement) -> bool:
+        """Assemble the minimal modules again, each by itself, before anything is reported."""
+        same = all(
+            self._judge_alone(which, disagreement.draft, one).outcome is one.outcome
+            for which, one in disagreement.judgements.items()
+        )
+        self.progress.unconfirmed += not same
+        return same
+
     def _shrunk(self, core: str, disagreement: _Disagreement) -> tuple[_Disagreement, ShrinkStatus]:
-        fresh: dict[Draft, _Disagreement] = {disagreement.draft: disagreement}
+        rules = rules_of(disagreement.explanation)
+        found: dict[Draft, _Disagreement] = {disagreement.draft: disagreement}
 
         def disagrees(draft: Draft) -> bool:
             judgements = {
-                which: self._judge(which, old.target, old.version).judge([draft.text])[0]
+                which: self._judge_alone(which, draft, old)
                 for which, old in disagreement.judgements.items()
             }
-            candidate = _Disagreement(disagreement.kind, draft, judgements)
-            fresh[draft] = candidate
+            candidate = found[draft] = _Disagreement(disagreement.kind, draft, judgements)
             if disagreement.kind is Kind.DIFFER:
                 same = candidate.outcomes == disagreement.outcomes
             else:
                 same = self._kind(draft, candidate.judgement) is disagreement.kind
-            return same and core_of(disagreement.kind, draft, candidate.explanation) == core
+            explanation = candidate.explanation
+            return same and (
+                rules_of(explanation) < rules
+                or core_of(disagreement.kind, draft, explanation) == core
+            )
 
         key = derived_seed(self._seed, "shrink", core)
         draft, status = shrink(disagreement.draft, disagrees, key)
-        return fresh[draft], status
+        return found[draft], status
+
+    def _judge_alone(self, which: int, draft: Draft, like: Judgement) -> Judgement:
+        """Judge an instruction in a minimal module like that of another judgement."""
+        changed = replace(like, instruction=draft.text)
+        verdict = judge_module(self._assemblers[which], changed.module, target=like.target)
+        return replace(
+            changed, outcome=verdict.outcome, messages=verdict.messages, ending=verdict.ending
+        )
 
     def _case(self, disagreement: _Disagreement, number: int, status: ShrinkStatus) -> Case:
         explanation, judgement = disagreement.explanation, disagreement.judgement

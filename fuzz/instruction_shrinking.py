@@ -13,8 +13,8 @@ from corpus import ShrinkStatus
 from strategies.drafts import Draft
 from strategies.simplification import parts, simplified
 
-_ATTEMPTS = 120
-"""Instructions that are tried at most: 2^6 settle the usual six parts, and a crash costs 0.2 s."""
+_ATTEMPTS = 40
+"""Instructions that Hypothesis tries at most; what it leaves is tried part by part."""
 
 
 def shrink(
@@ -37,11 +37,9 @@ def shrink(
     def fails(kept: list[bool]) -> bool:
         plain = frozenset(name for name, keep in zip(names, kept, strict=True) if not keep)
         candidate = simplified(draft, plain)
-        if candidate not in tried:
-            if len(tried) >= _ATTEMPTS:
-                return False
-            tried[candidate] = disagrees(candidate)
-        return tried[candidate]
+        if candidate not in tried and len(tried) >= _ATTEMPTS:
+            return False
+        return _remembered(candidate, disagrees, tried)
 
     flags = st.lists(st.booleans(), min_size=len(names), max_size=len(names))
     try:
@@ -61,15 +59,19 @@ def shrink(
         # Nothing plainer was drawn that disagrees; every part may be needed.
         kept = [True] * len(names)
     plain = {name for name, keep in zip(names, kept, strict=True) if not keep}
-    smallest = simplified(draft, frozenset(plain))
-    status = ShrinkStatus.CAPPED if len(tried) >= _ATTEMPTS else ShrinkStatus.COMPLETE
     # One at a time to the end: Hypothesis tries few draws where only one combination disagrees.
-    for name in names:
-        if name not in plain:
+    again = True
+    while again:
+        again = False
+        for name in names:
             candidate = simplified(draft, frozenset(plain | {name}))
-            if candidate not in tried:
-                tried[candidate] = disagrees(candidate)
-            if tried[candidate]:
+            if name not in plain and _remembered(candidate, disagrees, tried):
                 plain.add(name)
-                smallest = candidate
-    return smallest, status
+                again = True
+    return simplified(draft, frozenset(plain)), ShrinkStatus.COMPLETE
+
+
+def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Draft, bool]) -> bool:
+    if draft not in tried:
+        tried[draft] = disagrees(draft)
+    return tried[draft]

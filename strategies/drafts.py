@@ -94,7 +94,7 @@ def matrices_as_operands(
     operands = []
     for name in "dabc":
         matrix = matrices[name]
-        registers = (counts or {}).get(name, matrix.registers)
+        registers = (counts or {}).get(name, max(1, matrix.registers))
         operands.append(vector(registers, matrix.register_type, firsts[name]))
     return tuple(operands)
 

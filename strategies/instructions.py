@@ -28,8 +28,8 @@ from strategies.vocabulary import documented, foreign, kind_of, tokens
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
 
-_NEIGHBOURHOOD_LIMIT = 2048
-"""Instructions that one neighbourhood lists at most: three slots of types have about 20,000."""
+_NEIGHBOURHOOD_LIMIT = 800
+"""Instructions that one neighbourhood lists at most, so that a round of 4,000 visits several."""
 
 
 def legal_drafts(form: Form) -> tuple[Draft, ...]:
@@ -92,7 +92,7 @@ class Neighbourhood:
     """Where to begin in a neighbourhood that is too large to be listed whole."""
 
     def drafts(self) -> Iterator[Draft]:
-        """List the instructions of the neighbourhood; 2,048 spread over it if there are more."""
+        """List the instructions of the neighbourhood; if there are too many, some spread over it."""
         choices = [self._texts(axis) for axis in self.axes]
         total = prod(map(len, choices))
         step = max(1, total // _NEIGHBOURHOOD_LIMIT)
@@ -150,15 +150,21 @@ _TOGETHER: dict[str, tuple[tuple[str, ...], ...]] = {
     "wmma.mma": (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
 }
 """Slots that documented forms always change together."""
-_WEIGHTY = ("shape", "type", "atype", "dtype", "btype", "ctype")
-"""Slots with the largest vocabularies, where tables of a compiler have most room for mistakes."""
-
-
-def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
-    together = _TOGETHER.get(mnemonic, ())
-    singles = tuple((slot,) for slot in _SINGLES[mnemonic])
-    weighty = tuple(axis for axis in (*singles, *together) if axis[0] in _WEIGHTY)
-    return (*weighty, *weighty, *weighty, *singles, *together)
+_FERTILE: dict[str, tuple[tuple[tuple[str, ...], ...], ...]] = {
+    "wmma.load": ((("matrix",), ("shape",), ("type",)),),
+    "wmma.store": ((("matrix",), ("shape",), ("type",)),),
+    "wmma.mma": (
+        (("shape",), ("dtype", "atype", "btype", "ctype")),
+        (("shape",), ("atype", "btype"), ("dtype", "ctype")),
+        (("shape",), ("dtype",), ("ctype",)),
+        (("op",), ("shape",), ("atype", "btype")),
+    ),
+    "ldmatrix": (
+        (("shape",), ("num",), ("type",)),
+        (("shape",), ("dst_fmt",), ("src_fmt",)),
+    ),
+}
+"""Axes of shapes and types together, where the tables of a compiler have most room for holes."""
 
 
 @st.composite
@@ -173,11 +179,17 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
     forms = [form for form in forms if form.mnemonic == mnemonic]
     block = draw(st.sampled_from(list(dict.fromkeys(form.page_family for form in forms))))
     form = draw(st.sampled_from([form for form in forms if form.page_family == block]))
-    axes = draw(st.lists(st.sampled_from(_axes(mnemonic)), min_size=1, max_size=3, unique=True))
+    fertile = draw(st.booleans())
+    if fertile:
+        axes = draw(st.sampled_from(_FERTILE[mnemonic]))
+    else:
+        singles = tuple((slot,) for slot in _SINGLES[mnemonic])
+        every = st.sampled_from((*singles, *_TOGETHER.get(mnemonic, ())))
+        axes = tuple(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
     return Neighbourhood(
         origin=canonical(form),
-        axes=tuple(axes),
-        foreign=draw(st.integers(0, 3)) == 3,
+        axes=axes,
+        foreign=not fertile and draw(st.booleans()),
         registers=draw(st.sampled_from(_REGISTERS)),
         start=draw(st.integers(0, _NEIGHBOURHOOD_LIMIT - 1)),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strategies.drafts import Draft
+from strategies.drafts import Draft, draft_matrices, matrices_as_operands, vector
 from strategies.vocabulary import slot_names
 
-# What a slot holds when nobody asks for more: the first layout of each matrix on the page, and
-# nothing where a qualifier is optional.
+# What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
+# on the page, and nothing where a qualifier is optional.
 _PLAIN = {
-    "layout": "row", "alayout": "row", "blayout": "col", "space": "", "rnd": "",
+    "sync": "sync", "aligned": "aligned", "layout": "row", "alayout": "row",
+    "blayout": "col", "space": "", "rnd": "",
     "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
 }  # fmt: skip
 
@@ -31,6 +32,8 @@ def parts(draft: Draft) -> tuple[str, ...]:
     ]
     if draft.predicate:
         names.append("predicate")
+    if _with_table_registers(draft) != draft:
+        names.append("registers")
     if _ordered(draft) != draft.qualifiers:
         names.append("order")
     names += [
@@ -59,15 +62,33 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
         result = replace(result, predicate="")
     if "order" in plain:
         result = replace(result, qualifiers=_ordered(result))
+    if "registers" in plain:
+        result = _with_table_registers(result)
     operands = [
         _plain(operand, i) if f"operand {i}" in plain else operand
-        for i, operand in enumerate(draft.operands)
+        for i, operand in enumerate(result.operands)
     ]
     return replace(result, operands=tuple(operand for operand in operands if operand))
 
 
 def _is_soup(draft: Draft) -> bool:
     return any(not slot for slot, _ in draft.qualifiers)
+
+
+def _with_table_registers(draft: Draft) -> Draft:
+    """Return the draft with the vectors that the page's tables give its shape and types."""
+    matrices = draft_matrices(draft)
+    if draft.mnemonic == "wmma.mma":
+        if len(matrices) < 4 or len(draft.operands) != 4:
+            return draft
+        return replace(draft, operands=matrices_as_operands(matrices))
+    vectors = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
+    if len(matrices) != 1 or len(vectors) != 1:
+        return draft
+    (matrix,) = matrices.values()
+    operands = list(draft.operands)
+    operands[vectors[0]] = vector(max(1, matrix.registers), matrix.register_type)
+    return replace(draft, operands=tuple(operands))
 
 
 def _ordered(draft: Draft) -> tuple[tuple[str, str], ...]:
