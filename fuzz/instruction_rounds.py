@@ -30,8 +30,8 @@ GENERATOR_VERSION = 1
 # Instructions of a round of each sort: a third legal, most of the rest in neighbourhoods, whose
 # instructions cost a tenth of those that are drawn one by one.
 _LEGAL, _NEAR, _DAMAGED, _SOUP = 2000, 3800, 120, 80
-_LEGAL_FORMS = 120
-"""Forms of a round whose legal instructions are listed, 17 on average."""
+_LEGAL_FORMS = 320
+"""Forms of a round whose legal instructions are listed, 6 on average."""
 _NEIGHBOURHOODS = 24
 """Neighbourhoods of a round: they list 160 instructions on average."""
 
@@ -89,7 +89,7 @@ def round_drafts(
     available = [form for form in forms if is_available(form, version, target)]
     drafts: list[Draft] = []
     if available:
-        drawn = draw(legal_forms(available), _LEGAL_FORMS, derived_seed(key, "legal"))
+        drawn = _several(legal_forms(available), _LEGAL_FORMS, derived_seed(key, "legal"))
         listed = (draft for form in drawn for draft in legal_drafts(form))
         drafts += islice(listed, _LEGAL)
     near = draw(neighbourhoods(forms), _NEIGHBOURHOODS, derived_seed(key, "near"))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa import MNEMONICS, Form, LoadForm, Matrix, MmaForm, StoreForm, spellings
+from oracle.isa import MNEMONICS, Form, LoadForm, Matrix, MmaForm, Slot, StoreForm, spellings
 from strategies.drafts import (
     Draft,
     canonical,
@@ -33,36 +33,45 @@ _NEIGHBOURHOOD_LIMIT = 800
 
 
 def legal_drafts(form: Form) -> tuple[Draft, ...]:
-    """List the legal instructions of a form: addresses, strides and orders of qualifiers."""
-    # The variable lies in shared memory, where global and generic addresses do not point.
-    if isinstance(form, MmaForm):
-        addresses = ADDRESSES[:1]
-    else:
-        addresses = ADDRESSES[:2] if form.space in ("", "global") else ADDRESSES
-    return tuple(
-        replace(
-            canonical(form, address=address, stride=stride),
-            qualifiers=tuple((slot.name, slot.text) for slot in slots),
-        )
-        for address, stride, slots in product(addresses, _strides(form), spellings(form))
-    )
+    """List the legal instructions of a form: other addresses, strides and orders one at a time."""
+    plain = canonical(form)
+    drafts = [plain, *(replace(plain, qualifiers=_named(slots)) for slots in spellings(form)[1:])]
+    if not isinstance(form, MmaForm):
+        # The variable lies in shared memory, where global and generic addresses do not point.
+        addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
+        drafts += [canonical(form, address=address) for address in addresses]
+    drafts += [canonical(form, stride=stride) for stride in _strides(form)]
+    return tuple(drafts)
 
 
-def legal_forms(forms: Sequence[Form]) -> st.SearchStrategy[Form]:
+def _named(slots: tuple[Slot, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((slot.name, slot.text) for slot in slots)
+
+
+T = TypeVar("T")
+
+
+def _one_of(draw: st.DrawFn, items: Sequence[T]) -> T:
+    """Draw an item by its index: `sampled_from` hashes every item whenever it is made."""
+    return items[draw(st.integers(0, len(items) - 1))]
+
+
+@st.composite
+def legal_forms(draw: st.DrawFn, forms: Sequence[Form]) -> Form:
     """Draw a form, uniformly; `legal_drafts` lists its instructions. Shrinks to the first."""
-    return st.sampled_from(forms)
+    return _one_of(draw, forms)
 
 
 def _strides(form: Form) -> tuple[str, ...]:
-    """Return legal strides of a load or store: none, in a register, default, twice, fivefold."""
+    """Return legal strides of a load or store: in a register, default, twice, fivefold."""
     if not isinstance(form, LoadForm | StoreForm):
-        return ("",)
+        return ()
     matrix = form.matrix
     default = matrix.default_stride(form.layout)
     # The smallest multiple of the fragment that is no smaller than the default.
     step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
     padded = -(-default // step) * step
-    return ("", "%stride", str(default), str(2 * padded), hex(5 * padded))
+    return ("%stride", str(default), str(2 * padded), hex(5 * padded))
 
 
 _WILD_STRIDES = (
@@ -92,7 +101,7 @@ class Neighbourhood:
     """Where to begin in a neighbourhood that is too large to be listed whole."""
 
     def drafts(self) -> Iterator[Draft]:
-        """List the instructions of the neighbourhood; if there are too many, some spread over it."""
+        """List the instructions of the neighbourhood; of too many, some spread over all."""
         choices = [self._texts(axis) for axis in self.axes]
         total = prod(map(len, choices))
         step = max(1, total // _NEIGHBOURHOOD_LIMIT)
@@ -132,8 +141,7 @@ class Neighbourhood:
         return max(1, matrix.registers) if self.registers == "table" else dealt_once(matrix)
 
 
-_REGISTERS: tuple[str | int, ...] = ("table", "table", "table", "once", "origin", 1, 2, 4, 8)
-"""Ways to count registers, the likeliest to be what an assembler wants three times."""
+_REGISTERS: tuple[str | int, ...] = ("table", "once", "origin", 1, 2, 4, 8)
 
 _SINGLES: dict[str, tuple[str, ...]] = {
     "wmma.load": ("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
@@ -175,10 +183,10 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
     double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
     axis of the first form.
     """
-    mnemonic = draw(st.sampled_from(list(dict.fromkeys(form.mnemonic for form in forms))))
+    mnemonic = _one_of(draw, list(dict.fromkeys(form.mnemonic for form in forms)))
     forms = [form for form in forms if form.mnemonic == mnemonic]
-    block = draw(st.sampled_from(list(dict.fromkeys(form.page_family for form in forms))))
-    form = draw(st.sampled_from([form for form in forms if form.page_family == block]))
+    block = _one_of(draw, list(dict.fromkeys(form.page_family for form in forms)))
+    form = _one_of(draw, [form for form in forms if form.page_family == block])
     fertile = draw(st.booleans())
     if fertile:
         axes = draw(st.sampled_from(_FERTILE[mnemonic]))
@@ -190,7 +198,7 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
         origin=canonical(form),
         axes=axes,
         foreign=not fertile and draw(st.booleans()),
-        registers=draw(st.sampled_from(_REGISTERS)),
+        registers="table" if fertile else _one_of(draw, _REGISTERS),
         start=draw(st.integers(0, _NEIGHBOURHOOD_LIMIT - 1)),
     )
 
@@ -198,9 +206,8 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
 @st.composite
 def damaged_drafts(draw: st.DrawFn, forms: Sequence[Form]) -> Draft:
     """Draw a legal instruction and damage its order, number of qualifiers, or operands."""
-    draft = draw(st.sampled_from(legal_drafts(draw(legal_forms(forms)))))
-    damage = draw(st.sampled_from(_DAMAGES))
-    return damage(draw, draft)
+    draft = _one_of(draw, legal_drafts(_one_of(draw, forms)))
+    return _one_of(draw, _DAMAGES)(draw, draft)
 
 
 def _swap(draw: st.DrawFn, draft: Draft) -> Draft:
@@ -251,7 +258,7 @@ def _change_vector(draw: st.DrawFn, draft: Draft) -> Draft:
 
 
 def _wild_stride(draw: st.DrawFn, draft: Draft) -> Draft:
-    stride = draw(st.sampled_from(_WILD_STRIDES))
+    stride = _one_of(draw, _WILD_STRIDES)
     return replace(draft, operands=(*draft.operands[:2], stride))
 
 
@@ -259,7 +266,7 @@ def _wild_address(draw: st.DrawFn, draft: Draft) -> Draft:
     addresses = [i for i, operand in enumerate(draft.operands) if operand.startswith("[")]
     if not addresses:
         return _swap_operands(draw, draft)
-    address = draw(st.sampled_from(_WILD_ADDRESSES))
+    address = _one_of(draw, _WILD_ADDRESSES)
     at = addresses[0]
     return replace(draft, operands=(*draft.operands[:at], address, *draft.operands[at + 1 :]))
 
@@ -280,14 +287,19 @@ def token_soup(draw: st.DrawFn) -> Draft:
 
     Shrinks towards few words.
     """
-    words = draw(st.lists(st.sampled_from(tokens()), min_size=1, max_size=14))
-    head = draw(st.sampled_from((*MNEMONICS, "wmma", "wmma.mma", "wmma.load.a")))
-    operand = st.sampled_from(
+    indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
+    heads = (*MNEMONICS, "wmma", "wmma.load.a")
+    return Draft(
+        mnemonic=_one_of(draw, heads),
+        qualifiers=tuple(("", tokens()[index]) for index in indices),
+        operands=tuple(draw(_SOUP_OPERANDS)),
+    )
+
+
+_SOUP_OPERANDS = st.lists(
+    st.sampled_from(
         ("{%r0}", "{%r0, %r1}", vector(4, "b32"), vector(8, "b32"), "{}", "[%addr]", "%stride",
          "16", "{%f0}", "{%d0, %d1}", "[tile]", "-1", "{{%r0}}", "{%r0", "_")
-    )  # fmt: skip
-    return Draft(
-        mnemonic=head,
-        qualifiers=tuple(("", word) for word in words),
-        operands=tuple(draw(st.lists(operand, max_size=5))),
-    )
+    ),
+    max_size=5,
+)  # fmt: skip
