@@ -70,7 +70,7 @@ def multiply_doubles(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     """
     a = _flushed(a, Matrix.A in unit.flushed)
     b = _flushed(b, Matrix.B in unit.flushed)
-    c = np.zeros_like(c) if unit.ignores_c else _flushed(c, Matrix.C in unit.flushed)
+    c = _flushed(c, Matrix.C in unit.flushed)
     chunks = []
     for start in range(0, a.shape[-1], _AT_ONCE):
         chosen = slice(start, start + _AT_ONCE)

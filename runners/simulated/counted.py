@@ -58,8 +58,6 @@ def multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit
     right = _extended(b, bits, unit.signed_b)
     depth = a.shape[1] if unit.products is None else unit.products
     addend = c.astype(np.uint32).view(np.int32).astype(np.int64)
-    if unit.ignores_c:
-        addend = np.zeros_like(addend)
     if unit.clamps_each_step:
         total = addend
         for k in range(depth):

@@ -5,8 +5,9 @@ register, position) of a fragment, and a layout says which element each slot hol
 f16 multiplicands have more slots than their matrix has elements, and hold some several times, as
 real devices do.
 
-Seed 0 deals the elements out in the order in which they lie in memory. Every other seed scatters
-them by a permutation of its own. Fragments of A and B are laid out differently for row- and
+Seed 0 deals the elements out in the order in which they lie in memory, from the second on where
+that is column by column: a fragment that is taken for one of the other layout is never right.
+Every other seed scatters them by a permutation of its own. Fragments of A and B are laid out differently for row- and
 column-major matrices, which the ISA allows; those of C and D are not, because `wmma.mma` does not
 say how they are stored.
 """
@@ -159,7 +160,7 @@ def layout_of(role: str, shape: str, kind: str, order: str, seed: int) -> Layout
     if role in ("c", "d"):
         role, order = "accumulator", "row"
     if seed == 0:
-        sequence = np.arange(slots)
+        sequence = np.arange(slots) + (order == "col")
     else:
         key = crc32(f"{seed} {role} {shape} {kind} {order}".encode())
         sequence = _scattered(slots, key)

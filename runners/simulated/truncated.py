@@ -246,8 +246,6 @@ def _finish(total: NDArray[np.int64], scale: NDArray[np.int64], unit: FloatUnit)
     negative = total < 0
     magnitude = np.abs(total)
     words = rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
-    if Matrix.D in unit.flushed:
-        words[words < 1 << binary.fraction] = 0
     # A zero is positive, also where a negative sum was cut to it.
     zero = (magnitude == 0) | (words == 0)
     words[zero] = 0
@@ -295,8 +293,6 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     depth = a.shape[1] if unit.products is None else unit.products
     left = _take_apart(_cut_or_rounded(a, unit), unit.multiplicand, flush=Matrix.A in unit.flushed)
     right = _take_apart(_cut_or_rounded(b, unit), unit.multiplicand, flush=Matrix.B in unit.flushed)
-    if Matrix.C in unit.flushed:
-        c = _flushed(c, unit.accumulator)
     blocks = [slice(start, min(start + unit.block, depth)) for start in range(0, depth, unit.block)]
     if unit.descending:
         blocks.reverse()
@@ -336,8 +332,12 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> W
     for start in range(0, a.shape[-1], _AT_ONCE):
         chosen = slice(start, start + _AT_ONCE)
         addend = c[..., chosen]
+        if Matrix.C in unit.flushed:
+            addend = _flushed(addend, F16 if addend.itemsize == 2 else F32)
         if addend.itemsize < unit.accumulator.word // 8:
             addend = _widen(addend)
         words = _product(a[..., chosen], b[..., chosen], addend, unit)
-        chunks.append(words if result == unit.accumulator else _narrow(words, unit))
+        if result != unit.accumulator:
+            words = _narrow(words, unit)
+        chunks.append(_flushed(words, result) if Matrix.D in unit.flushed else words)
     return np.concatenate(chunks, axis=-1)

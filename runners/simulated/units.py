@@ -93,7 +93,6 @@ class IntegerUnit:
     """How many products of each dot product are added; None is all."""
     clamps_each_step: bool = False
     """Clamp after every product, and not once at the end."""
-    ignores_c: bool = False
     carry_break: int | None = None
     """Bit of the sum into which no carry comes; None is a whole adder."""
 
@@ -140,7 +139,6 @@ class DoubleUnit:
     """How many products of each dot product are added; None is all."""
     flushed: frozenset[Matrix] = frozenset()
     """Matrices whose subnormal elements become zero."""
-    ignores_c: bool = False
     pairwise: bool = False
     """Products are added in pairs, and C last."""
 
@@ -169,14 +167,10 @@ class TransferUnit:
     missing: int = 0
     """Rows or columns at the end of the leading dimension that are not moved: zeros when loading,
     memory left alone when storing."""
-    extra_stride: int = 0
-    """Elements added to the stride."""
     quieting: bool = False
     """Floating-point NaN are made quiet on the way."""
     swapped_pair: bool = False
     """The first two rows (or columns) of the leading dimension are exchanged."""
-    stale_mask: int = 0
-    """Bits of each element's address in its run that are stuck at zero."""
 
 
 Unit = FloatUnit | IntegerUnit | BitUnit | DoubleUnit | RowUnit | TransferUnit

@@ -108,9 +108,8 @@ class _Transfer:
     def starts(self, base: Values, stride: Values) -> NDArray[np.uint64]:
         """Return the (instances, warps or 1) addresses of the instances' first elements."""
         count, _ = self.runs
-        step = stride.astype(np.uint64) + np.uint64(self.unit.extra_stride)
         # A stride counts elements; those of 4 and 1 bit lie 2 and 8 in a byte.
-        bits = step * np.uint64(self.layout.bits)
+        bits = stride.astype(np.uint64) * np.uint64(self.layout.bits)
         order = np.arange(count, dtype=np.uint64)
         if self.unit.swapped_pair:
             order[[0, 1]] = order[[1, 0]]

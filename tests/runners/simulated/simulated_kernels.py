@@ -68,7 +68,8 @@ class Variant:
             else (f"{self.d}.{self.kind}.{self.kind}.{self.c}")
         )
         saturation = ".satfinite" if self.satfinite else ""
-        return f"wmma.mma{op}.sync.aligned.{self.a}.{self.b}.{self.shape}{rounding}.{types}{saturation}"
+        where = f"{self.a}.{self.b}.{self.shape}"
+        return f"wmma.mma{op}.sync.aligned.{where}{rounding}.{types}{saturation}"
 
     @property
     def target(self) -> str:
@@ -279,11 +280,13 @@ def multiplication(
     stride_register: bool = False,
     target: str | None = None,
     between: str = "",
+    slack: int = 0,
 ) -> Multiplication:
     """Return a kernel of one multiplication.
 
     `padding` is added to every default stride, in units of 32 bytes; `space` may also be `generic`
-    or `shared`; `between` is text between the mma and the store.
+    or `shared`; `between` is text between the mma and the store; `slack` bytes follow the last
+    matrix.
     """
     tiles: dict[str, Tile] = {}
     end = 64
@@ -294,6 +297,7 @@ def multiplication(
         tile = Tile(offset=end, order=order, stride=stride, bits=bits, rows=rows, columns=columns)
         tiles[role] = tile
         end = (tile.offset + tile.bytes + 64 + 31) // 32 * 32
+    end += slack
     lines: list[str] = []
     registers = [
         f"    .reg .{'f64' if BITS[variant.type_of(role)] == 64 else 'b32'} "
@@ -368,3 +372,69 @@ def _copy(size: int, label: str, origin: str, target: str) -> str:
     @%p5 bra {label};
     bar.sync 0;
 """
+
+
+def ldmatrix(
+    qualifiers: str,
+    registers: int,
+    *,
+    addresses: str = "    mul.lo.u32 %r20, %r7, 16;",
+    target: str = "sm_90",
+    suffix: str = ".shared",
+    rows: int = 64,
+) -> str:
+    """Return a kernel that copies `rows` times 16 bytes to shared memory, loads, and stores.
+
+    The image is that memory, then 32 times `registers` words. `addresses` leaves each lane's byte
+    offset in %r20.
+    """
+    size = 16 * rows
+    lines = [
+        f"    .shared .align 128 .b8 rows[{4 * size}];",
+        "    mov.u64 %rd10, rows;",
+        f"    mul.wide.u32 %rd12, %r3, {size};",
+        "    add.s64 %rd11, %rd10, %rd12;",
+        "    mul.wide.u32 %rd13, %r7, 16;",
+        "    add.s64 %rd14, %rd2, %rd13;",
+        "    add.s64 %rd15, %rd11, %rd13;",
+    ]
+    for turn in range(rows // 32):
+        lines += [
+            f"    ld.global.v4.b32 {{%r10, %r11, %r12, %r13}}, [%rd14+{512 * turn}];",
+            f"    st.shared.v4.b32 [%rd15+{512 * turn}], {{%r10, %r11, %r12, %r13}};",
+        ]
+    generic = "    cvta.shared.u64 %rd16, %rd16;" if not suffix else ""
+    lines += [
+        "    bar.warp.sync 0xffffffff;",
+        addresses,
+        "    cvt.u64.u32 %rd17, %r20;",
+        "    add.s64 %rd16, %rd11, %rd17;",
+        generic,
+        f"    ldmatrix.sync.aligned.{qualifiers.replace('@', suffix)} "
+        f"{names('m', registers)}, [%rd16];",
+        f"    mul.wide.u32 %rd18, %r7, {4 * registers};",
+        "    add.s64 %rd19, %rd2, %rd18;",
+    ]
+    vector = "%m0" if registers == 1 else names("m", registers)
+    width = "" if registers == 1 else f".v{registers}"
+    lines.append(f"    st.global{width}.b32 [%rd19+{size}], {vector};")
+    return kernel(
+        "\n".join(lines),
+        image_bytes=size + 128 * registers,
+        registers=f"    .reg .b32 %m<{registers}>;",
+        target=target,
+    )
+
+
+def transfer(kind: str, shape: str, order: str = "row") -> str:
+    """Return a kernel that loads a C matrix at 0 and stores it, unchanged, at 4096."""
+    bits = BITS[kind]
+    count = 2 if shape in ("m8n8k32", "m8n8k128") else ACCUMULATORS[kind]
+    register = "f64" if bits == 64 else "b32"
+    return kernel(
+        f"    wmma.load.c.sync.aligned.{order}.{shape}.global.{kind} {names('c', count)}, [%rd2];\n"
+        f"    wmma.store.d.sync.aligned.{order}.{shape}.global.{kind} [%rd2+4096], "
+        f"{names('c', count)};",
+        image_bytes=8192,
+        registers=f"    .reg .{register} %c<{count}>;",
+    )

@@ -1,0 +1,37 @@
+"""Planted faults: known bugs that a campaign has to find.
+
+A fault sits in the PTX text, where it works on every runner, or inside the simulated device. None
+sits in the oracle.
+"""
+
+import difflib
+
+from oracle.errors import UsageError
+from runners.faults.compiler import COMPILER_FAULTS
+from runners.faults.fault import Fault, Place
+from runners.faults.hardware import HARDWARE_FAULTS
+
+CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *HARDWARE_FAULTS)
+"""Every fault, those of the text first."""
+
+_BY_NAME = {fault.name: fault for fault in CATALOGUE}
+
+
+def by_name(name: str) -> Fault:
+    """Return the fault of this name.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the message lists close matches.
+    """
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        close = difflib.get_close_matches(name, _BY_NAME, n=5, cutoff=0.5)
+        close += [known for known in _BY_NAME if name and name in known and known not in close]
+        hint = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(_BY_NAME)}"
+        raise UsageError(f"no planted fault is called {name!r}; {hint}") from None
+
+
+__all__ = ["CATALOGUE", "Fault", "Place", "by_name"]

@@ -1,0 +1,56 @@
+"""What a planted fault is."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from oracle.errors import UsageError
+from runners.faults.statements import statements
+from runners.simulated.silicon import Damage
+
+
+class Place(StrEnum):
+    """Where a fault sits."""
+
+    PTX = "ptx"
+    """In the text, as a compiler or a pass would break it: works on every runner."""
+    DEVICE = "device"
+    """Inside the simulated device."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One planted fault. Exactly one of `rewriter` and `damage` is given."""
+
+    name: str
+    meaning: str
+    """One line: what happens."""
+    stands_for: str
+    """The kind of real bug that this is a model of."""
+    opcodes: re.Pattern[str]
+    """Which instructions it touches, searched in the opcode."""
+    rewriter: Callable[[str], str] | None = None
+    damage: Damage | None = None
+
+    def __post_init__(self) -> None:
+        if (self.rewriter is None) == (self.damage is None):
+            raise UsageError(f"fault {self.name} needs either a rewriter or a damage")
+
+    @property
+    def place(self) -> Place:
+        """Where it sits."""
+        return Place.DEVICE if self.rewriter is None else Place.PTX
+
+    def rewrite(self, ptx: str) -> str:
+        """Return the text as the fault leaves it; unchanged if it is not in the text."""
+        return ptx if self.rewriter is None else self.rewriter(ptx)
+
+    def applies(self, ptx: str) -> bool:
+        """Return whether a module holds something that the fault touches.
+
+        A fault that applies need not change a result: that may take operands that reveal it.
+        """
+        if self.rewriter is not None:
+            return self.rewriter(ptx) != ptx
+        return any(self.opcodes.search(each.opcode) for each in statements(ptx))

@@ -1,0 +1,259 @@
+"""Ways to break PTX text. Each takes a statement and returns what stands in its place."""
+
+import re
+from collections.abc import Callable
+
+from runners.faults.forms import access_of, flipped
+from runners.faults.statements import Edit, Statement, declared, edited, statements
+
+Rewriter = Callable[[str], str]
+
+# Registers that rewriters add are called so; no other text uses the prefix.
+_SCRATCH = ".reg .b32 %planted<4>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double;"
+
+
+def rewriter(pattern: str, edit: Edit) -> Rewriter:
+    """Return what applies an edit to every statement whose opcode a pattern finds."""
+    compiled = re.compile(pattern)
+    return lambda ptx: edited(ptx, compiled, edit)
+
+
+def with_scratch(pattern: str, edit: Edit) -> Rewriter:
+    """Return a rewriter that may use the planted registers; it declares them where it does."""
+    plain = rewriter(pattern, edit)
+
+    def rewrite(ptx: str) -> str:
+        text = plain(ptx)
+        return text if text == ptx else declared(text, _SCRATCH)
+
+    return rewrite
+
+
+def opcode_changed(old: str, new: str) -> Edit:
+    """Replace part of the opcode, found by a pattern."""
+
+    def edit(statement: Statement) -> str | None:
+        return statement.with_opcode(re.sub(old, new, statement.opcode)).text
+
+    return edit
+
+
+def layout_flipped(index: int = 0) -> Edit:
+    """Turn a layout qualifier round."""
+    return lambda statement: statement.with_opcode(flipped(statement.opcode, index)).text
+
+
+def rounding_turned_round(statement: Statement) -> str:
+    """Round down for up, and up for down."""
+    words = [{"rm": "rp", "rp": "rm"}.get(word, word) for word in statement.opcode.split(".")]
+    return statement.with_opcode(".".join(words)).text
+
+
+def _stride_operand(statement: Statement) -> str:
+    if len(statement.operands) == 3:
+        return statement.operands[2]
+    return str(access_of(statement.opcode).default_stride)
+
+
+def stride_moved(sign: int) -> Edit:
+    """Make the stride longer or shorter by as little as the hardware takes."""
+
+    def edit(statement: Statement) -> str:
+        nudge = sign * access_of(statement.opcode).nudge
+        stride = _stride_operand(statement)
+        first, second = statement.operands[:2]
+        if stride.isdigit():
+            return f"{statement.guard}{statement.opcode} {first}, {second}, {int(stride) + nudge};"
+        return (
+            f"add.s32 %planted0, {stride}, {nudge};\n    "
+            f"{statement.guard}{statement.opcode} {first}, {second}, %planted0;"
+        )
+
+    return edit
+
+
+def stride_dropped(statement: Statement) -> str | None:
+    """Leave the stride out, so that the default is used."""
+    if len(statement.operands) < 3:
+        return None
+    default = str(access_of(statement.opcode).default_stride)
+    if statement.operands[2] == default:
+        return None
+    first, second = statement.operands[:2]
+    return f"{statement.guard}{statement.opcode} {first}, {second};"
+
+
+def _moved(address: str, distance: int) -> str:
+    base, _, offset = address.strip("[] ").partition("+")
+    return f"[{base.strip()}+{int(offset or '0', 0) + distance}]"
+
+
+def address_moved(index: int, distance: int | None = None) -> Edit:
+    """Move a bracketed operand by bytes; by the matrix's smallest step if no distance is given."""
+
+    def edit(statement: Statement) -> str:
+        step = access_of(statement.opcode).step if distance is None else distance
+        return statement.with_operand(index, _moved(statement.operands[index], step)).text
+
+    return edit
+
+
+def stored_one_row_off(statement: Statement) -> str:
+    """Store one instance of the leading dimension further on."""
+    element = access_of(statement.opcode).bits // 8
+    stride = _stride_operand(statement)
+    if stride.isdigit():
+        moved = _moved(statement.operands[0], int(stride) * element)
+        return statement.with_operand(0, moved).text
+    base, _, offset = statement.operands[0].strip("[] ").partition("+")
+    moved = f"[%planted_wide0+{offset or 0}]"
+    return (
+        f"mul.wide.u32 %planted_wide0, {stride}, {element};\n    "
+        f"add.s64 %planted_wide0, %planted_wide0, {base};\n    "
+        f"{statement.with_operand(0, moved).text}"
+    )
+
+
+def register_repeated(index: int) -> Edit:
+    """Read the first register of a fragment where the second should be read."""
+
+    def edit(statement: Statement) -> str | None:
+        registers = statement.vector(index)
+        if len(registers) < 2:
+            return None
+        return statement.with_vector(index, (registers[0], registers[0], *registers[2:])).text
+
+    return edit
+
+
+def registers_rotated(index: int) -> Edit:
+    """Write the registers of a fragment one place on."""
+
+    def edit(statement: Statement) -> str | None:
+        registers = statement.vector(index)
+        if len(registers) < 2:
+            return None
+        return statement.with_vector(index, (*registers[1:], registers[0])).text
+
+    return edit
+
+
+def multiplicands_exchanged(statement: Statement) -> str | None:
+    """Exchange A and B where their fragments have as many registers."""
+    d, a, b, c = statement.operands
+    if len(statement.vector(1)) != len(statement.vector(2)):
+        return None
+    return f"{statement.guard}{statement.opcode} {d}, {b}, {a}, {c};"
+
+
+def accumulator_ignored(statement: Statement) -> str:
+    """Read zero where C should be read."""
+    count = len(statement.vector(3))
+    double = statement.opcode.endswith(".f64")
+    register = "%planted_double" if double else "%planted0"
+    zero = f"mov.f64 {register}, 0d0000000000000000;" if double else f"mov.b32 {register}, 0;"
+    return f"{zero}\n    {statement.with_vector(3, (register,) * count).text}"
+
+
+def _same_accumulators(statement: Statement) -> bool:
+    words = statement.opcode.removesuffix(".satfinite").split(".")
+    types = [word for word in words if word in ("f16", "f32", "s32", "f64")]
+    return types[0] == types[-1]
+
+
+def _copies(statement: Statement) -> str:
+    kind = "f64" if statement.opcode.endswith(".f64") else "b32"
+    pairs = zip(statement.vector(0), statement.vector(3), strict=True)
+    return "\n    ".join(f"mov.{kind} {d}, {c};" for d, c in pairs if d != c)
+
+
+def multiplication_lost(statement: Statement) -> str | None:
+    """Copy C to D, and do nothing else."""
+    return _copies(statement) if _same_accumulators(statement) else None
+
+
+def multiplication_doubled(statement: Statement) -> str | None:
+    """Add the product twice."""
+    if not _same_accumulators(statement):
+        return None
+    again = statement.with_operand(3, statement.operands[0])
+    return f"{statement.text}\n    {again.text}"
+
+
+def lanes_exchanged(statement: Statement) -> str:
+    """Give each lane the address of its neighbour (lanes 2 i and 2 i + 1 exchange theirs)."""
+    base, _, offset = statement.operands[1].strip("[] ").partition("+")
+    moved = statement.with_operand(1, f"[%planted_wide0+{offset or 0}]")
+    return (
+        f"mov.b64 {{%planted0, %planted1}}, {base};\n    "
+        "shfl.sync.bfly.b32 %planted2, %planted0, 1, 0x1f, 0xffffffff;\n    "
+        "shfl.sync.bfly.b32 %planted3, %planted1, 1, 0x1f, 0xffffffff;\n    "
+        "mov.b64 %planted_wide0, {%planted2, %planted3};\n    "
+        f"{moved.text}"
+    )
+
+
+def vector_end_repeated(statement: Statement) -> str | None:
+    """Store the last but one register of a vector in the last one's place."""
+    registers = statement.vector(1)
+    if len(registers) < 2:
+        return None
+    return statement.with_vector(1, (*registers[:-1], registers[-2])).text
+
+
+def first_register_missed(statement: Statement) -> str | None:
+    """Leave an element-wise operation out for the first register of its fragment."""
+    target, origin = statement.operands[:2]
+    if not target.endswith("0") or target[-2:-1].isdigit():
+        return None
+    words = statement.opcode.split(".")
+    bits = "b64" if words[-1].endswith("64") else "b32"
+    return f"{statement.guard}mov.{bits} {target}, {origin};" if target != origin else " "
+
+
+def removed(statement: Statement) -> str:
+    """Take a statement out."""
+    return f"// {statement.opcode} is missing"
+
+
+def second_load_reads_first(ptx: str) -> str:
+    """Load B from where A was loaded: a base register that was not reloaded."""
+    addresses = [s.operands[1] for s in statements(ptx) if s.opcode.startswith("wmma.load.a")]
+    if not addresses:
+        return ptx
+    return rewriter(
+        r"^wmma\.load\.b", lambda statement: statement.with_operand(1, addresses[0]).text
+    )(ptx)
+
+
+def branch_inverted(ptx: str) -> str:
+    """Turn round every branch on a register that was last compared with zero for equality."""
+    turned: dict[int, str] = {}
+    compared: dict[str, bool] = {}
+    for each in statements(ptx):
+        if each.opcode.startswith("setp."):
+            zero = each.opcode == "setp.eq.u32" and each.operands[-1] == "0"
+            compared[each.operands[0]] = zero
+        elif each.opcode.startswith("bra") and compared.get(each.guard.strip("@! ")):
+            name = each.guard.strip("@! ")
+            guard = f"@{name} " if each.guard.startswith("@!") else f"@!{name} "
+            turned[each.start] = f"{guard}{each.opcode} {', '.join(each.operands)};"
+    return rewriter(r"^bra", lambda statement: turned.get(statement.start))(ptx)
+
+
+def loop_one_short(ptx: str) -> str:
+    """End every loop that counts down to zero one turn early."""
+    counters = {
+        s.operands[0]
+        for s in statements(ptx)
+        if s.opcode == "sub.u32" and s.operands[0] == s.operands[1] and s.operands[2] == "1"
+    }
+    turned = {"setp.eq.u32": "setp.le.u32", "setp.ne.u32": "setp.gt.u32"}
+
+    def edit(statement: Statement) -> str | None:
+        if statement.operands[1] not in counters or statement.operands[2] != "0":
+            return None
+        changed = statement.with_opcode(turned[statement.opcode]).with_operand(2, "1")
+        return changed.text
+
+    return rewriter(r"^setp\.(?:eq|ne)\.u32$", edit)(ptx)

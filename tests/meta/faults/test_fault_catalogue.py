@@ -1,0 +1,104 @@
+"""The catalogue as data, and its rewriters on text that they do not know."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
+
+from oracle.errors import UsageError
+from runners.faults import CATALOGUE, Fault, Place, by_name
+from runners.faults.statements import edited, statements
+from runners.simulated.parser import parse
+
+TEXTS = [
+    *(multiplication(each, target="sm_90").ptx for each in VARIANTS[::7]),
+    *(multiplication(each, stride_register=True, space="shared").ptx for each in VARIANTS[::11]),
+    ldmatrix("m8n8.x4.trans@.b16", 4),
+]
+NOTHING = kernel("", image_bytes=64)
+
+
+def test_the_catalogue_holds_at_least_sixty_faults_of_both_places_under_different_names() -> None:
+    names = [fault.name for fault in CATALOGUE]
+    assert len(names) == len(set(names)) >= 60
+    assert {fault.place for fault in CATALOGUE} == set(Place)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1"])
+@pytest.mark.parametrize("place", list(Place))
+def test_every_multiplicand_type_has_faults_of_both_places(kind: str, place: Place) -> None:
+    (text,) = [multiplication(each).ptx for each in VARIANTS if each.kind == kind][:1]
+    touching = [fault for fault in CATALOGUE if fault.place is place and fault.applies(text)]
+    assert len(touching) >= 5
+
+
+@pytest.mark.parametrize("fault", CATALOGUE, ids=lambda each: each.name)
+def test_a_fault_says_in_one_line_each_what_it_does_and_stands_for(fault: Fault) -> None:
+    for text in (fault.meaning, fault.stands_for):
+        assert 10 <= len(text) <= 100
+        assert "\n" not in text
+
+
+def test_every_fault_is_found_by_its_name() -> None:
+    assert all(by_name(fault.name) is fault for fault in CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("stuckbit", "stuck-bit"), ("satfinite", "satfinite-dropped"), ("popcount", "popcount-short")],
+)
+def test_an_unknown_name_is_answered_with_close_ones(name: str, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        by_name(name)
+
+
+def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(UsageError, match=CATALOGUE[-1].name):
+        by_name("???")
+
+
+@pytest.mark.parametrize("fault", CATALOGUE, ids=lambda each: each.name)
+def test_a_fault_leaves_text_without_its_instructions_alone(fault: Fault) -> None:
+    assert fault.rewrite(NOTHING) == NOTHING
+    assert not fault.applies(NOTHING)
+
+
+@pytest.mark.parametrize(
+    "fault", [each for each in CATALOGUE if each.place is Place.PTX], ids=lambda each: each.name
+)
+def test_rewritten_text_is_ptx_and_differs_where_the_fault_applies(fault: Fault) -> None:
+    for text in TEXTS:
+        rewritten = fault.rewrite(text)
+        assert (rewritten != text) == fault.applies(text)
+        parse(rewritten)
+
+
+@pytest.mark.parametrize("fault", CATALOGUE, ids=lambda each: each.name)
+def test_comments_are_never_rewritten(fault: Fault) -> None:
+    commented = "".join(f"// {line}\n" for line in TEXTS[0].splitlines())
+    assert fault.rewrite(commented) == commented
+
+
+@given(st.text())
+def test_rewriters_take_any_text(text: str) -> None:
+    for fault in CATALOGUE:
+        assert isinstance(fault.rewrite(text), str)
+
+
+def test_an_edit_that_changes_nothing_leaves_every_byte() -> None:
+    for text in TEXTS:
+        assert edited(text, re.compile(""), lambda _: None) == text
+
+
+def test_statements_are_read_with_guards_vectors_and_comments() -> None:
+    (one, two) = statements(
+        "LABEL: @!%p1 st.global.v2.b32 [%rd1+8], {%a, // here: {;\n %b}; /* mov.b32 %r0, 1; */ "
+        "bra.uni LABEL;"
+    )
+    assert (one.guard.strip(), one.opcode) == ("@!%p1", "st.global.v2.b32")
+    assert one.operands[0] == "[%rd1+8]"
+    assert one.vector(1) == ("%a", "%b")
+    assert (two.opcode, two.operands) == ("bra.uni", ("LABEL",))

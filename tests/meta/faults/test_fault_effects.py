@@ -1,0 +1,205 @@
+"""Every planted fault changes a result, wherever it says that it applies."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from simulated_contents import FORMATS, flavours, images_of
+from simulated_kernels import (
+    BITS,
+    VARIANTS,
+    Multiplication,
+    Variant,
+    kernel,
+    ldmatrix,
+    multiplication,
+    transfer,
+)
+
+from runners.faults import CATALOGUE, Fault, by_name
+from runners.simulated import SimulatedDevice, SimulatedTrap
+
+SM_WITH_NARROW_ROWS = "sm_100a"
+# Bytes: faults move a store by up to a whole matrix.
+ROOM_FOR_MOVED_MATRICES = 4096
+
+
+def representatives() -> Iterator[Multiplication]:
+    """One multiplication for each combination of types and modifiers; the rest varies along."""
+    groups: dict[tuple[str | bool, ...], list[Variant]] = {}
+    for each in VARIANTS:
+        key = (each.kind, each.c, each.d, each.rounding, each.op, each.satfinite)
+        groups.setdefault(key, []).append(each)
+    for index, group in enumerate(groups.values()):
+        # Of layouts and shapes, another combination for each combination of types.
+        chosen = group[5 * index % len(group)]
+        yield multiplication(
+            chosen, padding=1, target="sm_90", c_order="col", slack=ROOM_FOR_MOVED_MATRICES
+        )
+
+
+MULTIPLICATIONS = {each.variant.opcode: each for each in representatives()}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """A kernel and images to run it on, in one or more flavours."""
+
+    name: str
+    ptx: str
+    image_bytes: int = 0
+    multiplication: Multiplication | None = None
+    nan_of: str = ""
+    """Format of which NaN are put into every fourth element."""
+    target: str = "sm_90"
+
+    def images(self) -> Iterator[NDArray[np.uint8]]:
+        if self.multiplication is not None:
+            for flavour in flavours(self.multiplication.variant):
+                yield images_of(self.multiplication, flavour)
+        else:
+            rng = np.random.default_rng(7)
+            images = rng.integers(0, 256, (24, self.image_bytes)).astype(np.uint8)
+            if self.nan_of:
+                exponent, fraction, _ = FORMATS[self.nan_of]
+                words = images.view(f"u{BITS[self.nan_of] // 8}")
+                words[:, ::4] |= words.dtype.type(((1 << exponent) - 1) << fraction)
+            yield images
+
+
+def elementwise(opcode: str, constant: str, *, kind: str, bits: str = "b32") -> Case:
+    """Load C, change every register, store."""
+    count = {"f64": 2, "f16": 4}.get(kind, 8)
+    shape = "m8n8k4" if kind == "f64" else "m16n16k16"
+    names = "{" + ", ".join(f"%c{i}" for i in range(count)) + "}"
+    operand = ", %k" if constant else ""
+    lines = [f"    mov.{bits} %k, {constant};"] if constant else []
+    lines += [
+        f"    wmma.load.c.sync.aligned.row.{shape}.global.{kind} {names}, [%rd2];",
+        *(f"    {opcode} %c{i}, %c{i}{operand};" for i in range(count)),
+        f"    wmma.store.d.sync.aligned.row.{shape}.global.{kind} [%rd2+4096], {names};",
+    ]
+    registers = f"    .reg .{'f64' if bits == 'b64' else 'b32'} %c<{count}>;\n    .reg .{bits} %k;"
+    ptx = kernel("\n".join(lines), image_bytes=8192, registers=registers)
+    return Case(name=f"{opcode} on {kind}", ptx=ptx, image_bytes=8192)
+
+
+CONTROL = kernel(
+    """
+    ld.global.b32 %r20, [%rd2];
+    and.b32 %r20, %r20, 1;
+    setp.eq.u32 %p4, %r20, 0;
+    @%p4 bra EVEN;
+    mov.b32 %r21, 7;
+    bra BOTH;
+EVEN:
+    mov.b32 %r21, 9;
+BOTH:
+    ld.global.b32 %r22, [%rd2+4];
+    and.b32 %r22, %r22, 3;
+AGAIN:
+    setp.eq.u32 %p5, %r22, 0;
+    @%p5 bra OUT;
+    sub.u32 %r22, %r22, 1;
+    add.u32 %r21, %r21, %r21;
+    bra AGAIN;
+OUT:
+    st.global.b32 [%rd2+8], %r21;
+    """,
+    image_bytes=64,
+)
+
+
+def others() -> Iterator[Case]:
+    for kind, shape in (("f16", "m8n32k16"), ("f32", "m16n16k8"), ("f64", "m8n8k4")):
+        for order in ("row", "col"):
+            yield Case(
+                name=f"transfer {kind} {order}",
+                ptx=transfer(kind, shape, order),
+                image_bytes=8192,
+                nan_of=kind,
+            )
+    yield elementwise("mul.rn.f16x2", "0x3e003e00", kind="f16")
+    yield elementwise("add.rn.f16x2", "0x3c003c00", kind="f16")
+    yield elementwise("add.rn.f32", "0x3f800001", kind="f32")
+    yield elementwise("mul.rn.f64", "0x3ff0000000000001", kind="f64", bits="b64")
+    yield elementwise("add.rn.f64", "0x3ff0000000000001", kind="f64", bits="b64")
+    yield elementwise("neg.s32", "", kind="s32")
+    yield elementwise("xor.b32", "0x80008000", kind="f16")
+    for qualifiers, registers in (
+        ("m8n8.x1@.b16", 1),
+        ("m8n8.x2.trans@.b16", 2),
+        ("m8n8.x4@.b16", 4),
+        ("m8n8.x4.trans@.b16", 4),
+        ("m16n16.x1.trans@.b8", 2),
+        ("m16n16.x2.trans@.b8x16.b6x16_p32", 4),
+        ("m16n16.x1.trans@.b8x16.b4x16_p64", 2),
+        ("m8n16.x2@.b8x16.b6x16_p32", 2),
+        ("m8n16.x4@.b8x16.b4x16_p64", 4),
+    ):
+        target = "sm_90" if "m8n8" in qualifiers else SM_WITH_NARROW_ROWS
+        yield Case(
+            name=f"ldmatrix {qualifiers}",
+            ptx=ldmatrix(qualifiers, registers, target=target),
+            image_bytes=1024 + 128 * registers,
+            target=target,
+        )
+    yield Case(name="branch and loop", ptx=CONTROL, image_bytes=64)
+
+
+CASES = (
+    *(
+        Case(name=opcode, ptx=each.ptx, multiplication=each)
+        for opcode, each in MULTIPLICATIONS.items()
+    ),
+    *others(),
+)
+
+# A multiplication makes every NaN quiet by itself; transfers show these.
+ONLY_IN_TRANSFERS = ("load-quiets-nan", "store-quiets-nan")
+# One in 20,000 has a test of its own.
+TOO_RARE = ("transient-rare",)
+
+
+@cache
+def runs(case: Case) -> tuple[tuple[NDArray[np.uint8], NDArray[np.uint8]], ...]:
+    """Images before and after, without a fault."""
+    module = SimulatedDevice(case.target).load(case.ptx)
+    return tuple((images, module.launch("kernel", images)[0]) for images in case.images())
+
+
+def blindness(fault: Fault, case: Case) -> str | None:
+    """Why the fault is not seen in the images, or None if it is."""
+    try:
+        module = SimulatedDevice(case.target, faults=[fault]).load(case.ptx)
+        for images, expected in runs(case):
+            if not np.array_equal(module.launch("kernel", images)[0], expected):
+                return None
+    except SimulatedTrap as trap:
+        return f"{case.name}: {trap}"
+    return f"{case.name}: the same images"
+
+
+@pytest.mark.parametrize(
+    "fault", [each for each in CATALOGUE if each.name not in TOO_RARE], ids=lambda each: each.name
+)
+def test_a_fault_is_seen_in_every_form_that_it_applies_to(fault: Fault) -> None:
+    cases = [case for case in CASES if fault.applies(case.ptx)]
+    if fault.name in ONLY_IN_TRANSFERS:
+        cases = [case for case in cases if case.name.startswith("transfer")]
+    assert cases, "no program contains what the fault applies to"
+    assert [why for case in cases if (why := blindness(fault, case))] == []
+
+
+def test_a_rare_transient_is_seen_and_differs_from_launch_to_launch() -> None:
+    small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
+    images = np.repeat(images_of(small, "bits"), 2000, axis=0)
+    clean, _ = SimulatedDevice("sm_90").load(small.ptx).launch("kernel", images)
+    module = SimulatedDevice("sm_90", faults=[by_name("transient-rare")]).load(small.ptx)
+    first, second = (module.launch("kernel", images)[0] for _ in range(2))
+    struck = [np.flatnonzero((each != clean).any(axis=1)) for each in (first, second)]
+    assert 1 <= len(struck[0]) <= 12
+    assert list(struck[0]) != list(struck[1])
