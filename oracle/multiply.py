@@ -9,6 +9,7 @@ import numpy as np
 from oracle.arithmetic import conversions, fma, integers
 from oracle.arithmetic.truncated import truncated_dot
 from oracle.batches import chunks, matrices
+from oracle.enclosure import enclosure
 from oracle.isa import mma_form
 from oracle.models import model_for
 from oracle.scratch import Scratch
@@ -58,6 +59,38 @@ def mma(
         If the opcode, the target, a shape, a dtype or an element is not allowed.
     """
     return multiply(mma_form(opcode), a, b, c, model=model_for(target))
+
+
+def permitted(
+    opcode: str, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Return what the ISA permits one wmma.mma to return, on any target (9.7.14.4.5).
+
+    Parameters
+    ----------
+    opcode, a, b, c
+        As of `mma`.
+
+    Returns
+    -------
+    low, high
+        Least and greatest permitted values, shape (..., m, n): float64 (see `oracle.enclosure`),
+        both NaN where only NaN is permitted; int64 for integers and bits, where both are the
+        result, because the page is exact.
+    nan_ok
+        Whether NaN is permitted.
+
+    Raises
+    ------
+    UsageError
+        If the opcode, a shape, a dtype or an element is not allowed.
+    """
+    form = mma_form(opcode)
+    if form.a_type.is_float:
+        return enclosure(form, a, b, c)
+    # Integer arithmetic is the page's on every target that has the form; sm_90 has all of them.
+    exact = multiply(form, a, b, c, model=model_for("sm_90")).astype(np.int64)
+    return exact, exact.copy(), np.zeros(exact.shape, np.bool_)
 
 
 def multiply(

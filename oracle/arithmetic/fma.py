@@ -112,6 +112,13 @@ def two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return total, (x - (total - part)) + (y - part)
 
 
+def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
+    """Return the rounded product of significands and its exact error (Dekker 1971)."""
+    product = (a.high + a.low) * (b.high + b.low)
+    error = ((a.high * b.high - product) + a.high * b.low + a.low * b.high) + a.low * b.low
+    return product, error
+
+
 def _odd_sum(x: Floats, y: Floats) -> Floats:
     """Return x + y rounded to odd: inexact sums go to the neighbour with an odd significand."""
     total, error = two_sum(x, y)
@@ -128,10 +135,7 @@ def _finite(
     """Return the fused multiply-add of finite operands."""
     exponent = a.exponent + b.exponent
     frame = np.maximum(np.maximum(exponent, addend_exponent - _SPAN), _LEAST_FRAME)
-    left = a.high + a.low
-    right = b.high + b.low
-    product = left * right
-    error = ((a.high * b.high - product) + a.high * b.low + a.low * b.high) + a.low * b.low
+    product, error = two_product(a, b)
     shift = exponent - frame
     if shift.any():
         scale = np.ldexp(1.0, np.maximum(shift, -_SPAN - 100))

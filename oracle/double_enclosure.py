@@ -1,0 +1,148 @@
+"""The enclosure of the f64 wmma.mma: see oracle.enclosure for what an enclosure is.
+
+The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
+products are rounded on their own. It says nothing of subnormal f64 inputs, so they are kept.
+
+Assumptions: the result is the value of some tree of exact or rounded products and sums of two or
+more values, each rounded in the instruction's mode to binary64 or a wider format with at least
+its precision and range, or not rounded. Overflow is as in oracle.enclosure.
+
+Bound: the argument of oracle.enclosure holds with p = 52 and the subnormal grid of 2^-1074; a
+product that is rounded on its own is a node with one child. With .rm no operation increases
+anything, so the exact sum is an upper bound; with .rp it is a lower one.
+
+Computation: every output has a frame, the largest exponent of its leaves. In it, products are
+unevaluated sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of
+magnitudes is given, more than its rounding errors can make (each is below 2^-104 of it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.arithmetic.fma import Decoded, two_product, two_sum
+from oracle.special_bounds import are_apart, class_sum, with_special
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.isa import MmaForm
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int32]
+    Bools = NDArray[np.bool_]
+    Bounds = tuple[Floats, Floats, Bools]
+
+_LEAST_FRAME = -1300
+"""Frames below this are raised to it, so that 2^-1074 is representable inside the frame."""
+_FAR = -400
+"""Terms this far below the frame are raised to it: what they add is far below the margin."""
+_MARGIN = 2.0**-95
+_GROWTH = 1 + 2.0**-45
+"""1 + 2 m 2^-52 with m = 5, and the rounding of the sums of magnitudes."""
+
+
+@dataclass(frozen=True)
+class _Elements:
+    """Elements of one operand; infinite and NaN ones count as 0, but have their class."""
+
+    decoded: Decoded
+    grids: Floats
+    """Largest power of two that divides the significand in [0.5, 1); infinite for 0."""
+    classes: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, bits: NDArray[np.uint64]) -> _Elements:
+        values = bits.view(np.float64)
+        finite = np.isfinite(values)
+        decoded = Decoded.of(np.where(finite, bits, np.uint64(0)))
+        field = (bits >> np.uint64(52)).astype(np.int64) & 0x7FF
+        fraction = bits.view(np.int64) & ((1 << 52) - 1)
+        significand = fraction | ((field > 0).astype(np.int64) << 52)
+        lowest = (significand & -significand).astype(np.float64)
+        grids = np.ldexp(lowest, np.maximum(field, 1) - 1075 - decoded.exponent)
+        present = finite & (values != 0.0)
+        classes = np.where(finite, np.sign(values), values).astype(np.float32)
+        return cls(decoded, np.where(present, grids, np.inf), classes)
+
+    def scaled(self, frame: Ints) -> Floats:
+        """Return the elements in a frame."""
+        significand = self.decoded.high + self.decoded.low
+        scaled: Floats = np.ldexp(significand, np.maximum(self.decoded.exponent - frame, _FAR))
+        return scaled
+
+    def grids_in(self, frame: Ints) -> Floats:
+        """Return the grids of the elements in a frame."""
+        grids: Floats = np.ldexp(self.grids, np.maximum(self.decoded.exponent - frame, 2 * _FAR))
+        return grids
+
+
+def double_chunk(
+    form: MmaForm,
+    a_bits: NDArray[Any],
+    b_bits: NDArray[Any],
+    c_low_bits: NDArray[Any],
+    c_high_bits: NDArray[Any],
+) -> Bounds:
+    """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
+    a, b = _Elements.of(a_bits[:, :, None]), _Elements.of(b_bits[:, None])
+    c_low, c_high = _Elements.of(c_low_bits), _Elements.of(c_high_bits)
+    frame = np.maximum(c_low.decoded.exponent, c_high.decoded.exponent)
+    for left, right in zip(a.decoded.exponent, b.decoded.exponent, strict=True):
+        frame = np.maximum(frame, left + right)
+    frame = np.maximum(frame, _LEAST_FRAME)
+
+    ends = c_low.scaled(frame), c_high.scaled(frame)
+    apart = are_apart(c_low.classes, c_high.classes) | (c_low_bits != c_high_bits)
+    positive, negative = np.maximum(ends[1], 0.0), np.maximum(-ends[0], 0.0)
+    positive[apart & np.isposinf(c_high.classes)] = np.inf
+    negative[apart & np.isneginf(c_low.classes)] = np.inf
+    grids = [np.where(apart, 0.0, c_low.grids_in(frame))]
+    head, tail = np.zeros_like(positive), np.zeros_like(positive)
+    for k in range(len(a_bits)):
+        left, right = a.decoded.at(k), b.decoded.at(k)
+        shift = left.exponent + right.exponent - frame
+        scale = np.ldexp(1.0, np.maximum(shift, _FAR))
+        product, error = two_product(left, right)
+        product, error = product * scale, error * scale
+        head, rest = two_sum(head, product)
+        tail += rest + error
+        positive += np.maximum(product, 0.0)
+        negative += np.maximum(-product, 0.0)
+        grids.append(np.ldexp(a.grids[k] * b.grids[k], np.maximum(shift, 2 * _FAR)))
+
+    total = positive + negative
+    positive, negative = positive * _GROWTH, negative * _GROWTH
+    _, exponent = np.frexp(np.maximum(positive, negative))
+    unit = np.maximum(np.ldexp(1.0, exponent - 53), np.ldexp(1.0, -1074 - frame))
+    error = sum((np.maximum(unit - grid, 0.0) for grid in grids), np.zeros_like(unit))
+    down = 0.0 if form.rounding == "rp" else error
+    up = 0.0 if form.rounding == "rm" else error
+    margin = total * _MARGIN
+    low = _inward(*_sum(head, tail, ends[0], -down - margin), frame, np.inf)
+    high = _inward(*_sum(head, tail, ends[1], up + margin), frame, -np.inf)
+
+    positive, negative = np.ldexp(positive, frame), np.ldexp(negative, frame)
+    over, under = np.isinf(positive), np.isinf(negative)
+    low = np.where(under, -np.inf, np.where(over, -negative, low))
+    high = np.where(over, np.inf, np.where(under, positive, high))
+    classes = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
+    return with_special((low, high, over & under), over, under, classes, classes)
+
+
+def _sum(head: Floats, tail: Floats, c: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Return head + tail + c + error as a double and what is left."""
+    upper, rest = two_sum(head, c)
+    return two_sum(upper, tail + rest + error)
+
+
+def _inward(value: Floats, rest: Floats, frame: Ints, toward: float) -> Floats:
+    """Return the nearest double to (value + rest) * 2^frame in one direction."""
+    direction = 1.0 if toward > 0 else -1.0
+    value = np.where(rest * direction > 0.0, np.nextafter(value, toward), value)
+    result = np.ldexp(value, frame)
+    short = np.ldexp(result, -frame) * direction < value * direction
+    return np.where(short, np.nextafter(result, toward), result)

@@ -1,0 +1,302 @@
+"""What the ISA permits a floating-point wmma.mma to return on any target: a sound enclosure.
+
+The page (9.7.14.4.5) promises for `.f16` that products are formed "with at least single
+precision", and accumulated with at least single precision, or at least half precision where both
+`.ctype` and `.dtype` are `.f16`; for `.bf16` and `.tf32` products "with specified precision",
+accumulated with at least single precision. "The accumulation order, rounding and handling of
+subnormal inputs is unspecified." This is read as follows.
+
+Assumptions
+-----------
+1. Multiplicands are what their format says; the low 13 bits of a tf32 word are no part of it.
+2. Every subnormal element of A, B and C may be replaced by zero, or not, each time it is used.
+3. The result is the value of some tree whose leaves are the K products and the element of C. A
+   node adds two or more values. Before it adds, it may move each to a neighbouring multiple of
+   A = 2^(E - p), E being at least the largest exponent among them (exponents of products need not
+   be normalised: the sum of the operands' exponents counts); it adds exactly; then it rounds to
+   either neighbour with a significand of p + 1 bits or more, or not at all. p is 23 for single,
+   10 for half precision. Fused and separate operations, every association, every rounding mode,
+   wider accumulators and the truncating blocks of tensor cores are all of this kind.
+4. A sum is an input of the next one, so a subnormal one may be flushed as well: that moves a value
+   below 2^q, q the format's least normal exponent, to a multiple of 2^q, namely 0. Rounding on
+   the subnormal grid moves it by less.
+5. A value beyond the largest finite number becomes infinite or the largest finite number.
+6. The bits of a NaN are unspecified.
+
+Bound
+-----
+Let t_i be the leaves (i = 1 ... m, m = K + 1), g_i the largest power of two that divides t_i
+(infinite for 0), P the sum of the positive leaves, N minus the sum of the negative ones. Call a
+power of two that divides a computed value its *grid*. Every movement in 3 and 4 takes a value from
+grid G to a neighbour on a coarser grid G' and thus by less than, hence (both being multiples of G)
+by at most, G' - G; and it only happens if G < G'. Let U be a power of two that no G' exceeds.
+
+At a node with r children of grids G_1 ... G_r <= U (take min(g_i, U) for a leaf), let alignment
+coarsen them to H_1 ... H_r, and rounding take the sum, which has grid min H, to grid G. The error
+made here is at most
+
+    sum(H_i - G_i) + (G - min H) = G - sum(G_i) + (sum(H_i) - min H)
+                                <= G - sum(G_i) + (r - 1) U.
+
+Add this up over the tree. Each G of an inner node appears once as a G and once among its parent's
+G_i and cancels; the (r - 1) add up to m - 1. What is left is at most
+
+    W = U - sum_i(min(g_i, U)) + (m - 1) U = sum_i max(U - g_i, 0).
+
+So every result lies within W of the exact sum: a leaf costs one unit at most, and costs nothing if
+it already lies on the coarse grid. (Rounding a product once on its own, before it is added, is a
+node with r = 1, and is covered.)
+
+U: partial sums of computed values lie within [-N - W, P + W]. With x = m 2^-p and
+B = max(P, N) (1 + 2 x), by induction over the tree no computed value exceeds max(B, 2^E), because
+W <= m U. So U = 2^(e - p), e = max(floor(log2 B), E), raised to 2^q, bounds all spacings and all
+alignments. E, the largest unnormalised exponent, exceeds log2 of the largest leaf only if an
+operand is subnormal.
+
+Flushed leaves: leaf i is t_i or 0 (assumption 2), so the exact sum lies between the sum of the
+lesser and the sum of the greater choices; P and N are bounds for all choices.
+
+Overflow: if P (1 + 2 x) exceeds the largest finite number, a partial sum may become infinite or
+stick at the largest number; then every result is between -N (1 + 2 x) and infinity. If both sides
+can overflow, NaN is possible as well.
+
+Infinite and NaN operands follow IEEE 754: a NaN, 0 * inf, and infinities of both signs give NaN;
+otherwise infinities give an infinity. inf times a subnormal is an infinity or, flushed, a NaN.
+
+Computation: products are exact in float64; sums of float64 are given a margin of 2^-47 of the sum
+of magnitudes, more than their roundings can make; at the end the bounds are moved inwards to
+numbers of the format of D, which every result is. With C f32 and D f16, the single-precision
+result is rounded once more, to either neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.batches import chunks, matrices
+from oracle.double_enclosure import double_chunk
+from oracle.formats import FORMATS
+from oracle.special_bounds import are_apart, class_sum, with_special
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.formats import Format
+    from oracle.isa import MmaForm
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+    Bounds = tuple[Floats, Floats, Bools]
+
+_CHUNK_TILES = 64
+"""Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""
+_MARGIN = 2.0**-47
+"""Allowance for float64 sums of at most 17 terms, relative to the sum of magnitudes: such a sum is
+off by less than 17 * 2^-53 of it, and two of them and a few more operations are made."""
+_FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
+
+
+def enclosure(
+    form: MmaForm,
+    a: NDArray[Any],
+    b: NDArray[Any],
+    c: NDArray[Any],
+    c_high: NDArray[Any] | None = None,
+) -> Bounds:
+    """Return the bounds of what one floating-point wmma.mma may return on any target.
+
+    Parameters
+    ----------
+    form
+        A form whose multiplicands are f16, bf16, tf32 or f64.
+    a, b, c
+        Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
+    c_high
+        If given, each element of C may be any number from `c` to `c_high`, of its format. (The
+        bounds at both ends do not bound the inside: the error depends on the last bits of C.)
+
+    Returns
+    -------
+    low, high
+        float64, shape (..., m, n): the least and greatest permitted numbers, which are numbers of
+        the format of D; both NaN where only NaN is permitted.
+    nan_ok
+        Whether NaN, of any payload, is permitted.
+
+    Raises
+    ------
+    UsageError
+        If a shape or dtype is not the form's.
+    """
+    upper = c if c_high is None else c_high
+    batch = matrices(form, a, b, c)
+    second = matrices(form, a, b, upper)
+    size = (batch.tiles, form.shape.m, form.shape.n)
+    low, high, nan_ok = np.empty(size), np.empty(size), np.empty(size, np.bool_)
+    chunk = double_chunk if form.a_type.name == "f64" else _chunk
+    pairs = zip(chunks(batch, _CHUNK_TILES), chunks(second, _CHUNK_TILES), strict=True)
+    with np.errstate(all="ignore"):
+        for (part, left, right, least), (_, _, _, most) in pairs:
+            bounds = chunk(
+                form,
+                np.ascontiguousarray(left.transpose(2, 1, 0)),
+                np.ascontiguousarray(right.transpose(1, 2, 0)),
+                np.ascontiguousarray(least.transpose(1, 2, 0)),
+                np.ascontiguousarray(most.transpose(1, 2, 0)),
+            )
+            for whole, piece in zip((low, high, nan_ok), bounds, strict=True):
+                whole[part] = piece.transpose(2, 0, 1)
+    shape = (*batch.leading, form.shape.m, form.shape.n)
+    return low.reshape(shape), high.reshape(shape), nan_ok.reshape(shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Elements:
+    """Elements of one operand."""
+
+    values: Floats
+    """Finite elements; 0 for infinite and NaN ones."""
+    classes: NDArray[np.float32]
+    """0, 1, -1, infinities and NaN: what matters where operands are special."""
+    grids: Floats
+    """Largest power of two that divides the element; infinite for 0."""
+    powers: Floats
+    """2^exponent, a subnormal's being the least normal exponent; 0 for 0."""
+    subnormal: Bools
+    special: bool
+    """Whether any element is infinite or NaN."""
+
+    @classmethod
+    def of(cls, bits: NDArray[Any], fmt: Format) -> _Elements:
+        magnitude = (bits.astype(np.int64) & ((1 << (fmt.bits - 1)) - 1)) >> fmt.ignored_bits
+        field = magnitude >> fmt.fraction_bits
+        fraction = magnitude & ((1 << fmt.fraction_bits) - 1)
+        negative = (bits >> (fmt.bits - 1)).astype(np.bool_)
+        significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
+        exponent = np.maximum(field, 1) - fmt.bias
+        infinite = field == (1 << fmt.exponent_bits) - 1
+        unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
+        size = np.where(infinite, 0.0, significand * unit)
+        lowest = np.where(infinite, 0, significand & -significand) * unit
+        kind = np.where(infinite, np.where(fraction, np.nan, np.inf), size != 0.0)
+        return cls(
+            values=np.where(negative, -size, size),
+            classes=np.where(negative, -kind, kind).astype(np.float32),
+            grids=np.where(lowest == 0.0, np.inf, lowest),
+            powers=np.where(size != 0.0, np.ldexp(1.0, exponent), 0.0),
+            subnormal=(field == 0) & (fraction != 0),
+            special=bool(infinite.any()),
+        )
+
+    @property
+    def flushed(self) -> NDArray[np.float32]:
+        """Classes with every subnormal flushed."""
+        return np.where(self.subnormal, np.float32(0), self.classes)
+
+
+def _chunk(
+    form: MmaForm,
+    a_bits: NDArray[Any],
+    b_bits: NDArray[Any],
+    c_low_bits: NDArray[Any],
+    c_high_bits: NDArray[Any],
+) -> Bounds:
+    """Bound one chunk; shapes (k, m, tiles), (k, n, tiles), (m, n, tiles)."""
+    a = _Elements.of(a_bits[:, :, None], form.a_type)
+    b = _Elements.of(b_bits[:, None], form.b_type)
+    c_low = _Elements.of(c_low_bits, form.c_type)
+    c_high = _Elements.of(c_high_bits, form.c_type)
+    half = form.c_type.name == form.d_type.name == "f16"
+    accumulator = FORMATS["f16" if half else "f32"]
+    terms = len(a.values) + 1
+
+    leaves = _Leaves(a, b, c_low, c_high)
+    total = leaves.positive + leaves.negative
+    growth = 1 + 2 * terms * 2.0**-accumulator.fraction_bits + _MARGIN
+    positive, negative = leaves.positive * growth, leaves.negative * growth
+    _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), leaves.power))
+    unit = np.ldexp(1.0, exponent - (1 + accumulator.fraction_bits))
+    unit = np.maximum(unit, 2.0 ** (1 - accumulator.bias))
+    error = (leaves.error(unit) + total * _MARGIN) * (1 + _MARGIN)
+    low = _inward(leaves.low - error, accumulator, np.inf)
+    high = _inward(leaves.high + error, accumulator, -np.inf)
+
+    greatest = float(np.finfo(_FLOATS[accumulator.name]).max)
+    over, under = positive > greatest, negative > greatest
+    nan_ok = over & under
+    low = np.where(over, np.where(under, -np.inf, -negative), np.where(under, -np.inf, low))
+    high = np.where(under, np.where(over, np.inf, positive), np.where(over, np.inf, high))
+    if form.d_type != accumulator:
+        low = _outward(low, form.d_type, -np.inf)
+        high = _outward(high, form.d_type, np.inf)
+    elif over.any() or under.any():
+        low = _inward(low, accumulator, np.inf)
+        high = _inward(high, accumulator, -np.inf)
+    if a.special or b.special or c_low.special or c_high.special:
+        kept = class_sum(a.classes, b.classes, c_low.classes, c_high.classes)
+        flushed = class_sum(a.flushed, b.flushed, c_low.classes, c_high.classes)
+        return with_special((low, high, nan_ok), over, under, kept, flushed)
+    return low, high, nan_ok
+
+
+class _Leaves:
+    """The products and C of every output: their sums, magnitudes and grids."""
+
+    def __init__(self, a: _Elements, b: _Elements, c_low: _Elements, c_high: _Elements) -> None:
+        self.a, self.b = a, b
+        self.low = np.where(c_low.subnormal, np.minimum(c_low.values, 0.0), c_low.values)
+        """Least exact sum over all choices of flushing."""
+        self.high = np.where(c_high.subnormal, np.maximum(c_high.values, 0.0), c_high.values)
+        """Greatest exact sum."""
+        self.positive = np.maximum(c_high.values, 0.0)
+        """Sum of the positive leaves."""
+        self.negative = np.maximum(-c_low.values, 0.0)
+        """Minus the sum of the negative leaves."""
+        apart = are_apart(c_low.classes, c_high.classes) | (c_low.values != c_high.values)
+        self.positive[apart & np.isposinf(c_high.classes)] = np.inf
+        self.negative[apart & np.isneginf(c_low.classes)] = np.inf
+        self.grid = np.where(apart, 0.0, c_low.grids)
+        """Grid of the element of C; 0, finer than any, where C may be several numbers."""
+        subnormal = bool(a.subnormal.any() or b.subnormal.any())
+        self.power = np.zeros_like(self.low)
+        """2^E; 0 where no leaf is below its own exponent."""
+        if subnormal or c_low.subnormal.any() or c_high.subnormal.any():
+            self.power = np.maximum(c_low.powers, c_high.powers)
+        part = np.empty_like(self.low)
+        for k in range(len(a.values)):
+            product = a.values[k] * b.values[k]
+            self.positive += np.maximum(product, 0.0, out=part)
+            self.negative -= np.minimum(product, 0.0, out=part)
+            if subnormal:
+                np.maximum(self.power, a.powers[k] * b.powers[k], out=self.power)
+                loose = a.subnormal[k] | b.subnormal[k]
+                self.low += np.where(loose, np.minimum(product, 0.0), product)
+                self.high += np.where(loose, np.maximum(product, 0.0), product)
+            else:
+                self.low += product
+                self.high += product
+
+    def error(self, unit: Floats) -> Floats:
+        """Return W, the sum over the leaves of max(unit - grid, 0)."""
+        error = np.maximum(unit - self.grid, 0.0)
+        part = np.empty_like(error)
+        for left, right in zip(self.a.grids, self.b.grids, strict=True):
+            np.multiply(left, right, out=part)
+            np.subtract(unit, part, out=part)
+            error += np.maximum(part, 0.0, out=part)
+        return error
+
+
+def _inward(values: Floats, fmt: Format, toward: float) -> Floats:
+    """Return the nearest numbers of a format in one direction; infinities are kept."""
+    narrowed = values.astype(_FLOATS[fmt.name])
+    short = narrowed < values if toward > 0 else narrowed > values
+    direction = np.asarray(toward, narrowed.dtype)
+    return np.where(short, np.nextafter(narrowed, direction), narrowed).astype(np.float64)
+
+
+# Rounding to the neighbour below, or above, is the same operation seen from the other side.
+_outward = _inward
