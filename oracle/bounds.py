@@ -1,0 +1,234 @@
+"""Warps whose floating-point results are bounds, not bits: what the ISA permits on any target.
+
+Beside its bits, every byte and element has a tag (`oracle.shadows`) and, if it is tagged as
+bounded, a low and a high bound, kept as bit patterns of its format. Bounds come from products
+and move with every load, store, copy and ldmatrix. They stay sound on their way:
+
+- A product whose C is bounded is bounded by what `oracle.enclosure` proves for such C.
+- A product whose A or B is not exact is unknown in the rows and columns that it reaches.
+- An element-wise operation on a bounded element is monotone, exactly rounded, and thus bounded
+  by its results on the bounds.
+- A NaN that `mul` or `add` returns has unspecified bits (PTX ISA 9.7.3).
+- An element that is torn apart, or read as another format, is unknown.
+- A warp that takes a branch or a loop on a word that is not exact is lost: every byte that its
+  program can write is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.enclosure import enclosure
+from oracle.formats import Format
+from oracle.fragments import CANONICAL_NAN, FLOATS, apply
+from oracle.isa import LoadForm, StoreForm
+from oracle.matrices import distribute
+from oracle.models import Model
+from oracle.program import (
+    Copy,
+    Elementwise,
+    LoadRows,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Word,
+)
+from oracle.shadows import (
+    BOUNDED,
+    BOUNDED_OR_NAN,
+    EXACT,
+    UNKNOWN,
+    gather,
+    spread,
+    without_torn,
+)
+from oracle.storage import Tile, read
+from oracle.warps import Planes, Warps
+
+
+class BoundedWarps(Warps):
+    """A batch of warps, with bounds. Parameters as those of Warps.
+
+    The bits of what is not exact are those of the model, which nothing depends on.
+    """
+
+    PLANES: ClassVar[tuple[str, ...]] = ("bits", "low", "high", "tag")
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        super().__init__(program, images, model)
+        for planes in self.memory.values():
+            for plane in self.PLANES[1:]:
+                planes[plane] = np.zeros_like(planes["bits"])
+        self.memory["warp"] = {"lost": np.zeros((len(images), 1), dtype=bool)}
+
+    @property
+    def lost(self) -> NDArray[np.bool_]:
+        """Which warps may have taken another path, bool (count,)."""
+        return self.memory["warp"]["lost"][:, 0]
+
+    def load(self, form: LoadForm, place: Place, stride: int | None) -> Planes:
+        """Return the matrix at a place; bounds of exact elements are their bits."""
+        matrix = super().load(form, place, stride)
+        words = matrix["tag"]
+        if form.type.bits < 8:
+            # Elements would get some bits only of the tag of their byte; it is all or nothing.
+            memory, offset = self.at(place)
+            tags = np.where(memory["tag"] == EXACT, np.uint8(EXACT), np.uint8(UNKNOWN))
+            tile = Tile(matrix=form.matrix, layout=form.layout, stride=stride)
+            words = read(tags, offset, tile)
+        words = words.view(f"u{words.dtype.itemsize}")
+        matrix["tag"] = gather(words, form.type)
+        return _filled(matrix)
+
+    def store(self, form: StoreForm, place: Place, stride: int | None, matrix: Planes) -> None:
+        """Write a matrix to a place."""
+        super().store(form, place, stride, {**matrix, "tag": spread(matrix["tag"], form.type)})
+
+    def multiply(self, step: Multiply) -> Planes:
+        """Return A x B + C."""
+        form = step.form
+        a, b, c = (self.names[name] for name in (step.a, step.b, step.c))
+        result = super().multiply(step)
+        unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
+        unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
+        if form.d_type.name not in FLOATS:
+            tags = np.where(unknown, np.uint8(UNKNOWN), np.uint8(EXACT))
+            return _filled({**result, "low": result["bits"], "high": result["bits"], "tag": tags})
+        least, most = _ends(c, form.c_type)
+        low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
+        nan |= c["tag"] == BOUNDED_OR_NAN
+        return _bounded(result["bits"], low, high, nan, unknown, form.d_type)
+
+    def elementwise(self, step: Elementwise) -> Planes:
+        """Return a fragment after an element-wise operation."""
+        source = self.names[step.source]
+        if step.operation is Operation.COPY:
+            return source
+        type_ = step.matrix.type
+        result = {
+            plane: apply(step.operation, type_, source[plane], step.constant)
+            for plane in ("bits", "low", "high")
+        }
+        result["tag"] = source["tag"]
+        if type_.name in FLOATS:
+            result = _reordered(source, result, step.operation, step.constant, type_)
+        return _filled(result)
+
+    def load_rows(self, step: LoadRows) -> Planes:
+        """Return what ldmatrix loads; only what stays together in a register stays bounded."""
+        registers = super().load_rows(step)
+        form = step.form
+        memory, start = self.at(Place(buffer=step.buffer))
+        rows = np.array(step.addresses[: form.addresses], dtype=np.int64) + start
+        tags = np.take(memory["tag"], rows[:, None] + np.arange(form.ROW_BYTES), axis=1)
+        if form.element_bits < 8:
+            tags = np.where((tags != EXACT).any(axis=-1, keepdims=True), np.uint8(UNKNOWN), tags)
+            dealt = distribute(form, tags)
+            bytes_ = np.where(dealt.view(np.uint8) == 0, np.uint8(EXACT), np.uint8(UNKNOWN))
+            registers["tag"] = bytes_.view(np.uint32)
+        else:
+            unit = form.element_bits // 8 if form.transposed else 4
+            whole = without_torn(tags.reshape(*tags.shape[:-1], -1, unit))
+            registers["tag"] = distribute(form, whole.reshape(tags.shape))
+        return registers
+
+    def copy(self, step: Copy) -> None:
+        """Copy bytes; elements that are torn at the ends become unknown."""
+        super().copy(step)
+        memory, offset = self.at(step.destination)
+        part = memory["tag"][:, offset : offset + step.size]
+        part[...] = without_torn(part)
+
+    def word(self, word: Word) -> NDArray[np.uint32]:
+        """Return a masked word of each image; warps whose word is not exact are lost."""
+        memory, offset = self.at(word.place)
+        self.lost[...] |= (memory["tag"][:, offset : offset + 4] != EXACT).any(axis=-1)
+        return super().word(word)
+
+
+def _ends(matrix: Planes, type_: Format) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the bounds of a matrix, NaN where they leave nothing else."""
+    low, high = (matrix[plane].view(FLOATS[type_.name]) for plane in ("low", "high"))
+    only_nan = (matrix["tag"] == BOUNDED_OR_NAN) & (low > high)
+    nan = np.array(CANONICAL_NAN[type_.name], dtype=type_.raw)
+    return np.where(only_nan, nan, matrix["low"]), np.where(only_nan, nan, matrix["high"])
+
+
+def _filled(matrix: Planes) -> Planes:
+    """Give exact elements their bits as bounds."""
+    exact = matrix["tag"] == EXACT
+    for plane in ("low", "high"):
+        matrix[plane] = np.where(exact, matrix["bits"], matrix[plane])
+    return matrix
+
+
+def _bounded(
+    bits: NDArray[Any],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    nan: NDArray[np.bool_],
+    unknown: NDArray[np.bool_],
+    type_: Format,
+) -> Planes:
+    """Make a fragment from an enclosure, whose bounds are numbers of the format.
+
+    A result that can be one number only, other than zero (whose sign may be open), is exact.
+    Where NaN alone is permitted, the bounds become empty.
+    """
+    floats = FLOATS[type_.name]
+    only_nan = np.isnan(low)
+    least = np.where(only_nan, np.inf, low).astype(floats)
+    most = np.where(only_nan, -np.inf, high).astype(floats)
+    least = np.where(least == 0, floats(-0.0), least)
+    most = np.where(most == 0, floats(0.0), most)
+    tags = np.where(nan, np.uint8(BOUNDED_OR_NAN), np.uint8(BOUNDED))
+    single = (least == most) & (least != 0) & ~nan
+    tags[single] = EXACT
+    tags[unknown] = UNKNOWN
+    patterns = least.view(type_.raw)
+    return _filled(
+        {
+            "bits": np.where(single, patterns, bits),
+            "low": patterns,
+            "high": most.view(type_.raw),
+            "tag": tags,
+        }
+    )
+
+
+def _reordered(
+    source: Planes, result: Planes, operation: Operation, constant: int, type_: Format
+) -> Planes:
+    """Put the bounds of a float operation in order, and allow the NaNs that it can make."""
+    floats = FLOATS[type_.name]
+    ends = [result[plane].view(floats) for plane in ("low", "high")]
+    before = [source[plane].view(floats) for plane in ("low", "high")]
+    bounded = (source["tag"] == BOUNDED) | (source["tag"] == BOUNDED_OR_NAN)
+    nan = source["tag"] == BOUNDED_OR_NAN
+    empty = bounded & ~(before[0] <= before[1])
+    low, high = np.fmin(*ends), np.fmax(*ends)
+    if operation is Operation.ABSOLUTE:
+        low = np.where((before[0] <= 0) & (before[1] >= 0), floats(0), low)
+    if operation in (Operation.MULTIPLY, Operation.ADD):
+        nan = nan | np.isnan(ends[0]) | np.isnan(ends[1])
+        number = np.array(constant, dtype=type_.raw).view(floats)
+        if not np.isfinite(number):
+            # between its bounds, an element may be a number that makes the operation invalid
+            nan = nan | bounded
+            low, high = np.where(bounded, floats(-np.inf), low), np.where(bounded, np.inf, high)
+    empty = empty | np.isnan(low)
+    low, high = np.where(empty, floats(np.inf), low), np.where(empty, floats(-np.inf), high)
+    # A NaN made from an exact element has open bits, unless the operation only moves the sign.
+    computed = operation in (Operation.MULTIPLY, Operation.ADD)
+    made = (source["tag"] == EXACT) & np.isnan(result["bits"].view(floats)) & computed
+    tags = np.where(bounded, np.where(nan, np.uint8(BOUNDED_OR_NAN), source["tag"]), source["tag"])
+    return {
+        "bits": result["bits"],
+        "low": low.astype(floats).view(type_.raw),
+        "high": high.astype(floats).view(type_.raw),
+        "tag": np.where(made, np.uint8(BOUNDED_OR_NAN), tags),
+    }

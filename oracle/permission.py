@@ -1,0 +1,163 @@
+"""What the ISA permits the images of a batch to hold after a program, on any target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.bounds import BoundedWarps
+from oracle.definedness import check_defined
+from oracle.errors import UsageError
+from oracle.execution import chunks, run
+from oracle.fragments import FLOATS
+from oracle.image import check_images, locate, writable
+from oracle.models import model_for
+from oracle.program import Place, Program
+from oracle.shadows import EXACT, UNKNOWN, byte_tags, element_size, starts, without_torn
+from oracle.targets import DEFAULT_TARGET
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """What one floating-point element of an image may be."""
+
+    image: int
+    """Index of the image."""
+    byte: int
+    """First byte of the element in the image."""
+    place: Place | None
+    """The same, in its buffer."""
+    type: str
+    """"f16", "f32" or "f64"."""
+    low: float
+    """Least value that is permitted; greater than `high` if only NaN is."""
+    high: float
+    """Greatest value that is permitted."""
+    nan_ok: bool
+    """Whether NaN, of any payload, is permitted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Permission:
+    """What the images of a batch may hold after a program; arrays uint8 (count, image_bytes)."""
+
+    program: Program
+    bits: NDArray[np.uint8]
+    """The bytes that must be there where `exact` says so."""
+    low: NDArray[np.uint8]
+    """Bytes of the low bound of each bounded element, in its format."""
+    high: NDArray[np.uint8]
+    """Bytes of the high bound of each bounded element, in its format."""
+    tags: NDArray[np.uint8]
+    """What is known of each byte: see `oracle.shadows`."""
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Which bytes have one permitted value, bool (count, image_bytes)."""
+        return np.equal(self.tags, EXACT)
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """Which bytes may be anything, as far as is known here, bool (count, image_bytes)."""
+        return np.equal(self.tags, UNKNOWN)
+
+    def allows(self, actual: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which bytes of some images are permitted.
+
+        Parameters
+        ----------
+        actual : uint8 (count, image_bytes)
+            What was found after the program.
+
+        Returns
+        -------
+        bool (count, image_bytes)
+            All bytes of a bounded element alike.
+
+        Raises
+        ------
+        UsageError
+            If the images have another dtype or shape.
+        """
+        check_images(self.program, actual)
+        if len(actual) != len(self.bits):
+            raise UsageError(f"{len(actual)} images given; there are {len(self.bits)}")
+        allowed: NDArray[np.bool_] = (self.tags != EXACT) | (actual == self.bits)
+        for name, floats in FLOATS.items():
+            image, byte = np.nonzero(starts(self.tags, name))
+            index = (image[:, None], byte[:, None] + np.arange(element_size(name)))
+            value, low, high = (
+                np.ascontiguousarray(plane[index]).view(floats)[:, 0]
+                for plane in (actual, self.low, self.high)
+            )
+            nan_ok = self.tags[image, byte] == byte_tags(name, nan=True)[0]
+            good = np.where(np.isnan(value), nan_ok, (low <= value) & (value <= high))
+            allowed[index] = good[:, None]
+        return allowed
+
+    def bounds(self) -> Iterator[Bound]:
+        """Iterate over the bounded elements of all images."""
+        for name, floats in FLOATS.items():
+            size = element_size(name)
+            nan_tag = byte_tags(name, nan=True)[0]
+            for image, byte in np.argwhere(starts(self.tags, name)).tolist():
+                low, high = (
+                    float(plane[image, byte : byte + size].view(floats)[0])
+                    for plane in (self.low, self.high)
+                )
+                yield Bound(
+                    image=image,
+                    byte=byte,
+                    place=locate(self.program, byte),
+                    type=name,
+                    low=low,
+                    high=high,
+                    nan_ok=bool(self.tags[image, byte] == nan_tag),
+                )
+
+
+def permitted(
+    program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET
+) -> Permission:
+    """Return what the ISA permits the images of a batch to hold after a program.
+
+    What it permits does not depend on the target; whether the program is defined does, for
+    ldmatrix (see `oracle.definedness`).
+
+    Parameters
+    ----------
+    program : Program
+    images : uint8 (count, image_bytes)
+        What memory holds before; left as it is.
+    target : str
+
+    Returns
+    -------
+    Permission
+        Takes about 4 bytes for each byte of the images, and several times that on the way.
+
+    Raises
+    ------
+    UsageError
+        If the target is unknown or lacks a form, or the images have a wrong dtype or shape.
+    UndefinedProgramError
+        If the ISA leaves the program undefined.
+    """
+    check_defined(program, target=target)
+    check_images(program, images)
+    model = model_for(target)
+    bits = np.array(images, order="C")
+    low, high, tags = (np.zeros_like(bits) for _ in range(3))
+    mask = writable(program)
+    for part in chunks(program, len(bits)):
+        warps = BoundedWarps(program, bits[part], model)
+        run(program.steps, warps)
+        memory = warps.memory["global"]
+        low[part], high[part] = memory["low"], memory["high"]
+        tags[part] = without_torn(memory["tag"])
+        tags[part] = np.where(warps.lost[:, None] & mask, np.uint8(UNKNOWN), tags[part])
+    return Permission(program=program, bits=bits, low=low, high=high, tags=tags)

@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import program_draws
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from oracle import isa
+from oracle.enclosure import enclosure
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.execution import execute, run
+from oracle.formats import Format
+from oracle.fragments import FLOATS
+from oracle.models import model_for
+from oracle.permission import permitted
+from oracle.program import (
+    Barrier,
+    Branch,
+    Buffer,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Word,
+    requirements,
+)
+from oracle.warps import Planes, Warps
+
+QUIET = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100")
+BUFFERS = (
+    Buffer(name="data", space="global", size=4096),
+    Buffer(name="out", space="global", size=4096),
+    Buffer(name="tile", space="shared", size=4096),
+)
+OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+
+
+def _load(form: isa.MmaForm, operand: str, place: Place, type_: str = "") -> Load:
+    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
+    load = next(
+        f for f in isa.LOAD_FORMS
+        if (f.operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
+        and f.type.name == (type_ or form.matrix(operand).type.name)
+    )  # fmt: skip
+    return Load(form=load, fragment=operand, place=place)
+
+
+def _store(form: isa.MmaForm, place: Place, fragment: str = "d") -> Store:
+    store = next(
+        f for f in isa.STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
+    )
+    return Store(form=store, fragment=fragment, place=place)
+
+
+def _product(opcode: str = OPCODE) -> tuple[Step, ...]:
+    form = isa.mma_form(opcode)
+    places = {"a": 0, "b": 512, "c": 1024}
+    loads = [_load(form, o, Place(buffer="data", offset=offset)) for o, offset in places.items()]
+    return (*loads, Multiply(form=form, d="d", a="a", b="b", c="c"))
+
+
+def _program(*steps: Step) -> Program:
+    return Program(buffers=BUFFERS, steps=steps)
+
+
+OUT = Place(buffer="out")
+FORM = isa.mma_form(OPCODE)
+
+
+def _images(count: int = 2, seed: int = 0) -> np.ndarray:
+    """Images whose data are normally distributed as f16 and, from byte 1024 on, as f32."""
+    rng = np.random.default_rng(seed)
+    data = np.zeros((count, 8192), dtype=np.uint8)
+    data[:, :1024] = rng.standard_normal((count, 512)).astype(np.float16).view(np.uint8)
+    data[:, 1024:4096] = rng.standard_normal((count, 768)).astype(np.float32).view(np.uint8)
+    return data
+
+
+@QUIET
+@given(
+    program=program_draws.programs(),
+    seed=st.integers(0, 2**32 - 1),
+    target=st.sampled_from(TARGETS),
+)
+def test_what_the_model_of_any_target_returns_is_permitted(
+    program: Program, seed: int, target: str
+) -> None:
+    images = program_draws.images(program, seed, 3)
+    try:
+        modelled = execute(program, images, target=target).images
+    except (UsageError, UndefinedProgramError):
+        assume(False)
+    allowed = permitted(program, images).allows(modelled)
+    assert allowed.all(), np.argwhere(~allowed)[:8].tolist()
+
+
+class ArbitraryWarps(Warps):
+    """Warps on a device of its own: any permitted result, a bound more often than not, any NaN."""
+
+    rng: np.random.Generator
+
+    def multiply(self, step: Multiply) -> Planes:
+        type_ = step.form.d_type
+        if not type_.is_float:
+            return super().multiply(step)
+        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        low, high, nan_ok = enclosure(step.form, a, b, c)
+        choice = self.rng.integers(0, 4, low.shape)
+        with np.errstate(all="ignore"):
+            middle = np.clip(low + (high - low) * self.rng.random(low.shape), low, high)
+            value = np.select([choice == 0, choice == 1], [low, high], middle)
+            value = np.where(np.isnan(value), high, value).astype(FLOATS[type_.name])
+        zero = (low <= 0) & (high >= 0) & (value == 0)
+        bits = np.where(zero & (choice == 3), -value, value).view(type_.raw)
+        nan = nan_ok & ((choice == 3) | np.isnan(value))
+        return {"bits": np.where(nan, self.any_nan(type_, bits.shape), bits)}
+
+    def elementwise(self, step: Elementwise) -> Planes:
+        result = super().elementwise(step)
+        type_ = step.matrix.type
+        if step.operation in (Operation.MULTIPLY, Operation.ADD) and type_.is_float:
+            nan = np.isnan(result["bits"].view(FLOATS[type_.name]))
+            result["bits"] = np.where(nan, self.any_nan(type_, nan.shape), result["bits"])
+        return result
+
+    def any_nan(self, type_: Format, shape: tuple[int, ...]) -> np.ndarray:
+        quiet = np.array(np.nan, FLOATS[type_.name]).view(type_.raw)
+        payload = self.rng.integers(0, 1 << (type_.fraction_bits - 1), shape, dtype=type_.raw)
+        sign = self.rng.integers(0, 2, shape, dtype=type_.raw) << (type_.bits - 1)
+        return quiet | payload | sign
+
+
+@settings(QUIET, max_examples=80)
+@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
+def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, seed: int) -> None:
+    images = program_draws.images(program, seed, 4)
+    actual = images.copy()
+    ArbitraryWarps.rng = np.random.default_rng(seed)
+    run(program.steps, ArbitraryWarps(program, actual, model_for("sm_90")))
+    allowed = permitted(program, images).allows(actual)
+    assert allowed.all(), np.argwhere(~allowed)[:8].tolist()
+
+
+@QUIET
+@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
+def test_programs_without_floating_point_have_one_permitted_result(
+    program: Program, seed: int
+) -> None:
+    products = [f for f in requirements(program) if isinstance(f, isa.MmaForm)]
+    assume(not any(form.d_type.is_float for form in products))
+    images = program_draws.images(program, seed, 2)
+    permission = permitted(program, images)
+    arithmetic = any(isinstance(s, Elementwise) and s.matrix.type.is_float for s in program.steps)
+    if not arithmetic:
+        assert permission.exact.all()
+        assert np.array_equal(permission.bits, execute(program, images).images)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_byte_changed_outside_of_the_stored_matrix_is_not_permitted(seed: int) -> None:
+    program = _program(*_product(), _store(FORM, OUT))
+    images = _images()
+    result = execute(program, images).images
+    permission = permitted(program, images)
+    assert permission.allows(result).all()
+    byte = int(np.random.default_rng(seed).choice(np.flatnonzero(permission.exact[0])))
+    result[0, byte] ^= 1
+    assert np.argwhere(~permission.allows(result)).tolist() == [[0, byte]]
+
+
+def test_an_element_outside_of_its_bounds_is_not_permitted() -> None:
+    program = _program(*_product(), _store(FORM, OUT))
+    images = _images()
+    permission = permitted(program, images)
+    bound = next(b for b in permission.bounds() if b.image == 1 and b.byte == 4096 + 4 * 37)
+    assert bound.place == Place(buffer="out", offset=148)
+    assert bound.type == "f32"
+    for value, good in (
+        (bound.low, True),
+        (bound.high, True),
+        (np.nextafter(np.float32(bound.low), np.float32(-np.inf)), False),
+        (np.nextafter(np.float32(bound.high), np.float32(np.inf)), False),
+        (np.nan, False),
+        (np.inf, False),
+    ):
+        actual = execute(program, images).images
+        actual[1, bound.byte : bound.byte + 4] = np.frombuffer(np.float32(value), dtype=np.uint8)
+        allowed = permission.allows(actual)
+        assert allowed.all() == good
+        if not good:
+            wrong = [[1, byte] for byte in range(bound.byte, bound.byte + 4)]
+            assert np.argwhere(~allowed).tolist() == wrong, "the element is wrong as a whole"
+
+
+def test_the_bounds_of_normal_data_are_narrow() -> None:
+    program = _program(*_product(), _store(FORM, OUT))
+    permission = permitted(program, _images())
+    bounds = list(permission.bounds())
+    assert len(bounds) + int(permission.exact[:, 4096:5120].sum()) // 4 == 2 * 256
+    widths = [bound.high - bound.low for bound in bounds]
+    assert max(widths) < 1e-4
+    assert not any(bound.nan_ok for bound in bounds)
+
+
+def test_bounds_survive_copies_shared_memory_and_loads() -> None:
+    shared = Place(buffer="tile", offset=1024)
+    again = _load(FORM, "c", shared)
+    program = _program(
+        *_product(), _store(FORM, OUT), Barrier(),
+        Copy(source=OUT, destination=shared, size=1024), Barrier(),
+        again, _store(FORM, Place(buffer="out", offset=2048), "c"),
+    )  # fmt: skip
+    permission = permitted(program, _images())
+    for plane in (permission.tags, permission.low, permission.high):
+        assert np.array_equal(plane[:, 4096:5120], plane[:, 4096 + 2048 : 5120 + 2048])
+    assert not permission.unknown.any()
+
+
+def test_bounds_survive_ldmatrix_unless_it_tears_elements() -> None:
+    for trans, survives in (("", True), (".trans", False)):
+        form = isa.ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x1{trans}.shared.b16")
+        program = _program(
+            *_product(), _store(FORM, OUT), Barrier(),
+            Copy(source=OUT, destination=Place(buffer="tile"), size=1024), Barrier(),
+            LoadRows(form=form, registers="r", buffer="tile", addresses=tuple(range(0, 512, 16))),
+            StoreRegisters(registers="r", count=1, place=Place(buffer="out", offset=2048)),
+        )  # fmt: skip
+        permission = permitted(program, _images())
+        first, second = slice(4096, 4096 + 128), slice(6144, 6144 + 128)
+        if survives:
+            assert np.array_equal(permission.tags[:, first], permission.tags[:, second])
+            assert np.array_equal(permission.low[:, first], permission.low[:, second])
+        else:
+            assert permission.unknown[:, second].any()
+            assert permission.allows(execute(program, _images()).images).all()
+
+
+@pytest.mark.parametrize("offset", [1, 2, 3])
+def test_elements_torn_by_a_copy_are_unknown(offset: int) -> None:
+    source, destination = Place(buffer="out", offset=offset), Place(buffer="out", offset=2048)
+    program = _program(
+        *_product(), _store(FORM, OUT), Barrier(),
+        Copy(source=source, destination=destination, size=8),
+    )  # fmt: skip
+    permission = permitted(program, _images())
+    torn = permission.unknown[0, 6144 : 6144 + 8].tolist()
+    assert torn == [True] * (4 - offset) + [False] * 4 + [True] * offset
+
+
+def test_elements_read_as_another_format_are_unknown() -> None:
+    half = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16")
+    program = _program(
+        *_product(), _store(FORM, OUT), Barrier(), _load(half, "c", OUT),
+        Multiply(form=half, d="e", a="a", b="b", c="c"),
+        _store(half, Place(buffer="out", offset=2048), "e"),
+    )  # fmt: skip
+    permission = permitted(program, _images())
+    assert permission.unknown[:, 6144 : 6144 + 1024].all()
+
+
+def test_chained_accumulators_have_wider_bounds_that_hold_every_model() -> None:
+    more = Multiply(form=FORM, d="d", a="a", b="b", c="d")
+    once = _program(*_product(), _store(FORM, OUT))
+    often = _program(*_product(), more, more, more, _store(FORM, OUT))
+    images = _images(4)
+    widths = []
+    for program in (once, often):
+        permission = permitted(program, images)
+        for target in TARGETS:
+            assert permission.allows(execute(program, images, target=target).images).all()
+        widths.append(np.median([bound.high - bound.low for bound in permission.bounds()]))
+    assert widths[0] < widths[1] < 20 * widths[0]
+
+
+def test_products_with_inexact_multiplicands_are_unknown_where_they_reach() -> None:
+    half = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
+    first = _product("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
+    images = _images()
+    images[:, 1024:1536] = 0
+    images[:, 32:512] = 0  # only row 0 of A is not zero
+    images[:, :512] = np.where(np.arange(512) < 32, images[:, :512], 0)
+    program = _program(
+        *first, _store(half, OUT), Barrier(), _load(half, "a", OUT),
+        Multiply(form=half, d="e", a="a", b="b", c="c"),
+        _store(half, Place(buffer="out", offset=2048), "e"),
+    )  # fmt: skip
+    permission = permitted(program, images)
+    assert permission.unknown[:, 6144 : 6144 + 32].all()
+    assert permission.allows(execute(program, images).images).all()
+
+
+@pytest.mark.parametrize(
+    ("operation", "constant", "expected"),
+    [
+        (Operation.NEGATE, 0.0, lambda low, high: (-high, -low)),
+        (Operation.MULTIPLY, -2.0, lambda low, high: (-2 * high, -2 * low)),
+        (Operation.MULTIPLY, 0.0, lambda low, high: (0.0, 0.0)),
+        (Operation.ADD, 1.0, lambda low, high: (np.float32(low) + 1, np.float32(high) + 1)),
+        (
+            Operation.ABSOLUTE,
+            0.0,
+            lambda low, high: (0.0 if low <= 0 <= high else min(abs(low), abs(high)),
+                               max(abs(low), abs(high))),
+        ),
+    ],
+)  # fmt: skip
+def test_elementwise_operations_act_on_both_bounds(
+    operation: Operation, constant: float, expected: object
+) -> None:
+    assert callable(expected)
+    bits = int(np.float32(constant).view(np.uint32)) if operation.takes_constant else 0
+    step = Elementwise(
+        operation=operation, matrix=FORM.matrix("c"), source="d", destination="d", constant=bits
+    )
+    plain = permitted(_program(*_product(), _store(FORM, OUT)), _images())
+    program = _program(*_product(), step, _store(FORM, OUT))
+    changed = permitted(program, _images())
+    before = {(b.image, b.byte): b for b in plain.bounds()}
+    after = {(b.image, b.byte): b for b in changed.bounds()}
+    assert before.keys() == after.keys()
+    for key, bound in after.items():
+        low, high = expected(before[key].low, before[key].high)
+        assert (bound.low, bound.high, bound.nan_ok) == (low, high, False)
+    for target in TARGETS:
+        actual = execute(program, _images(), target=target).images
+        assert changed.allows(actual).all()
+
+
+@pytest.mark.parametrize("constant", [np.inf, -np.inf, np.nan])
+def test_invalid_elementwise_operations_permit_any_nan(constant: float) -> None:
+    step = Elementwise(
+        operation=Operation.MULTIPLY, matrix=FORM.matrix("c"), source="c", destination="c",
+        constant=int(np.float32(constant).view(np.uint32)),
+    )  # fmt: skip
+    program = _program(_load(FORM, "c", Place(buffer="data")), step, _store(FORM, OUT, "c"))
+    images = np.zeros((1, program.image_bytes), dtype=np.uint8)  # 0 x inf, 0 x NaN
+    permission = permitted(program, images)
+    actual = execute(program, images).images
+    assert permission.allows(actual).all()
+    for nan, good in ((0x7FC00001, True), (0xFFFFFFFF, True), (0x7F800000, False), (0, False)):
+        actual[0, 4096:5120] = np.full(256, nan, dtype=np.uint32).view(np.uint8)
+        assert permission.allows(actual)[0, 4096:5120].all() == good
+
+
+def test_a_path_chosen_by_an_inexact_word_leaves_all_that_can_be_written_unknown() -> None:
+    """The last bit of a result may differ, and with it what is copied where."""
+    word = Word(place=OUT, mask=1)
+    copies = [
+        Copy(source=Place(buffer="data"), destination=Place(buffer="out", offset=o), size=16)
+        for o in (2048, 3072)
+    ]
+    branch = Branch(condition=word, then=(copies[0],), otherwise=(copies[1],))
+    program = _program(*_product(), _store(FORM, OUT), Barrier(), branch)
+    permission = permitted(program, _images())
+    unknown = np.zeros(8192, dtype=bool)
+    for start, size in ((4096, 1024), (4096 + 2048, 16), (4096 + 3072, 16)):
+        unknown[start : start + size] = True
+    assert np.array_equal(permission.unknown, np.broadcast_to(unknown, (2, 8192)))
+    exact = replace(branch, condition=Word(place=Place(buffer="data", offset=2048), mask=1))
+    permission = permitted(_program(*_product(), _store(FORM, OUT), exact), _images())
+    assert not permission.unknown.any()
+
+
+def test_other_batches_are_refused() -> None:
+    program = _program(*_product(), _store(FORM, OUT))
+    permission = permitted(program, _images())
+    with pytest.raises(UsageError, match="1 images given; there are 2"):
+        permission.allows(_images(1))
+    with pytest.raises(UsageError, match="uint8"):
+        permission.allows(_images().astype(np.int16))
