@@ -55,18 +55,17 @@ class _Line:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._reader = FrameReader()
-        self._requests: deque[bytes] = deque()
         self._descriptors: deque[int] = deque()
 
     def receive(self) -> Request | None:
         """Wait for the next request; None when the supervisor has hung up."""
-        while not self._requests:
+        while (payload := self._reader.next()) is None:
             data, descriptors, _, _ = socket.recv_fds(self._connection, _RECEIVE, _DESCRIPTORS)
             self._descriptors.extend(descriptors)
             if not data:
                 return None
-            self._requests.extend(self._reader.feed(data))
-        return decode_request(self._requests.popleft())
+            self._reader.feed(data)
+        return decode_request(payload)
 
     def descriptor(self) -> int:
         """Return the file descriptor that came with the request."""

@@ -33,28 +33,30 @@ class FrameReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes of the stream; return the payloads that they complete.
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the stream."""
+        self._buffer += data
+
+    def next(self) -> bytes | None:
+        """Return the next payload; None until more bytes come.
 
         Raises
         ------
         CorruptFrameError
             If magic, length or checksum are wrong. Nothing after that can be trusted.
         """
-        self._buffer += data
-        payloads = []
-        while len(self._buffer) >= _HEADER.size:
-            magic, length, checksum = _HEADER.unpack_from(self._buffer)
-            if magic != _MAGIC:
-                raise CorruptFrameError(f"a frame starts with {magic:#010x}, not {_MAGIC:#010x}")
-            if length > MAX_PAYLOAD:
-                raise CorruptFrameError(f"a frame claims {length} bytes; {MAX_PAYLOAD} are allowed")
-            end = _HEADER.size + length
-            if len(self._buffer) < end:
-                break
-            payload = bytes(self._buffer[_HEADER.size : end])
-            del self._buffer[:end]
-            if zlib.crc32(payload) != checksum:
-                raise CorruptFrameError(f"a frame of {length} bytes has a wrong checksum")
-            payloads.append(payload)
-        return payloads
+        if len(self._buffer) < _HEADER.size:
+            return None
+        magic, length, checksum = _HEADER.unpack_from(self._buffer)
+        if magic != _MAGIC:
+            raise CorruptFrameError(f"a frame starts with {magic:#010x}, not {_MAGIC:#010x}")
+        if length > MAX_PAYLOAD:
+            raise CorruptFrameError(f"a frame claims {length} bytes; {MAX_PAYLOAD} are allowed")
+        end = _HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        payload = bytes(self._buffer[_HEADER.size : end])
+        del self._buffer[:end]
+        if zlib.crc32(payload) != checksum:
+            raise CorruptFrameError(f"a frame of {length} bytes has a wrong checksum")
+        return payload

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 import weakref
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -77,7 +76,6 @@ class ChildProcess:
         # Whatever becomes of this object, the group goes with it, at the latest at exit.
         self._kill = weakref.finalize(self, kill_group, self.process)
         self._reader = FrameReader()
-        self._replies: deque[bytes] = deque()
 
     def send(self, request: Request, *, deadline: float, descriptor: int | None = None) -> None:
         """Send a request, with a file descriptor if it needs one.
@@ -112,7 +110,7 @@ class ChildProcess:
         """
         poll = select.poll()
         poll.register(self._line, select.POLLIN)
-        while not self._replies:
+        while (payload := self._next()) is None:
             # Look once even if the deadline has passed: the reply may have come long ago.
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise TimeoutError
@@ -122,13 +120,16 @@ class ChildProcess:
                 raise ChildGoneError from error
             if not data:
                 raise ChildGoneError
-            try:
-                self._replies.extend(self._reader.feed(data))
-            except CorruptFrameError as error:
-                raise GarbledError(str(error)) from error
+            self._reader.feed(data)
         try:
-            return decode_reply(self._replies.popleft())
+            return decode_reply(payload)
         except msgspec.MsgspecError as error:
+            raise GarbledError(str(error)) from error
+
+    def _next(self) -> bytes | None:
+        try:
+            return self._reader.next()
+        except CorruptFrameError as error:
             raise GarbledError(str(error)) from error
 
     def end(self, *, politely: bool = False) -> str:

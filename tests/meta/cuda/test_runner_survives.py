@@ -1,0 +1,254 @@
+"""What goes wrong in the CUDA runner, one test each: the right value, soon, and nothing left."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cuda_fakes import (
+    ANSWERS_ANOTHER,
+    EXITS,
+    FAKES,
+    GARBLES,
+    HANGS,
+    KILLS,
+    MISALIGNED,
+    REFUSES,
+    compiled,
+    fake_runner,
+    images,
+    module,
+)
+
+from runners.cuda import supervisor
+from runners.cuda.runner import CudaRunner
+from runners.protocol import Failure, Images, Ran, Trouble
+
+_SOON = 20.0
+"""Seconds in which all of this must be over, on a machine that does other things as well."""
+
+
+def _group_is_gone(pid: int) -> bool:
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def _descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def _bad(first_byte: int, count: int = 10) -> Images:
+    batch = images(count)
+    batch[count // 2, 0] = first_byte
+    return batch
+
+
+def _failure(outcome: object, trouble: Trouble) -> Failure:
+    assert isinstance(outcome, Failure)
+    assert outcome.trouble is trouble, outcome
+    return outcome
+
+
+def _works(runner: CudaRunner) -> None:
+    """Check that the runner runs."""
+    batch = images(10)
+    ran = runner.run(compiled(runner), batch)
+    assert isinstance(ran, Ran), ran
+    assert np.array_equal(ran.images, batch + 1)
+
+
+@pytest.fixture
+def runner() -> Iterator[CudaRunner]:
+    """A runner that works; afterwards nothing of it is left."""
+    descriptors = _descriptors()
+    start = time.monotonic()
+    with fake_runner(deadline=2.0) as made:
+        _works(made)
+        pids = [made.pid]
+        yield made
+        pids.append(made.pid)
+    assert all(_group_is_gone(pid) for pid in pids if pid is not None)
+    del made
+    gc.collect()
+    assert _descriptors() == descriptors
+    assert time.monotonic() - start < _SOON
+
+
+@pytest.mark.parametrize(
+    ("first_byte", "trouble", "restarts"),
+    [
+        (MISALIGNED, Trouble.STICKY_ERROR, 1),
+        (HANGS, Trouble.HANG, 1),
+        (KILLS, Trouble.CRASH, 1),
+        (EXITS, Trouble.CRASH, 1),
+        (GARBLES, Trouble.CORRUPTED_REPLY, 1),
+        (ANSWERS_ANOTHER, Trouble.CORRUPTED_REPLY, 1),
+        (REFUSES, Trouble.LAUNCH_FAILURE, 0),
+    ],
+)
+def test_trouble_costs_one_batch_and_is_called_by_its_name(
+    runner: CudaRunner, first_byte: int, trouble: Trouble, restarts: int
+) -> None:
+    code = compiled(runner)
+    pid = runner.pid
+    before, after = images(7, seed=1), images(9, seed=2)
+    pending = [runner.submit(code, batch) for batch in (before, _bad(first_byte), after)]
+    first, second, third = (batch.collect() for batch in pending)
+    _failure(second, trouble)
+    assert isinstance(first, Ran)
+    assert isinstance(third, Ran)
+    assert np.array_equal(first.images, before + 1)
+    assert np.array_equal(third.images, after + 1)
+    assert runner.starts == 1 + restarts
+    assert _group_is_gone(pid) == bool(restarts)
+    _works(runner)
+
+
+def test_a_crash_tells_how_the_process_ended_and_what_it_said_last(runner: CudaRunner) -> None:
+    code = compiled(runner)
+    assert "killed by SIGKILL" in _failure(runner.run(code, _bad(KILLS)), Trouble.CRASH).message
+    failure = _failure(runner.run(code, _bad(EXITS)), Trouble.CRASH)
+    assert "ended with status 7" in failure.message
+    assert "the fake driver prints this and exits" in failure.detail
+
+
+def test_a_child_killed_in_the_middle_of_a_batch_is_a_crash(runner: CudaRunner) -> None:
+    code = compiled(runner)
+    runner.deadline = 30.0
+    pid = runner.pid
+    assert pid is not None
+    batch = runner.submit(code, _bad(HANGS))
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    _failure(batch.collect(), Trouble.CRASH)
+    _works(runner)
+
+
+def test_a_child_killed_between_batches_costs_at_most_the_next_one(runner: CudaRunner) -> None:
+    code = compiled(runner)
+    assert runner.pid is not None
+    os.kill(runner.pid, signal.SIGKILL)
+    outcome = runner.run(code, images(3))
+    assert isinstance(outcome, Ran) or outcome.trouble is Trouble.CRASH
+    _works(runner)
+
+
+def test_a_late_collection_of_a_batch_that_ended_in_time_is_no_hang(runner: CudaRunner) -> None:
+    runner.deadline = 0.2
+    code = compiled(runner)
+    pending = [runner.submit(code, images(3)) for _ in range(2)]
+    time.sleep(0.6)
+    assert all(isinstance(batch.collect(), Ran) for batch in pending)
+    assert runner.starts == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("unacceptable", Trouble.COMPILE_FAILURE),
+        ("crash the compiler", Trouble.CRASH),
+        ("hang the compiler", Trouble.HANG),
+    ],
+)
+def test_a_module_on_which_the_drivers_compiler_breaks_is_a_failure(
+    text: str, trouble: Trouble
+) -> None:
+    with fake_runner(load_deadline=1.0) as runner:
+        _failure(runner.compile(module(text)), trouble)
+        _works(runner)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("gone", "finds no device"),
+        ("none", "there is no device 0"),
+        ("dies", "was killed by SIGKILL before it was ready"),
+        ("sleeps", "was not ready within 1.5 s"),
+        ("babbles", "answered garbage"),
+        ("miscalculates", "fails its self-check: 4 of 2048 warps are wrong"),
+    ],
+)
+def test_a_device_that_is_not_there_at_the_start_is_lost(mode: str, words: str) -> None:
+    start = time.monotonic()
+    allowed = 1.5 if mode == "sleeps" else 60.0
+    with fake_runner(mode=mode, start_deadline=allowed) as runner:
+        failure = _failure(runner.compile(module()), Trouble.DEVICE_LOST)
+        assert words in failure.message
+        assert runner.starts == 0
+        assert runner.facts() == failure
+        assert runner.pid is None
+    assert time.monotonic() - start < _SOON
+
+
+@pytest.mark.parametrize(
+    ("fake", "words"),
+    [("absent", "pip install 'warpfuzz[cuda]'"), ("driverless", "install the driver")],
+)
+def test_missing_software_is_named_with_what_to_install(fake: str, words: str) -> None:
+    with fake_runner(fake) as runner:
+        failure = _failure(runner.capabilities(), Trouble.UNAVAILABLE)
+        assert words in failure.message
+        assert _failure(runner.health(), Trouble.UNAVAILABLE) == failure
+
+
+def test_a_device_that_does_not_come_back_after_a_hang_is_lost_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_PAUSE", 0.01)
+    environment = {"FAKE_STATE": str(tmp_path / "state")}
+    with fake_runner(deadline=0.5, environment=environment) as runner:
+        code = compiled(runner)
+        pending = [runner.submit(code, batch) for batch in (_bad(HANGS), images(3))]
+        _failure(pending[0].collect(), Trouble.HANG)
+        _failure(pending[1].collect(), Trouble.DEVICE_LOST)
+        start = time.monotonic()
+        _failure(runner.run(code, images(3)), Trouble.DEVICE_LOST)
+        assert time.monotonic() - start < 0.1
+
+
+_ORPHAN = """
+import sys
+sys.path[:0] = [{root!r}, {here!r}]
+from cuda_fakes import HANGS, compiled, fake_runner, images
+runner = fake_runner(deadline=100.0)
+code = compiled(runner)
+batch = images(3)
+batch[1, 0] = HANGS
+pending = runner.submit(code, batch)
+print(runner.pid, flush=True)
+pending.collect()
+"""
+
+
+def test_a_supervisor_that_is_killed_takes_its_child_along() -> None:
+    here = str(FAKES.parent)
+    script = _ORPHAN.format(root=str(FAKES.parents[3]), here=here)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    end = time.monotonic() + _SOON
+    while not _group_is_gone(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert _group_is_gone(pid)
+
+
+def test_a_runner_that_is_never_closed_is_cleared_away_with_its_last_reference() -> None:
+    runner = fake_runner()
+    _works(runner)
+    pid = runner.pid
+    assert pid is not None
+    del runner
+    assert _group_is_gone(pid)
