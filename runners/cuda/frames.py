@@ -1,7 +1,7 @@
 """Frames: how the supervisor and its child tell whole messages from broken ones.
 
-A frame is a header of 12 bytes (magic, length and CRC-32 of the payload, little-endian) and the
-payload. Images never travel in frames: they lie in shared memory.
+A frame is a header of 16 bytes (magic, length and CRC-32 of the payload, CRC-32 of these three,
+all little-endian) and the payload. Images never travel in frames: they lie in shared memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import zlib
 
 _MAGIC = 0x5A465057
 """The bytes "WPFZ"."""
-_HEADER = struct.Struct("<III")
+_FIELDS = struct.Struct("<III")
+_CHECK = struct.Struct("<I")
+_HEADER_BYTES = _FIELDS.size + _CHECK.size
 MAX_PAYLOAD = 256 << 20
 """Longest payload, in bytes: room for the machine code of thousands of kernels."""
 
@@ -24,7 +26,8 @@ def encode(payload: bytes) -> bytes:
     """Return the frame of a payload."""
     if len(payload) > MAX_PAYLOAD:
         raise ValueError(f"a payload of {len(payload)} bytes is longer than {MAX_PAYLOAD}")
-    return _HEADER.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+    fields = _FIELDS.pack(_MAGIC, len(payload), zlib.crc32(payload))
+    return fields + _CHECK.pack(zlib.crc32(fields)) + payload
 
 
 class FrameReader:
@@ -43,19 +46,20 @@ class FrameReader:
         Raises
         ------
         CorruptFrameError
-            If magic, length or checksum are wrong. Nothing after that can be trusted.
+            If magic, length or a checksum are wrong. Nothing after that can be trusted.
         """
-        if len(self._buffer) < _HEADER.size:
+        if len(self._buffer) < _HEADER_BYTES:
             return None
-        magic, length, checksum = _HEADER.unpack_from(self._buffer)
+        magic, length, checksum = _FIELDS.unpack_from(self._buffer)
         if magic != _MAGIC:
             raise CorruptFrameError(f"a frame starts with {magic:#010x}, not {_MAGIC:#010x}")
-        if length > MAX_PAYLOAD:
-            raise CorruptFrameError(f"a frame claims {length} bytes; {MAX_PAYLOAD} are allowed")
-        end = _HEADER.size + length
+        (check,) = _CHECK.unpack_from(self._buffer, _FIELDS.size)
+        if check != zlib.crc32(self._buffer[: _FIELDS.size]) or length > MAX_PAYLOAD:
+            raise CorruptFrameError("a frame has a damaged header")
+        end = _HEADER_BYTES + length
         if len(self._buffer) < end:
             return None
-        payload = bytes(self._buffer[_HEADER.size : end])
+        payload = bytes(self._buffer[_HEADER_BYTES:end])
         del self._buffer[:end]
         if zlib.crc32(payload) != checksum:
             raise CorruptFrameError(f"a frame of {length} bytes has a wrong checksum")

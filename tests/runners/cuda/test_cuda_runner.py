@@ -1,0 +1,111 @@
+"""The CUDA runner over a stand-in for PyCUDA: every byte of every batch arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from cuda_fakes import IMAGE_BYTES, compiled, fake_runner, images, module
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oracle.errors import UsageError
+from runners.cuda.messages import DeviceFacts
+from runners.cuda.runner import CudaRunner
+from runners.protocol import Capabilities, Compiled, Failure, Ran, Trouble
+
+_CHUNK = 8 * IMAGE_BYTES * 3
+"""Bytes of a chunk: three blocks of eight warps."""
+
+
+@pytest.fixture(scope="module", params=["", "unregistrable"])
+def runner(request: pytest.FixtureRequest) -> Iterator[CudaRunner]:
+    """A runner that registers its memory, and one that copies through pinned buffers."""
+    with fake_runner(mode=request.param, chunk_bytes=_CHUNK, deadline=30.0) as made:
+        facts = made.facts()
+        assert isinstance(facts, DeviceFacts)
+        assert facts.host_memory == ("staged" if request.param else "registered")
+        yield made
+
+
+@settings(
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    counts=st.lists(st.integers(0, 200), min_size=1, max_size=5),
+    leased=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_every_batch_comes_back_whole_whatever_its_size(
+    runner: CudaRunner, counts: list[int], leased: bool, seed: int
+) -> None:
+    code = compiled(runner)
+    batches = [images(count, seed=seed + index) for index, count in enumerate(counts)]
+    pending = []
+    for batch in batches:
+        given_images = batch
+        if leased:
+            given_images = runner.lease(batch.shape[0] + 1, IMAGE_BYTES)[1:]
+            given_images[:] = batch
+        pending.append(runner.submit(code, given_images))
+    for batch, waiting in zip(batches, pending, strict=True):
+        outcome = waiting.collect()
+        assert isinstance(outcome, Ran)
+        assert np.array_equal(outcome.images, batch + 1)
+        assert outcome.sms.shape == (batch.shape[0],)
+        assert outcome.seconds >= 0
+
+
+def test_a_batch_of_one_runner_runs_on_another(runner: CudaRunner) -> None:
+    with fake_runner() as other:
+        batch = runner.lease(5, IMAGE_BYTES)
+        batch[:] = images(5)
+        outcome = other.run(compiled(other), batch)
+        assert isinstance(outcome, Ran)
+        assert np.array_equal(outcome.images, images(5) + 1)
+
+
+def test_code_compiled_before_a_restart_runs_after_it(runner: CudaRunner) -> None:
+    codes = [compiled(runner, text=f"number {number}") for number in range(3)]
+    starts = runner.starts
+    bad = images(3)
+    bad[0, 0] = 0xF1
+    failure = runner.run(codes[0], bad)
+    assert isinstance(failure, Failure)
+    assert failure.trouble is Trouble.STICKY_ERROR
+    for code in codes:
+        assert isinstance(runner.run(code, images(3)), Ran)
+    assert runner.starts == starts + 1
+
+
+def test_more_modules_than_stay_loaded_all_run(runner: CudaRunner) -> None:
+    codes = [compiled(runner, text=f"module {number}") for number in range(300)]
+    for code in (codes[0], codes[299], codes[1]):
+        assert isinstance(runner.run(code, images(2)), Ran)
+
+
+def test_the_cache_of_the_driver_is_off_in_the_child(runner: CudaRunner) -> None:
+    assert isinstance(runner.facts(), DeviceFacts)
+    with open(f"/proc/{runner.pid}/environ", "rb") as file:  # noqa: PTH123
+        assert b"CUDA_CACHE_DISABLE=1" in file.read().split(b"\0")
+
+
+def test_it_runs_the_portable_targets_before_its_own_and_its_own_special_one(
+    runner: CudaRunner,
+) -> None:
+    can = runner.capabilities()
+    assert isinstance(can, Capabilities)
+    assert {"sm_70", "sm_75", "sm_80", "sm_90", "sm_90a"} <= can.targets
+    assert not {"sm_100", "sm_100a", "sm_100f", "sm_120"} & can.targets
+    code = runner.compile(module())
+    assert isinstance(code, Compiled)
+    assert code.architecture == "sm_90"
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    for options in ({"deadline": 0.0}, {"chunk_bytes": 0}, {"device": -1}):
+        with pytest.raises(UsageError, match="must be positive"):
+            fake_runner(**options)
