@@ -86,10 +86,6 @@ def _block(a, b, c, layout, rule):
     return 0 if pattern == sign else pattern
 
 
-def overflows_toward_zero(value):
-    return abs(value) >= Fraction(2) ** 128
-
-
 def fma(a, b, c, mode):
     """Pattern of a * b + c in f64, or None where the result is a NaN."""
     x, y, z = (decode(bits, F64) for bits in (a, b, c))
@@ -117,5 +113,7 @@ def integer_dot(a, b, c, *, saturate):
 
 
 def bit_dot(a, b, c, op):
-    count = sum(int(x) ^ int(y) if op == "xor" else int(x) & int(y) for x, y in zip(a, b, strict=True))
+    count = sum(
+        int(x) ^ int(y) if op == "xor" else int(x) & int(y) for x, y in zip(a, b, strict=True)
+    )
     return (int(c) + count + 2**31) % 2**32 - 2**31

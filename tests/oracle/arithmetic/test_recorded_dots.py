@@ -1,0 +1,88 @@
+"""Dot products recorded on eight GPUs: tests/data/README.md says by whom and under what licence."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dots import fast, rule_of
+
+from oracle.enclosure import enclosure
+from oracle.isa import mma_form
+
+RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
+TARGETS = {
+    "V100": "sm_70", "A100": "sm_80", "A2": "sm_86", "Ada": "sm_89", "L40S": "sm_89",
+    "H100": "sm_90", "H200": "sm_90", "B200": "sm_100",
+}  # fmt: skip
+FORMATS = {"fp16": "f16", "fp32": "f32", "bf16": "bf16", "tf32": "tf32"}
+OPCODES = {
+    ("f16", "f32"): "m16n16k16.f32.f32",
+    ("f16", "f16"): "m16n16k16.f16.f16",
+    ("bf16", "f32"): "m16n16k16.f32.bf16.bf16.f32",
+    ("tf32", "f32"): "m16n16k8.f32.tf32.tf32.f32",
+}
+
+
+def _narrowed(bits, name):
+    if name == "f16":
+        return bits.view(np.float32).astype(np.float16).view(np.uint16)
+    if name == "bf16":
+        return (bits >> 16).astype(np.uint16)
+    return bits
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    with np.load(RECORDED) as arrays:
+        return dict(arrays)
+
+
+@pytest.fixture
+def dots(recorded, name):
+    gpu, multiplicand, accumulator = name.split("|")
+    multiplicand, accumulator = FORMATS[multiplicand], FORMATS[accumulator]
+    a, b = (_narrowed(recorded[f"{name}|{x}"], multiplicand) for x in "ab")
+    c, d = (_narrowed(recorded[f"{name}|{x}"], accumulator) for x in "cd")
+    return TARGETS[gpu], multiplicand, accumulator, a, b, c, d
+
+
+def _names():
+    with np.load(RECORDED) as arrays:
+        return sorted({key.rsplit("|", 1)[0] for key in arrays.files})
+
+
+def test_there_are_thirty_sets_of_eight_gpus():
+    names = _names()
+    assert len(names) == 30
+    assert {name.split("|")[0] for name in names} == set(TARGETS)
+
+
+@pytest.mark.parametrize("name", _names())
+def test_models_return_what_gpus_returned(dots):
+    target, multiplicand, accumulator, a, b, c, d = dots
+    rule = rule_of(target, multiplicand, accumulator)
+    assert a.shape[1] == rule.block.value
+    result = fast(multiplicand, rule, a, b, c)
+    assert np.count_nonzero(result != d) == 0
+
+
+@pytest.mark.parametrize("name", _names())
+def test_enclosures_contain_what_gpus_returned(dots):
+    _, multiplicand, accumulator, a, b, c, d = dots
+    form = mma_form(f"wmma.mma.sync.aligned.row.col.{OPCODES[multiplicand, accumulator]}")
+    shape, count = form.shape, len(d) // form.shape.m
+    # One dot product in each row, in column 0; what the recorded block lacks of K is zero.
+    left = np.zeros((count, shape.m, shape.k), a.dtype)
+    left[..., : a.shape[1]] = a[: count * shape.m].reshape(count, shape.m, -1)
+    start = np.zeros((count, shape.m, shape.n), c.dtype)
+    start[..., 0] = c[: count * shape.m].reshape(count, shape.m)
+    contained = 0
+    for row in range(shape.m):
+        right = np.zeros((count, shape.k, shape.n), b.dtype)
+        right[:, : b.shape[1], 0] = b[: count * shape.m].reshape(count, shape.m, -1)[:, row]
+        low, high, _ = enclosure(form, left, right, start)
+        value = d[: count * shape.m].reshape(count, shape.m)[:, row]
+        floats = np.float16 if accumulator == "f16" else np.float32
+        number = value.view(floats).astype(np.float64)
+        contained += np.count_nonzero((low[:, row, 0] <= number) & (number <= high[:, row, 0]))
+    assert contained == count * shape.m

@@ -1,0 +1,137 @@
+import dot_inputs
+import numpy as np
+import pytest
+from dots import exact, fast, reference_rule, rule_of
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference.numbers import F16, F32, decode, encode
+
+from oracle.arithmetic import conversions
+from oracle.formats import FORMATS
+
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+PAIRS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32"))
+
+
+def patterns(name):
+    """Any pattern of a format; shrinks towards zeros, then small finite numbers."""
+    fmt = FORMATS[name]
+    sign = 1 << (fmt.bits - 1)
+    fraction = fmt.fraction_bits + fmt.ignored_bits
+    infinity = ((1 << fmt.exponent_bits) - 1) << fraction
+    one = fmt.bias << fraction
+    near_one = st.builds(
+        lambda exponent, bits: one + (exponent << fraction) + bits,
+        st.integers(-4, 3),
+        st.integers(0, (1 << fraction) - 1),
+    )
+    special = st.sampled_from(
+        [0, 1, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity + 1, one]
+    )
+    magnitude = st.one_of(special, near_one, st.integers(0, sign - 1))
+    return st.builds(lambda m, negative: m | sign * negative, magnitude, st.booleans())
+
+
+@pytest.mark.parametrize(("multiplicand", "accumulator"), PAIRS)
+@given(data=st.data(), target=st.sampled_from(TARGETS))
+def test_any_dot_product_is_that_of_the_reference(multiplicand, accumulator, data, target):
+    if multiplicand in ("bf16", "tf32") and target in ("sm_70", "sm_75"):
+        target = "sm_80"
+    fmt = FORMATS[multiplicand]
+    k = 8 if multiplicand == "tf32" else 16
+    line = st.lists(patterns(multiplicand), min_size=k, max_size=k)
+    rows = data.draw(st.lists(st.tuples(line, line, patterns(accumulator)), min_size=1, max_size=4))
+    a = np.array([row[0] for row in rows], fmt.raw)
+    b = np.array([row[1] for row in rows], fmt.raw)
+    c = np.array([row[2] for row in rows], FORMATS[accumulator].raw)
+    rule = rule_of(target, multiplicand, accumulator)
+    assert fast(multiplicand, rule, a, b, c).tolist() == exact(
+        multiplicand, reference_rule(rule), a, b, c
+    )
+
+
+GENERATORS = (
+    dot_inputs.normal,
+    dot_inputs.uniform_bits,
+    dot_inputs.cancelling,
+    dot_inputs.mirrored,
+    dot_inputs.wide,
+    dot_inputs.subnormal,
+    dot_inputs.double_rounding,
+)
+
+
+@pytest.mark.parametrize("generate", GENERATORS)
+@pytest.mark.parametrize("target", ["sm_70", "sm_80", "sm_90"])
+def test_revealing_inputs_agree_with_the_reference(generate, target):
+    a, b, c = generate(np.random.default_rng(11), count=60)
+    for accumulator in ("f32", "f16"):
+        rule = rule_of(target, "f16", accumulator)
+        start = c if accumulator == "f32" else conversions.narrow(c)
+        assert fast("f16", rule, a, b, start).tolist() == exact(
+            "f16", reference_rule(rule), a, b, start
+        )
+
+
+@pytest.mark.parametrize("tile_count", [1, 3, 700])
+def test_a_dot_product_does_not_depend_on_its_neighbours(tile_count):
+    """Special values, tiny largest exponents and chunks of rows take other paths."""
+    rng = np.random.default_rng(tile_count)
+    a, b, c = dot_inputs.uniform_bits(rng, count=tile_count)
+    rule = rule_of("sm_90", "f16", "f32")
+    together = fast("f16", rule, a, b, c)
+    for i in range(0, tile_count, max(1, tile_count // 20)):
+        part = slice(i, i + 1)
+        assert fast("f16", rule, a[part], b[part], c[part]) == together[part]
+
+
+def test_low_bits_of_tf32_words_are_ignored_even_in_nans():
+    rng = np.random.default_rng(3)
+    a, b, c = dot_inputs.tf32_normal(rng)
+    rule = rule_of("sm_90", "tf32", "f32")
+    noise = rng.integers(0, 1 << 13, a.shape, dtype=np.uint32)
+    kept = np.uint32(0xFFFF_E000)
+    assert np.array_equal(
+        fast("tf32", rule, a & kept, b, c), fast("tf32", rule, (a & kept) | noise, b, c)
+    )
+    nan_that_is_infinity = np.full((1, 8), 0x7F80_0001, np.uint32)
+    one = np.full((1, 8), 0x3F80_0000, np.uint32)
+    d = fast("tf32", rule, nan_that_is_infinity, one, np.zeros(1, np.uint32))
+    assert d.tolist() == [0x7F80_0000]
+
+
+def test_zero_results_are_positive():
+    minus_zero = np.full((1, 16), 0x8000, np.uint16)
+    one = np.full((1, 16), 0x3C00, np.uint16)
+    for accumulator, zero in (("f32", np.uint32(1 << 31)), ("f16", np.uint16(1 << 15))):
+        rule = rule_of("sm_90", "f16", accumulator)
+        assert fast("f16", rule, minus_zero, one, np.array([zero])).tolist() == [0]
+
+
+def test_widening_f16_is_exact_for_every_pattern():
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    wide = conversions.widen(bits)
+    for pattern, widened in zip(bits.tolist(), wide.tolist(), strict=True):
+        narrow, single = decode(pattern, F16), decode(widened, F32)
+        assert (narrow.kind, narrow.negative, narrow.value) == (
+            single.kind,
+            single.negative,
+            single.value,
+        )
+
+
+@example(bits=0xB300_0000)  # -2^-25 rounds to -0, whose sign stays
+@example(bits=0x477F_F000)  # 65520, the least number that becomes infinite
+@example(bits=0x477F_EFFF)
+@example(bits=0x3300_0001)  # just above half of the least subnormal
+@given(bits=patterns("f32") | st.integers(0x3300_0000, 0x4800_0000))
+def test_narrowing_f32_rounds_to_nearest_even(bits):
+    number = decode(bits, F32)
+    result = int(conversions.narrow(np.array([bits], np.uint32))[0])
+    if number.kind == "nan":
+        assert result == 0x7FFF
+    elif number.kind == "inf":
+        assert result == (0xFC00 if number.negative else 0x7C00)
+    else:
+        sign = 0x8000 if number.negative else 0
+        assert result == encode(number.value, F16, "rn") | sign

@@ -1,0 +1,1 @@
+"""Makes the exact reference importable as `reference`: pytest puts this folder on the path."""
