@@ -1,0 +1,221 @@
+"""What is emitted says what the program says, and nothing twice."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import program_draws
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from single_multiplies import VARIANTS, Access, load_forms, program, store_forms
+
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.formats import FORMATS
+from oracle.isa import Matrix, mma_form
+from oracle.program import (
+    Buffer,
+    Copy,
+    Elementwise,
+    Load,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Store,
+    walk,
+)
+from runners.emission import emit, emit_all
+from runners.emission.elementwise import replicated
+from runners.protocol import Compiled, Ran
+from runners.simulated_runner import SimulatedRunner
+
+_F16 = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
+_NO_HURRY = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+
+
+@_NO_HURRY
+@given(made=program_draws.programs(most=5))
+def test_the_same_program_gives_the_same_text_with_every_step_under_a_comment(
+    made: Program,
+) -> None:
+    ptx = emit(made).ptx
+    assert ptx == emit(made).ptx
+    assert len(re.findall(r"^    // [\d.a-z]+: ", ptx, re.M)) == sum(1 for _ in walk(made.steps))
+
+
+@_NO_HURRY
+@given(made=program_draws.programs(most=5))
+def test_every_register_that_is_used_is_declared_once(made: Program) -> None:
+    ptx = emit(made).ptx
+    declared: set[str] = set()
+    for line in re.findall(r"\.reg \.\w+ ([^;]+);", ptx):
+        for name in line.split(", "):
+            base, _, count = name.partition("<")
+            names = {f"{base}{i}" for i in range(int(count.strip(">")))} if count else {base}
+            assert not names & declared
+            declared |= names
+    code = "\n".join(line for line in ptx.splitlines() if ".reg" not in line and "//" not in line)
+    special = {"%tid", "%ntid", "%ctaid", "%laneid", "%smid"}
+    assert set(re.findall(r"%\w+", code)) - special <= declared
+
+
+@given(version=st.sampled_from(["6.0", "6.1", "6.2", "6.3", "6.5", "7.0", "9.3"]))
+def test_aligned_is_spelled_from_version_6_3_on(version: str) -> None:
+    ptx = emit(program(_F16, Access()), version=version, target="sm_70").ptx
+    assert f".version {version}\n.target sm_70\n" in ptx
+    numbers = tuple(map(int, version.split(".")))
+    assert (".sync.aligned.row" in ptx) == (numbers >= (6, 3))
+    assert (".sync.row" in ptx) == (numbers < (6, 3))
+
+
+@pytest.mark.parametrize(
+    ("access", "pattern"),
+    [
+        (Access(), r"\[%image\];"),
+        (Access(stride="immediate", padding=1), r"\[%image\], 16;"),
+        (Access(stride="register", padding=1), r"\[%image\], %r\d+;"),
+        (Access(space=""), r"\[%image_generic\];"),
+        (Access(space="shared"), r"\.shared\.f16 .*\[%shared\];"),
+        (Access(space="shared::cta"), r"\.shared::cta\.f16 .*\[%shared\];"),
+        (Access(space="generic shared"), r"\[%shared_generic\];"),
+        (Access(padding=1, offset=2, stride="immediate"), r"\[%rd\d+\], 16;"),
+        (
+            Access(padding=1, offset=2, stride="immediate", in_instruction=True),
+            r"\[%image\+64\], 16;",
+        ),
+    ],
+)
+def test_the_first_load_is_spelled_as_its_access_says(access: Access, pattern: str) -> None:
+    (load,) = [line for line in emit(program(_F16, access)).ptx.splitlines() if "load.a" in line]
+    assert re.search(pattern, load), load
+
+
+def test_a_stride_in_a_register_is_no_constant_to_a_compiler() -> None:
+    ptx = emit(program(_F16, Access(stride="register", padding=1))).ptx
+    (register,) = set(re.findall(r"\[%image\], (%r\d+);", ptx))
+    assert f"add.u32 {register}, %zero, 16;" in ptx
+    assert "cvt.u32.u64 %zero, %high;" in ptx
+    assert "ld.param.u64 %image_generic, [images];\n" in ptx
+
+
+@given(size=st.integers(1, 49152))
+def test_a_block_never_has_more_shared_memory_than_48_kib(size: int) -> None:
+    buffers = (
+        Buffer(name="g", space="global", size=1),
+        Buffer(name="s", space="shared", size=size),
+    )
+    step = Copy(source=Place(buffer="g"), destination=Place(buffer="s"), size=1)
+    (kernel,) = emit(Program(buffers=buffers, steps=(step,))).kernels
+    assert 1 <= kernel.warps_per_block <= 8
+    assert kernel.warps_per_block * kernel.shared_bytes <= 49152
+    assert (kernel.warps_per_block + 1) * kernel.shared_bytes > 49152 or kernel.warps_per_block == 8
+
+
+def test_a_warp_that_needs_more_shared_memory_than_a_block_has_is_refused() -> None:
+    made = Program(
+        buffers=(
+            Buffer(name="g", space="global", size=1),
+            Buffer(name="s", space="shared", size=49153),
+        ),
+        steps=(),
+    )
+    with pytest.raises(UsageError, match="at most 49152"):
+        emit(made)
+
+
+@pytest.mark.parametrize("entry", ["", "1st", "a-b", "a b", "a;", "%a"])
+def test_a_name_that_is_no_identifier_is_refused(entry: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a kernel"):
+        emit(program(_F16, Access()), entry=entry)
+
+
+def test_unknown_targets_and_versions_and_empty_modules_are_refused() -> None:
+    made = program(_F16, Access())
+    for wrong in ({"target": "sm_91"}, {"version": "6.9"}):
+        with pytest.raises(UsageError):
+            emit(made, **wrong)
+    with pytest.raises(UsageError, match="at least one program"):
+        emit_all({})
+
+
+def test_a_buffer_reached_through_a_space_in_which_it_does_not_lie_is_refused() -> None:
+    load = load_forms()["a", "row", "m16n16k16", "shared", "f16"]
+    made = Program(
+        buffers=(Buffer(name="g", space="global", size=512),),
+        steps=(Load(form=load, fragment="a", place=Place(buffer="g")),),
+    )
+    with pytest.raises(UsageError, match=r"lies in global memory and is accessed through \.shared"):
+        emit(made)
+
+
+_NAMES = ("a", "a_1", "a_", "a_b32", "r", "rd", "p", "lane", "warp", "image", "zero", "count")
+
+
+@_NO_HURRY
+@given(names=st.permutations(_NAMES), seed=st.integers(0, 99))
+def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
+    names: list[str], seed: int
+) -> None:
+    a, b, c, d, other = names[:5]
+    f32 = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
+    made = program(f32, Access(stride="register"))
+    renamed = dict(zip("abcd", (a, b, c, d), strict=True))
+    steps = []
+    for step in made.steps:
+        match step:
+            case Load() | Store():
+                fields = {**vars(step), "fragment": renamed[step.fragment]}
+            case Multiply():
+                fields = {"form": step.form, "a": a, "b": b, "c": c, "d": d}
+        steps.append(type(step)(**fields))
+    # `other` holds an f16 accumulator first and an f32 one afterwards.
+    half = load_forms()["c", "row", "m16n16k16", "global", "f16"]
+    steps.insert(0, Load(form=half, fragment=other, place=Place(buffer="ga")))
+    full = load_forms()["c", "row", "m16n16k16", "global", "f32"]
+    steps.insert(1, Load(form=full, fragment=other, place=Place(buffer="gc")))
+    store = store_forms()["row", "m16n16k16", "global", "f16"]
+    steps[1:1] = [Store(form=store, fragment=other, place=Place(buffer="gb"))]
+    steps.insert(2, program_draws.Barrier())
+    changed = Program(buffers=made.buffers, steps=tuple(steps))
+    images = program_draws.images(changed, seed, 2)
+    with SimulatedRunner() as runner:
+        compiled = runner.compile(emit(changed))
+        assert isinstance(compiled, Compiled), compiled
+        ran = runner.run(compiled, images)
+        assert isinstance(ran, Ran), ran
+    assert np.array_equal(ran.images, execute(changed, images).images)
+
+
+@pytest.mark.parametrize(
+    ("type_", "operation", "constant", "instruction"),
+    [
+        ("f16", Operation.MULTIPLY, 0x3C01, "mul.rn.f16x2"),
+        ("f16", Operation.NEGATE, 0, "xor.b32"),
+        ("f32", Operation.ADD, 0x7F800001, "add.rn.f32"),
+        ("f32", Operation.ABSOLUTE, 0, "and.b32"),
+        ("f64", Operation.MULTIPLY, 0x7FF0000000000001, "mul.rn.f64"),
+        ("s32", Operation.NEGATE, 0, "neg.s32"),
+        ("s32", Operation.MULTIPLY, 0xFFFFFFFF, "mul.lo.s32"),
+        ("s32", Operation.NOT, 0, "not.b32"),
+    ],
+)
+def test_an_operation_on_a_fragment_is_one_instruction_per_register(
+    type_: str, operation: Operation, constant: int, instruction: str
+) -> None:
+    shape = next(form.shape for form in VARIANTS if form.c_type.name == type_)
+    matrix = Matrix(operand="c", shape=shape, type=FORMATS[type_])
+    step = Elementwise(
+        operation=operation, matrix=matrix, source="c", destination="d", constant=constant
+    )
+    buffers = (Buffer(name="g", space="global", size=1),)
+    ptx = emit(Program(buffers=buffers, steps=(step,))).ptx
+    lines = [line for line in ptx.splitlines() if line.strip().startswith(instruction)]
+    assert len(lines) == matrix.registers
+    if constant:
+        width = matrix.register_bits
+        text = f"{replicated(constant, matrix.type.bits, width):#x}"
+        assert f"mov.b{width}" in ptx
+        assert text in ptx

@@ -1,0 +1,91 @@
+"""A real assembler takes what is emitted, for the versions and targets that it knows."""
+
+from __future__ import annotations
+
+import program_draws
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from single_multiplies import VARIANTS, Access, accesses, program
+
+from oracle.isa import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.program import Program, requirements
+from runners.assemblers.discovery import discover
+from runners.cuda.compilation import PtxasCompiler
+from runners.emission import emit_all
+from runners.protocol import Compiled
+
+
+@pytest.fixture(scope="module")
+def assembler() -> PtxasCompiler:
+    """The newest ptxas that is here."""
+    assemblers = discover().assemblers
+    if not assemblers:
+        pytest.skip("no ptxas is here; `pip install 'warpfuzz[ptxas]'` brings one")
+    return PtxasCompiler(assemblers[0].path, level=1)
+
+
+def _assembles(
+    assembler: PtxasCompiler, programs: list[Program], target: str, version: str
+) -> None:
+    named = {f"kernel_{index}": made for index, made in enumerate(programs)}
+    module = emit_all(named, target=target, version=version)
+    outcome = assembler.compile(module, "sm_90")
+    assert isinstance(outcome, Compiled), f"{outcome} {outcome.detail}"
+
+
+def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) -> None:
+    ways = tuple(accesses())
+    # 37 shares no factor with the number of ways: three a variant reach each of them.
+    programs = [
+        program(form, ways[(3 * index + way) * 37 % len(ways)])
+        for index, form in enumerate(VARIANTS)
+        for way in range(3)
+    ]
+    _assembles(assembler, programs, "sm_80", "7.8")
+
+
+def _is_plain(form: object) -> bool:
+    """Whether a form is one of PTX ISA 6.1 on sm_70: f16 matrices, no `::cta`, no ldmatrix."""
+    match form:
+        case LoadForm() | StoreForm():
+            return form.type.name in ("f16", "f32") and form.space != "shared::cta"
+        case MmaForm():
+            return form.a_type.name == "f16" and not form.satfinite
+        case _:
+            return False
+
+
+@pytest.mark.parametrize("version", ["6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.8", "8.0"])
+def test_one_program_assembles_in_every_version_since_its_instructions_came(
+    assembler: PtxasCompiler, version: str
+) -> None:
+    spaces = [Access(space=space, stride="register") for space in ("", "global", "shared")]
+    plain = [form for form in VARIANTS if _is_plain(form)]
+    programs = [program(form, spaces[i % 3]) for i, form in enumerate(plain)]
+    assert len(programs) == 48
+    _assembles(assembler, programs, "sm_70", version)
+
+
+_drawn: list[Program] = []
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(made=program_draws.programs(most=6))
+def _draw(made: Program) -> None:
+    for form in requirements(made):
+        assume(not (isinstance(form, MmaForm) and form.satfinite and form.d_type.is_float))
+        assume(not isinstance(form, LdmatrixForm) or form.type == "b16")
+    _drawn.append(made)
+
+
+def test_drawn_programs_assemble(assembler: PtxasCompiler) -> None:
+    _drawn.clear()
+    _draw()
+    assert len(_drawn) > 20
+    _assembles(assembler, _drawn, "sm_80", "7.8")
