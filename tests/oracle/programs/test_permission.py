@@ -383,3 +383,132 @@ def test_other_batches_are_refused() -> None:
         permission.allows(_images(1))
     with pytest.raises(UsageError, match="uint8"):
         permission.allows(_images().astype(np.int16))
+
+
+def test_halves_of_two_elements_make_no_element() -> None:
+    copies = [
+        Copy(
+            source=Place(buffer="out", offset=first),
+            destination=Place(buffer="out", offset=2048 + half),
+            size=2,
+        )
+        for first, half in ((0, 0), (6, 2))
+    ]
+    program = _program(*_product(), _store(FORM, OUT), Barrier(), *copies)
+    assert permitted(program, _images()).unknown[:, 6144:6148].all()
+
+
+def _half_of(data: np.ndarray, start: int) -> np.ndarray:
+    return data[:, start : start + 512].view(np.float16).reshape(-1, 16, 16)
+
+
+def _cancelling() -> np.ndarray:
+    """Images whose products cancel in pairs: results are bounded by zero from neither side."""
+    images = _images()
+    a, b = _half_of(images, 0), _half_of(images, 512)
+    a[:, :, 1::2] = a[:, :, ::2]
+    b[:, :, 1::2] = -b[:, :, ::2]  # column-major: the last axis of memory is k
+    images[:, 1024:2048] = 0
+    return images
+
+
+def test_the_absolute_value_of_bounds_around_zero_starts_at_zero() -> None:
+    step = Elementwise(
+        operation=Operation.ABSOLUTE, matrix=FORM.matrix("d"), source="d", destination="d"
+    )
+    plain = permitted(_program(*_product(), _store(FORM, OUT)), _cancelling())
+    assert all(bound.low < 0 < bound.high for bound in plain.bounds())
+    changed = permitted(_program(*_product(), step, _store(FORM, OUT)), _cancelling())
+    assert {bound.low for bound in changed.bounds()} == {0.0}
+
+
+@pytest.mark.parametrize("operation", [Operation.MULTIPLY, Operation.ADD])
+@pytest.mark.parametrize("constant", [np.inf, -np.inf, np.nan])
+def test_infinite_and_nan_constants_permit_everything_of_bounded_elements(
+    operation: Operation, constant: float
+) -> None:
+    step = Elementwise(
+        operation=operation, matrix=FORM.matrix("d"), source="d", destination="d",
+        constant=int(np.float32(constant).view(np.uint32)),
+    )  # fmt: skip
+    permission = permitted(_program(*_product(), step, _store(FORM, OUT)), _cancelling())
+    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in permission.bounds()}
+    assert kinds == {(-np.inf, np.inf, True)}
+
+
+def _overflowing(infinite: bool) -> np.ndarray:
+    """Images for bf16 whose products, about 2^127 each, overflow on one side, or are infinite."""
+    images = np.zeros((1, 8192), dtype=np.uint8)
+    images[:, :512].view(np.uint16)[:] = 0x7F80 if infinite else 0x5F00  # inf or 2^63
+    images[:, 512:1024].view(np.uint16)[:] = 0x5F80  # 2^64
+    return images
+
+
+WIDE = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32")
+
+
+def test_a_nan_that_was_permitted_once_is_permitted_in_what_comes_after() -> None:
+    times_zero = Elementwise(
+        operation=Operation.MULTIPLY, matrix=WIDE.matrix("d"), source="d", destination="d"
+    )
+    small = _load(WIDE, "a", Place(buffer="data", offset=2048))
+    more = Multiply(form=WIDE, d="d", a="a", b="b", c="d")
+    program = _program(
+        *_product(WIDE.opcode), times_zero, _store(WIDE, OUT), small, more,
+        _store(WIDE, Place(buffer="out", offset=2048)),
+    )  # fmt: skip
+    permission = permitted(program, _overflowing(False))
+    for start in (4096, 6144):
+        (kind,) = {
+            (bound.low, bound.high, bound.nan_ok)
+            for bound in permission.bounds()
+            if start <= bound.byte < start + 1024
+        }
+        assert kind == (0.0, 0.0, True)
+
+
+def test_where_nan_alone_is_permitted_no_number_is() -> None:
+    """0 x inf in every product; the bounds are empty, and stay so through what follows."""
+    images = _overflowing(True)
+    images[:, 512:1024] = 0
+    negate = Elementwise(
+        operation=Operation.NEGATE, matrix=WIDE.matrix("d"), source="d", destination="d"
+    )
+    more = Multiply(form=WIDE, d="d", a="b2", b="b", c="d")
+    zeros = replace(_load(WIDE, "a", Place(buffer="data", offset=2048)), fragment="b2")
+    program = _program(
+        *_product(WIDE.opcode), _store(WIDE, OUT), negate, zeros, more,
+        _store(WIDE, Place(buffer="out", offset=2048)),
+    )  # fmt: skip
+    permission = permitted(program, images)
+    kinds = {(bound.low, bound.high, bound.nan_ok) for bound in permission.bounds()}
+    assert kinds == {(np.inf, -np.inf, True)}
+    actual = execute(program, images).images
+    assert permission.allows(actual).all()
+    for pattern, good in ((0xFF800001, True), (0x7F800000, False), (0, False)):
+        actual[0, 4096:5120].view(np.uint32)[:] = pattern
+        assert permission.allows(actual)[0, 4096:5120].all() == good
+
+
+@pytest.mark.parametrize(
+    "opcode",
+    [
+        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
+        "wmma.mma.sync.aligned.row.col.m8n8k32.s32.u4.u4.s32",
+        "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+        "wmma.mma.sync.aligned.row.col.m16n16k16.s32.u8.u8.s32",
+    ],
+)
+def test_integers_read_from_inexact_bytes_are_unknown(opcode: str) -> None:
+    form = isa.mma_form(opcode)
+    loads = (_load(form, "a", OUT), _load(form, "b", Place(buffer="data")),
+             _load(form, "c", Place(buffer="data")))  # fmt: skip
+    program = _program(
+        *_product(), _store(FORM, OUT), Barrier(), *loads,
+        Multiply(form=form, d="d", a="a", b="b", c="c"),
+        _store(form, Place(buffer="out", offset=2048)),
+    )  # fmt: skip
+    permission = permitted(program, _images())
+    size = form.shape.m * form.shape.n * 4
+    assert permission.unknown[:, 6144 : 6144 + size].all()
+    assert not permission.unknown[:, 6144 + size :].any()
