@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as distribution_version
 from typing import Protocol
@@ -40,25 +39,24 @@ _MAIN_TARGET = "sm_90"
 """Target of every second round where none is asked for: what most of the facts are known of."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FamilyState:
     """One line of the report: a family of disagreements and its smallest member."""
 
     kind: Kind
+    key: str
     title: str
-    first: Draft
-    """As it was found."""
+    text: str
+    """The instruction that stands for the family: the smallest, once it is shrunk."""
+    verdict: str
+    """What the oracle says of it."""
+    message: str
+    """What the assembler says of it."""
     known: KnownEntry | None = None
     cases: int = 0
     """Instructions drawn so far that belong here."""
-    smallest: Draft | None = None
     saved: Saved | None = None
     shrink: ShrinkStatus = ShrinkStatus.RAW
-
-    @property
-    def text(self) -> str:
-        """The instruction that stands for the family."""
-        return (self.smallest or self.first).text
 
 
 @dataclass
@@ -165,10 +163,15 @@ class InstructionCampaign:
         self._corpus, self._known, self._observer = corpus, known, observer
         self._pairs = _pairs(assemblers[0], target, ptx_version)
         self._judges: dict[tuple[int, str, str], Judge] = {}
-        self._keys: dict[str, str] = {}
+        self._states: dict[str, FamilyState | None] = {}
+        """By core; None where the first member did not replay."""
         self._seen: set[int] = set()
         self.progress = Progress(seed=seed, assemblers=assemblers, forms=len(self._forms))
-        self.stop_requested: Callable[[], bool] = lambda: False
+        self._stopping = False
+
+    def stop(self) -> None:
+        """End the campaign after the finding or the batch at hand."""
+        self._stopping = True
 
     def run(self) -> Progress:
         """Go on until the budget is spent or a stop is requested."""
@@ -177,7 +180,7 @@ class InstructionCampaign:
             self._round(progress.rounds)
             progress.rounds += 1
             progress.seconds = time.monotonic() - progress.started
-            if self.stop_requested():
+            if self._stopping:
                 progress.stopped = "stopped on request"
             elif self._budget.spent(progress.seconds, progress.cases):
                 progress.stopped = "budget spent"
@@ -204,6 +207,8 @@ class InstructionCampaign:
         self.progress.judged = len(self._seen)
         self._observer.progressed(self.progress)
         for disagreement in found:
+            if self._stopping:
+                break
             self._sort_in(disagreement, number)
 
     def _remaining(self, count: int) -> int:
@@ -266,32 +271,39 @@ class InstructionCampaign:
     def _sort_in(self, disagreement: _Disagreement, number: int) -> None:
         """Count a disagreement in its family; the first of a family is shrunk and stored."""
         core = core_of(disagreement.kind, disagreement.draft, disagreement.explanation)
-        key = self._keys.get(core)
-        if key is not None:
-            self.progress.families[key].cases += 1
-            return
-        state = self._new_family(core, disagreement, number)
-        state.cases += 1
+        if core not in self._states:
+            self._states[core] = self._new_family(core, disagreement, number)
+        state = self._states[core]
+        if state is not None:
+            state.cases += 1
 
-    def _new_family(self, core: str, disagreement: _Disagreement, number: int) -> FamilyState:
-        raw = self._case(disagreement, number, ShrinkStatus.RAW)
-        state = FamilyState(disagreement.kind, raw.family.title, disagreement.draft)
+    def _new_family(
+        self, core: str, disagreement: _Disagreement, number: int
+    ) -> FamilyState | None:
+        """Replay, store, shrink and store again; None if the disagreement does not replay."""
         if not self._replays(disagreement):
-            return state
+            return None
+        raw = self._case(disagreement, number, ShrinkStatus.RAW)
         saved = self._corpus.add(raw, _files(disagreement))
         smallest, status = self._shrunk(core, disagreement)
         case = self._case(smallest, number, status)
-        self._keys[core] = case.family.key
-        if case.family.key in self.progress.families:
-            # Another core led to the same plainest instruction.
-            self._corpus.replace(saved.id, case, _files(smallest))
-            return self.progress.families[case.family.key]
-        state.title, state.smallest, state.shrink = case.family.title, smallest.draft, status
-        state.saved = self._corpus.replace(saved.id, case, _files(smallest))
-        state.known = self._known.match(case)
-        self.progress.families[case.family.key] = state
-        self._observer.found(self.progress, state)
-        return state
+        saved = self._corpus.replace(saved.id, case, _files(smallest))
+        families = self.progress.families
+        if case.family.key not in families:
+            # Another core may have led to the same plainest instruction already.
+            state = families[case.family.key] = FamilyState(
+                kind=case.kind,
+                key=case.family.key,
+                title=case.family.title,
+                text=case.text,
+                verdict=case.oracle.verdict,
+                message=case.runners[-1].message,
+                known=self._known.match(case),
+                saved=saved,
+                shrink=status,
+            )
+            self._observer.found(self.progress, state)
+        return families[case.family.key]
 
     def _replays(self, disagreement: _Disagreement) -> bool:
         """Assemble the minimal modules again, each by itself, before anything is reported."""

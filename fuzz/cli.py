@@ -1,0 +1,309 @@
+"""The command `warpfuzz`: what a person can type, and which exit code says what.
+
+Nothing heavy is imported here; each command imports its part when it runs.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oracle.errors import UsageError, WarpfuzzError
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+
+
+class Exit(IntEnum):
+    """Exit codes of every command."""
+
+    CLEAN = 0
+    FINDINGS = 1
+    USAGE = 2
+    INFRASTRUCTURE = 3
+    DEVICE_LOST = 4
+
+
+DEFAULT_CORPUS = Path("warpfuzz-corpus")
+_FOLDER = click.Path(path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _json(command: _Command) -> _Command:
+    option = click.option("--json", is_flag=True, help="One JSON object per line, nothing else.")
+    return option(command)
+
+
+def _module(command: _Command) -> _Command:
+    """Add the options that say what module an instruction would stand in."""
+    target = click.option(
+        "--target", default=DEFAULT_TARGET, show_default=True, help="Value of .target."
+    )
+    version = click.option(
+        "--ptx-version", default=DEFAULT_VERSION, show_default=True, help="Value of .version."
+    )
+    return target(version(command))
+
+
+def _only_module(command: _Command) -> _Command:
+    """Add the options that narrow a campaign or a list to some modules and forms."""
+    target = click.option("--target", help="Only this .target; otherwise all there are.")
+    version = click.option("--ptx-version", help="Only this .version; otherwise all there are.")
+    only = click.option(
+        "--only", default="*", help="Forms whose opcode fits: 'wmma.load.*f64', 'ldmatrix'."
+    )
+    return target(version(only(command)))
+
+
+def _corpus(command: _Command) -> _Command:
+    option = click.option(
+        "--corpus",
+        type=_FOLDER,
+        default=DEFAULT_CORPUS,
+        show_default=True,
+        help="Folder where findings are kept.",
+    )
+    return option(command)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
+)
+@click.version_option(package_name="warpfuzz")
+def app() -> None:
+    """Differential fuzzer for the warp-level matrix instructions of PTX."""
+
+
+@app.command()
+@click.option(
+    "--runner",
+    type=click.Choice(["ptxas"]),
+    default="ptxas",
+    show_default=True,
+    help="What is judged: an assembler.",
+)
+@click.option("--time", help="How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]")
+@click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Same seed, same cases.  [default: a random one, which is shown]",
+)
+@_corpus
+@_only_module
+@click.option(
+    "--assembler",
+    "assemblers",
+    multiple=True,
+    help="Path or version of a ptxas; again for others, which are compared with the first.",
+)
+@click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
+@click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
+@_json
+def run(**options: Any) -> int:
+    """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
+    from fuzz.commands.campaign import Request, run_campaign
+
+    return Exit.FINDINGS if run_campaign(Request(**options)) else Exit.CLEAN
+
+
+@app.command()
+@click.argument("path", type=_FOLDER)
+@click.option(
+    "--times", type=click.IntRange(min=1), default=1, show_default=True, help="How often each."
+)
+@click.option("--assembler", help="Path or version.  [default: the one of the finding]")
+@_json
+def replay(path: Path, times: int, assembler: str | None, json: bool) -> int:
+    """Run saved cases again: a corpus, the folder of a finding, or a .ptx file."""
+    from fuzz.commands.replay import replay_path
+
+    found = replay_path(path, times=times, wanted=assembler, json=json)
+    return Exit.FINDINGS if found else Exit.CLEAN
+
+
+@app.command()
+@click.argument("instruction")
+@_module
+@_json
+def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
+    """Say whether an instruction is legal, and why not."""
+    from fuzz.commands.legality import explain_one
+
+    explain_one(instruction, target=target, ptx_version=ptx_version, json=json)
+    return Exit.CLEAN
+
+
+@app.command()
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@_module
+@_json
+def legal(file: Path, target: str, ptx_version: str, json: bool) -> int:
+    """Judge a file: one verdict for each line, in order (- is standard input)."""
+    from fuzz.commands.legality import judge_file
+
+    judge_file(file, target=target, ptx_version=ptx_version, json=json)
+    return Exit.CLEAN
+
+
+@app.command()
+@_only_module
+@_json
+def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> int:
+    """List the documented forms."""
+    from fuzz.commands.forms import list_forms
+
+    list_forms(target=target, ptx_version=ptx_version, only=only, json=json)
+    return Exit.CLEAN
+
+
+@app.command()
+@_json
+def doctor(json: bool) -> int:
+    """Say what is here, what is missing, and what each missing part would give."""
+    from fuzz.commands.doctor import examine
+
+    examine(json=json)
+    return Exit.CLEAN
+
+
+@app.group()
+def compilers() -> None:
+    """List and fetch the assemblers that warpfuzz can use."""
+
+
+@compilers.command("list")
+@_json
+def compilers_list(json: bool) -> int:
+    """List the assemblers that are here."""
+    from fuzz.commands.compilers import list_assemblers
+
+    list_assemblers(json=json)
+    return Exit.CLEAN
+
+
+@compilers.command("fetch")
+@click.argument("versions", nargs=-1, required=True)
+@_json
+def compilers_fetch(versions: tuple[str, ...], json: bool) -> int:
+    """Fetch assemblers (13.5 12.4 11.8) through pip, and unpack them into the cache."""
+    from fuzz.commands.compilers import fetch_assemblers
+
+    fetch_assemblers(versions, json=json)
+    return Exit.CLEAN
+
+
+@app.group()
+def corpus() -> None:
+    """List, show, merge, prune, compare and export findings."""
+
+
+@corpus.command("list")
+@click.argument("path", type=_FOLDER, default=DEFAULT_CORPUS)
+@_json
+def corpus_list(path: Path, json: bool) -> int:
+    """List families, worst first, each with its smallest finding."""
+    from fuzz.commands.findings import list_findings
+
+    list_findings(path, json=json)
+    return Exit.CLEAN
+
+
+@corpus.command("show")
+@click.argument("finding")
+@_corpus
+@_json
+def corpus_show(finding: str, corpus: Path, json: bool) -> int:
+    """Show the finding whose id starts like this, with everything that is known of it."""
+    from fuzz.commands.findings import show_finding
+
+    show_finding(corpus, finding, json=json)
+    return Exit.CLEAN
+
+
+@corpus.command("merge")
+@click.argument("destination", type=_FOLDER)
+@click.argument("sources", type=_FOLDER, nargs=-1, required=True)
+@_json
+def corpus_merge(destination: Path, sources: tuple[Path, ...], json: bool) -> int:
+    """Add the findings of other corpora to the first, which is made if it is not there."""
+    from fuzz.commands.findings import merge_corpora
+
+    merge_corpora(destination, sources, json=json)
+    return Exit.CLEAN
+
+
+@corpus.command("prune")
+@click.argument("path", type=_FOLDER, default=DEFAULT_CORPUS)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@_json
+def corpus_prune(path: Path, dry_run: bool, json: bool) -> int:
+    """Keep the smallest finding of each family."""
+    from fuzz.commands.findings import prune_corpus
+
+    prune_corpus(path, dry_run=dry_run, json=json)
+    return Exit.CLEAN
+
+
+@corpus.command("diff")
+@click.argument("left", type=_FOLDER)
+@click.argument("right", type=_FOLDER)
+@_json
+def corpus_diff(left: Path, right: Path, json: bool) -> int:
+    """Compare two corpora; exit code 1 if they differ."""
+    from fuzz.commands.findings import compare_corpora
+
+    return Exit.FINDINGS if compare_corpora(left, right, json=json) else Exit.CLEAN
+
+
+@corpus.command("export")
+@click.argument("path", type=_FOLDER)
+@click.argument("file", type=_FOLDER)
+def corpus_export(path: Path, file: Path) -> int:
+    """Write a corpus into one file, .zip or .jsonl."""
+    from fuzz.commands.findings import export_corpus
+
+    export_corpus(path, file)
+    return Exit.CLEAN
+
+
+@corpus.command("import")
+@click.argument("folder", type=_FOLDER)
+@_corpus
+@_json
+def corpus_import(folder: Path, corpus: Path, json: bool) -> int:
+    """Add a case written by hand: a folder with a module and a description."""
+    from fuzz.commands.findings import import_by_hand
+
+    import_by_hand(corpus, folder, json=json)
+    return Exit.CLEAN
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; the entry point of the console script."""
+    if hasattr(signal, "SIGPIPE"):
+        # A closed pipe ends the program as it ends any other, not with a traceback.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: list[str] | None) -> int:
+    try:
+        return int(app(arguments, standalone_mode=False) or Exit.CLEAN)
+    except click.ClickException as error:
+        error.show()
+        return Exit.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        print("warpfuzz: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except UsageError as error:
+        print(f"warpfuzz: {error}", file=sys.stderr)
+        return Exit.USAGE
+    except (WarpfuzzError, OSError) as error:
+        print(f"warpfuzz: {error}", file=sys.stderr)
+        return Exit.INFRASTRUCTURE

@@ -1,0 +1,69 @@
+"""`warpfuzz compilers`: the assemblers that are here, and fetching others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.progress import Progress
+from rich.table import Table
+
+from fuzz.output import console, emit
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.discovery import discover
+from runners.assemblers.fetching import fetch
+
+
+def list_assemblers(*, json: bool) -> None:
+    """Print every assembler with its version, highest `.version` and targets."""
+    found = discover()
+    if json:
+        for assembler in found.assemblers:
+            emit(_row(assembler))
+        return
+    out = console()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("version", "PTX ISA up to", "targets", "from", "path"):
+        table.add_column(heading, overflow="fold")
+    for assembler in found.assemblers:
+        table.add_row(
+            assembler.version,
+            str(assembler.highest_version),
+            " ".join(name.removeprefix("sm_") for name in assembler.targets),
+            assembler.origin,
+            str(assembler.path),
+        )
+    if found.assemblers:
+        out.print(table)
+    else:
+        out.print("No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`.")
+    for problem in found.problems:
+        out.print(problem, style="odd", markup=False)
+
+
+def fetch_assemblers(versions: Sequence[str], *, json: bool) -> None:
+    """Fetch assemblers one after the other, with a progress bar."""
+    out = console(stderr=json)
+    with Progress(console=out, transient=True) as progress:
+        for version in versions:
+            task = progress.add_task(f"ptxas {version}", total=None)
+
+            def advance(done: int, total: int | None, task: object = task) -> None:
+                progress.update(task, completed=done, total=total)  # type: ignore[arg-type]
+
+            assembler = fetch(version, progress=advance)
+            progress.remove_task(task)
+            if json:
+                emit(_row(assembler))
+            else:
+                out.print(f"ptxas {assembler.version} is at {assembler.path}", markup=False)
+
+
+def _row(assembler: Assembler) -> dict[str, object]:
+    return {
+        "version": assembler.version,
+        "release": assembler.release,
+        "highest_ptx_version": str(assembler.highest_version),
+        "targets": list(assembler.targets),
+        "origin": assembler.origin.value,
+        "path": str(assembler.path),
+    }

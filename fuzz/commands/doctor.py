@@ -1,0 +1,110 @@
+"""`warpfuzz doctor`: what is here, and what each missing part would give."""
+
+from __future__ import annotations
+
+import ctypes.util
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.table import Table
+
+from fuzz.output import console, emit
+from runners.assemblers.discovery import discover
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One thing that warpfuzz can use."""
+
+    name: str
+    here: bool
+    found: str
+    """What was found, or that nothing was."""
+    gives: str
+    """What it is for."""
+    install: str = ""
+    """How to get it, where it is missing."""
+
+
+def examine(*, json: bool) -> None:
+    """Print every part, those that are missing with the command that installs them."""
+    parts = list(_parts())
+    if json:
+        for part in parts:
+            emit(asdict(part))
+        return
+    out = console()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "part", "found", "what it gives", "to install"):
+        table.add_column(heading, overflow="fold")
+    for part in parts:
+        mark = "[legal]yes[/]" if part.here else "[undefined]no[/]"
+        table.add_row(mark, part.name, part.found, part.gives, "" if part.here else part.install)
+    out.print(table)
+
+
+def _parts() -> Iterator[Part]:
+    yield Part(
+        name="warpfuzz",
+        here=True,
+        found=f"{version('warpfuzz')} on Python {platform.python_version()} ({sys.platform})",
+        gives="the oracle, legality, and campaigns",
+    )
+    for name, gives in _PACKAGES:
+        yield _package(name, gives)
+    assemblers = discover()
+    yield Part(
+        name="ptxas",
+        here=bool(assemblers.assemblers),
+        found=", ".join(one.version for one in assemblers.assemblers) or "none",
+        gives="campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
+        install="pip install 'warpfuzz[ptxas]', or warpfuzz compilers fetch 13.5",
+    )
+    for problem in assemblers.problems:
+        yield Part(name="ptxas", here=False, found=problem, gives="nothing until it is mended")
+    yield _driver()
+    yield _package(
+        "pycuda", "running programs on a CUDA GPU", "pip install 'warpfuzz[cuda]' (needs nvcc)"
+    )
+    yield _package(
+        "nvidia-ml-py", "clocks, temperature and ECC errors of the GPU beside each finding",
+        "pip install 'warpfuzz[cuda]'", module="pynvml",
+    )  # fmt: skip
+
+
+_PACKAGES = (
+    ("hypothesis", "drawing and shrinking cases"),
+    ("numpy", "the value oracle and the simulated device"),
+    ("ml_dtypes", "bf16 and other formats that NumPy lacks"),
+    ("rich", "the console"),
+)
+
+
+def _package(name: str, gives: str, install: str = "", module: str = "") -> Part:
+    # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
+    try:
+        found = version(name)
+        here = find_spec(module or name) is not None
+    except PackageNotFoundError:
+        found, here = "not installed", False
+    return Part(
+        name=name, here=here, found=found, gives=gives, install=install or f"pip install {name}"
+    )
+
+
+def _driver() -> Part:
+    library = ctypes.util.find_library("cuda")
+    device = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+    return Part(
+        name="NVIDIA driver",
+        here=library is not None and device,
+        found=library or "no libcuda",
+        gives="a GPU to run on",
+        install="the driver of your system's packages; warpfuzz runs without a GPU, too",
+    )

@@ -1,0 +1,187 @@
+"""`warpfuzz corpus`: what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.table import Table
+
+from corpus import Entry, Problem, create_corpus, open_corpus
+from corpus.difference import compare
+from corpus.export import export_zip, json_lines
+from corpus.families import families
+from corpus.handwritten import import_case
+from corpus.merging import merge
+from corpus.pruning import prune
+from fuzz.output import console, emit
+from oracle.errors import InfrastructureError, UsageError
+
+
+def generator() -> str:
+    """Return what corpora name as their maker."""
+    return f"warpfuzz {version('warpfuzz')}"
+
+
+def list_findings(path: Path, *, json: bool) -> None:
+    """Print a line for each family, worst first."""
+    problems: list[Problem] = []
+    groups = families(open_corpus(path).entries(problems.append))
+    if json:
+        for group in groups:
+            emit(
+                {
+                    "kind": group.kind.value,
+                    "family": group.key,
+                    "title": group.title,
+                    "members": len(group.members),
+                    "id": group.smallest.id,
+                    "text": group.smallest.finding.text,
+                    "path": str(group.smallest.path),
+                }
+            )
+        _warn(problems)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "members", "family", "smallest"):
+        table.add_column(heading, overflow="fold")
+    for group in groups:
+        table.add_row(
+            group.smallest.id,
+            str(len(group.members)),
+            escape(group.title),
+            escape(group.smallest.finding.text),
+        )
+    out = console()
+    out.print(table)
+    out.print(f"{len(groups)} families in {path}", markup=False)
+    _warn(problems)
+
+
+def show_finding(path: Path, prefix: str, *, json: bool) -> None:
+    """Print a finding: verdicts, reasons, versions, and its module."""
+    entry = open_corpus(path).get(prefix)
+    if json:
+        emit(entry.finding)
+        return
+    finding = entry.finding
+    out = console()
+    out.print(f"[bold]{escape(finding.family.title)}[/]")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="quiet")
+    table.add_column(overflow="fold")
+    for name, value in _facts(entry):
+        table.add_row(name, escape(value))
+    out.print(table)
+    for name in finding.files:
+        if name.endswith(".ptx"):
+            out.print(f"[quiet]{escape(str(entry.path / name))}[/]")
+            text = entry.read(name).decode(errors="replace")
+            out.print(Syntax(text, "text", background_color="default"))
+
+
+def _facts(entry: Entry) -> Iterable[tuple[str, str]]:
+    finding = entry.finding
+    yield "id", finding.id
+    yield "kind", finding.kind
+    yield "instruction", finding.text
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    yield "ISA", finding.oracle.verdict
+    for reason in finding.oracle.reasons:
+        yield "", f"{reason.text} [PTX ISA {reason.section}]"
+    for verdict in finding.runners:
+        yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
+    yield "shrinking", finding.shrink
+    if finding.origin is not None:
+        yield "found", f"seed {finding.origin.seed}, round {finding.origin.round}"
+    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
+    if finding.comment:
+        yield "comment", finding.comment
+
+
+def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
+    """Add the findings of `sources` to `destination`, and print how many were new."""
+    opened = [open_corpus(source) for source in sources]
+    merged = merge(create_corpus(destination, generator=generator()), opened)
+    if json:
+        emit({"added": list(merged.added), "updated": list(merged.updated)})
+    else:
+        console().print(f"{len(merged.added)} added, {len(merged.updated)} updated")
+    _warn(merged.problems)
+
+
+def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
+    """Remove all but the smallest finding of each family, and print how many went."""
+    pruned = prune(open_corpus(path), dry_run=dry_run)
+    removed = [entry.id for entry in pruned.removed]
+    if json:
+        emit({"kept": [entry.id for entry in pruned.kept], "removed": removed, "dry_run": dry_run})
+    else:
+        would = "would be " if dry_run else ""
+        console().print(f"{len(pruned.kept)} kept, {len(removed)} {would}removed")
+    _warn(pruned.problems)
+
+
+def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
+    """Print what one corpus has and the other has not; tell whether there is any such thing."""
+    difference = compare(open_corpus(left), open_corpus(right))
+    if json:
+        emit(
+            {
+                "only_left": [entry.id for entry in difference.only_left],
+                "only_right": [entry.id for entry in difference.only_right],
+                "common": list(difference.common),
+                "families_only_left": [group.key for group in difference.families_only_left],
+                "families_only_right": [group.key for group in difference.families_only_right],
+            }
+        )
+    else:
+        out = console()
+        for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
+            for entry in entries:
+                line = f"{mark} {entry.id}  {entry.finding.family.title}"
+                out.print(line, markup=False, soft_wrap=True)
+        out.print(
+            f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
+            f"{right}, {len(difference.common)} in both",
+            markup=False,
+        )
+    _warn(difference.problems)
+    return bool(difference.only_left or difference.only_right)
+
+
+def export_corpus(path: Path, file: Path) -> None:
+    """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
+    corpus = open_corpus(path)
+    problems: list[Problem] = []
+    entries = list(corpus.entries(problems.append))
+    if file.suffix == ".zip":
+        export_zip(corpus, entries, file)
+    elif file.suffix == ".jsonl":
+        try:
+            file.write_text("".join(line + "\n" for line in json_lines(entries)))
+        except OSError as error:
+            raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from None
+    else:
+        raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
+    console().print(f"{len(entries)} findings written to {file}", markup=False)
+    _warn(problems)
+
+
+def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
+    """Add a case that a person wrote."""
+    saved = import_case(create_corpus(path, generator=generator()), folder)
+    if json:
+        emit({"id": saved.id, "path": str(saved.path), "new": saved.new})
+    else:
+        was = "added" if saved.new else "was there already"
+        console().print(f"{saved.id} {was}: {saved.path}", markup=False)
+
+
+def _warn(problems: Iterable[Problem]) -> None:
+    errors = console(stderr=True)
+    for problem in problems:
+        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False)

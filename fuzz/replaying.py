@@ -1,0 +1,115 @@
+"""Assembling stored findings again, and saying whether they still disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from corpus import Entry, Finding, Kind
+from fuzz.disagreements import Expectation, kind_of
+from oracle.errors import UsageError
+from oracle.legality import Verdict, explain
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.discovery import discover, find
+from runners.assemblers.judgements import Outcome
+from runners.assemblers.judging import judge_module
+
+MODULE = "module.ptx"
+"""The file of an assembler finding that shows it with plain ptxas."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """What became of one finding."""
+
+    entry: Entry
+    assemblers: tuple[Assembler, ...]
+    outcomes: Counter[tuple[Outcome, ...]]
+    """How often the assemblers did what."""
+    kind: Kind | None
+    """What it is now: None if assembler and ISA agree, FLAKY if the repeats differ."""
+    message: str
+    """What the first assembler said in the end."""
+
+    @property
+    def verdict(self) -> str:
+        """ "reproduced", "changed" (into another kind), "flaky" or "gone"."""
+        if self.kind is None:
+            return "gone"
+        if self.kind is Kind.FLAKY:
+            return "flaky"
+        return "reproduced" if self.kind is self.entry.finding.kind else "changed"
+
+
+def replay(entry: Entry, *, times: int, wanted: str | None) -> Replayed:
+    """Assemble a finding's module again.
+
+    Parameters
+    ----------
+    times
+        How often.
+    wanted
+        Path or version of the assembler; that of the finding where None.
+
+    Raises
+    ------
+    UsageError
+        If the finding has no module, or the assembler is not here.
+    """
+    finding = entry.finding
+    if MODULE not in finding.files:
+        raise UsageError(
+            f"finding {finding.id} has no {MODULE}, so it is none of an assembler; only those can "
+            "be replayed by this version"
+        )
+    module = entry.read(MODULE).decode(errors="replace")
+    assemblers = _assemblers(finding, wanted)
+    outcomes: Counter[tuple[Outcome, ...]] = Counter()
+    message = ""
+    for _ in range(times):
+        verdicts = [judge_module(one, module, target=finding.target) for one in assemblers]
+        outcomes[tuple(verdict.outcome for verdict in verdicts)] += 1
+        message = "\n".join(verdicts[0].messages) or verdicts[0].ending
+    return Replayed(
+        entry=entry,
+        assemblers=assemblers,
+        outcomes=outcomes,
+        kind=_kind(finding, outcomes),
+        message=message,
+    )
+
+
+def _assemblers(finding: Finding, wanted: str | None) -> tuple[Assembler, ...]:
+    if wanted is not None:
+        return (find(wanted),)
+    versions = [verdict.version for verdict in finding.runners if verdict.runner == "ptxas"]
+    here = {assembler.version: assembler for assembler in discover().assemblers}
+    missing = [one for one in versions if one not in here]
+    if missing or not versions:
+        needed = ", ".join(missing) or "an assembler"
+        raise UsageError(
+            f"finding {finding.id} was made with ptxas {needed}, which is not here (found: "
+            f"{', '.join(here) or 'none'}); fetch it with `warpfuzz compilers fetch`, or choose "
+            "another with --assembler"
+        )
+    return tuple(here[one] for one in versions)
+
+
+def _kind(finding: Finding, outcomes: Counter[tuple[Outcome, ...]]) -> Kind | None:
+    if len(outcomes) > 1:
+        return Kind.FLAKY
+    (seen,) = outcomes
+    if finding.kind is Kind.DIFFER and len(seen) > 1:
+        return Kind.DIFFER if len(set(seen)) > 1 else None
+    return kind_of(_expectation(finding), seen[0])
+
+
+def _expectation(finding: Finding) -> Expectation:
+    """Return what the ISA, as the oracle knows it now, lets one expect of the instruction."""
+    verdicts = [
+        explain(text, target=finding.target, ptx_version=finding.ptx_version).verdict
+        for text in finding.instructions
+    ]
+    if Verdict.ILLEGAL in verdicts:
+        return Expectation.REJECT
+    return Expectation.OPEN if Verdict.UNDEFINED in verdicts else Expectation.ACCEPT
