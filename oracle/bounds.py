@@ -46,7 +46,6 @@ from oracle.shadows import (
     spread,
     without_torn,
 )
-from oracle.storage import Tile, read
 from oracle.warps import Planes, Warps
 
 
@@ -73,13 +72,10 @@ class BoundedWarps(Warps):
     def load(self, form: LoadForm, place: Place, stride: int | None) -> Planes:
         """Return the matrix at a place; bounds of exact elements are their bits."""
         matrix = super().load(form, place, stride)
+        # A tag cut into 4-bit or single-bit elements may leave some of them 0, that is exact. Every
+        # tag has bit 0 set, however, so each row or column of whole bytes has one that is not,
+        # and that is all that a product asks of its multiplicands.
         words = matrix["tag"]
-        if form.type.bits < 8:
-            # Elements would get some bits only of the tag of their byte; it is all or nothing.
-            memory, offset = self.at(place)
-            tags = np.where(memory["tag"] == EXACT, np.uint8(EXACT), np.uint8(UNKNOWN))
-            tile = Tile(matrix=form.matrix, layout=form.layout, stride=stride)
-            words = read(tags, offset, tile)
         words = words.view(f"u{words.dtype.itemsize}")
         matrix["tag"] = gather(words, form.type)
         return _filled(matrix)
