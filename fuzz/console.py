@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from fuzz.budget import Budget
 from fuzz.instruction_campaign import FamilyState, Progress
 from fuzz.output import THEME, console, emit
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import SHAPES
 
 _STYLES = {
     Kind.CRASH: "worst",
@@ -146,26 +148,67 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Families that a person reads as one: they differ in the shape alone."""
+
+    kind: Kind
+    known: str
+    what: str
+    shapes: tuple[str, ...]
+    cases: int
+    example: str
+
+
+def _lines(progress: Progress) -> list[_Line]:
+    groups: dict[tuple[Kind, str, str, str], list[tuple[str, FamilyState]]] = {}
+    for family in by_severity(progress):
+        what = family.title.removeprefix(f"{family.kind}: ").partition(": ")[0]
+        shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
+        what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
+        known = family.known.id if family.known is not None else ""
+        said = "" if family.kind is not Kind.REJECTED else family.message
+        groups.setdefault((family.kind, known, what, said), []).append((shape, family))
+    return [
+        _Line(
+            kind=kind,
+            known=known,
+            what=what,
+            shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
+            cases=sum(family.cases for _, family in members),
+            example=min((family.text for _, family in members), key=len).partition(" ")[0],
+        )
+        for (kind, known, what, _), members in groups.items()
+    ]
+
+
 def families_table(progress: Progress, rows: int | None = None) -> RenderableType:
-    """Return a table with a line for each family, worst first."""
+    """Return a table of the families, worst first; a line holds all that differ in shape alone."""
     table = Table(box=None, pad_edge=False, expand=True)
     table.add_column("kind", no_wrap=True)
     table.add_column("cases", justify="right", no_wrap=True)
-    table.add_column("what", ratio=2, no_wrap=rows is not None, overflow="ellipsis")
-    table.add_column("smallest", ratio=3, no_wrap=rows is not None, overflow="ellipsis")
-    families = by_severity(progress)
-    shown = families if rows is None else families[:rows]
-    for family in shown:
-        known = family.known is not None
-        style = "known" if known else _STYLES.get(family.kind, "odd")
-        what = family.title.partition(": ")[2] or family.title
-        what += f" (known: {family.known.id})" if family.known is not None else ""
+    table.add_column("what", ratio=4, overflow="fold")
+    table.add_column("smallest, without operands", ratio=5, overflow="fold")
+    lines = _lines(progress)
+    shown = lines if rows is None else lines[:rows]
+    for line in shown:
+        style = "known" if line.known else _STYLES.get(line.kind, "odd")
+        what = Text(" ".join((line.what, *line.shapes)))
+        if line.known:
+            what.append(f" (known: {line.known})", style="known")
         table.add_row(
-            Text(family.kind, style=style), f"{family.cases:,}", escape(what), escape(family.text)
+            Text(_SHORT.get(line.kind, line.kind), style=style),
+            f"{line.cases:,}",
+            what,
+            Text(line.example, style="quiet"),
         )
-    if len(shown) < len(families):
-        table.add_row("", "", f"… and {len(families) - len(shown)} more", "")
+    if len(shown) < len(lines):
+        table.add_row("", "", f"… and {len(lines) - len(shown)} lines more", "")
     return table
+
+
+_SHORT = {Kind.ACCEPTED: "accepted", Kind.REJECTED: "rejected", Kind.INTERNAL: "internal error"}
+"""What fits a column; the full name says "although undocumented" and "although documented"."""
 
 
 class PlainView:
@@ -251,6 +294,7 @@ def summary(progress: Progress) -> dict[str, object]:
             "forms": {"reached": len(progress.reached), "documented": progress.forms},
             "oracle": dict(progress.agreements),
             "assemblers": [assembler.version for assembler in progress.assemblers],
+            "skipped": progress.skipped,
             "unconfirmed": progress.unconfirmed,
             "stopped": progress.stopped,
             "findings": [finding_row(family) for family in by_severity(progress)],

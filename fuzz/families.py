@@ -59,9 +59,9 @@ def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: boo
         return [kind, draft.mnemonic, *spelling]
     if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
         return [kind, draft.mnemonic, *_notes(explanation)]
-    about = [kind, _subject(draft)]
+    about = [kind, _subject(draft, kind)]
     # Where shape and type are documented together, something else sets the instruction off.
-    if modifiers and _subject(draft) in _documented_subjects():
+    if modifiers and _subject(draft, kind) in _documented_subjects(kind):
         texts = [draft.qualifier(slot) for slot in ("dtype", "ctype", *_MODIFIERS)]
         about += [f".{text}" for text in dict.fromkeys(texts) if text]
     others = rules - {Rule.COMBINATION, Rule.REGISTERS, Rule.UNKNOWN_QUALIFIER}
@@ -74,8 +74,8 @@ def rules_of(explanation: Explanation) -> frozenset[Rule]:
 
 
 @cache
-def _documented_subjects() -> frozenset[str]:
-    return frozenset(_subject(canonical(form)) for form in FORMS)
+def _documented_subjects(kind: Kind) -> frozenset[str]:
+    return frozenset(_subject(canonical(form), kind) for form in FORMS)
 
 
 def _notes(explanation: Explanation) -> list[str]:
@@ -87,12 +87,15 @@ def _notes(explanation: Explanation) -> list[str]:
     ]
 
 
-def _subject(draft: Draft) -> str:
+def _subject(draft: Draft, kind: Kind) -> str:
     """Name what a person would call the instruction: "wmma.load.c .f32 m8n8k128"."""
     if any(not slot for slot, _ in draft.qualifiers):
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
-    if draft.mnemonic == "wmma.mma":
+    if draft.mnemonic == "wmma.mma" and kind in (Kind.CRASH, Kind.HANG):
+        # Which of the wrong types it is makes no difference to an assembler that dies.
+        parts.append("with types of another shape")
+    elif draft.mnemonic == "wmma.mma":
         types = [draft.qualifier("atype"), draft.qualifier("btype")]
         names = [_type(name) if name else "implicit .f16" for name in types]
         parts.append(" x ".join(dict.fromkeys(names)))

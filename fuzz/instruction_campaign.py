@@ -79,6 +79,8 @@ class Progress:
     """Opcodes of the documented forms that were drawn."""
     agreements: Counter[str] = field(default_factory=Counter)
     """Cases by the oracle's verdict."""
+    skipped: int = 0
+    """Illegal instructions left out, because others like them killed the assembler."""
     unconfirmed: int = 0
     """Disagreements that were gone when the instruction was assembled by itself."""
     families: dict[str, FamilyState] = field(default_factory=dict)
@@ -166,6 +168,7 @@ class InstructionCampaign:
         self._states: dict[str, FamilyState | None] = {}
         """By core; None where the first member did not replay."""
         self._seen: set[int] = set()
+        self._costly: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self.progress = Progress(seed=seed, assemblers=assemblers, forms=len(self._forms))
         self._stopping = False
 
@@ -193,7 +196,7 @@ class InstructionCampaign:
         self.progress.pair = f"{target.name}, PTX ISA {version}"
         drafts = round_drafts(self._forms, target, version, key)
         drafts = drafts[: self._remaining(len(drafts))]
-        distinct = {draft.text: draft for draft in drafts}
+        distinct = self._affordable({draft.text: draft for draft in drafts})
         judge = self._judge(0, target.name, str(version))
         judgements = judge.judge(list(distinct))
         found = [
@@ -210,6 +213,21 @@ class InstructionCampaign:
             if self._stopping:
                 break
             self._sort_in(disagreement, number)
+
+    def _affordable(self, drafts: dict[str, Draft]) -> dict[str, Draft]:
+        """Leave out illegal instructions like others that killed the assembler here before.
+
+        Each costs processes of its own, and there are hundreds beside every hole.
+        """
+        pair = self.progress.pair
+        left = {
+            text: draft
+            for text, draft in drafts.items()
+            if self._costly[pair, _likeness(draft)] < _COSTLY_ENOUGH
+            or draft.opcode in forms_by_opcode()
+        }
+        self.progress.skipped += len(drafts) - len(left)
+        return left
 
     def _remaining(self, count: int) -> int:
         limit = self._budget.cases
@@ -234,6 +252,8 @@ class InstructionCampaign:
 
     def _compare(self, draft: Draft, judgement: Judgement) -> Kind | None:
         """Compare one judgement with the oracle's verdict, and count."""
+        if judgement.outcome > Outcome.REJECTED:
+            self._costly[self.progress.pair, _likeness(draft)] += 1
         verdict = verdict_of(draft.text, target=judgement.target, ptx_version=judgement.version)
         self.progress.agreements[verdict] += 1
         form = forms_by_opcode().get(draft.opcode)
@@ -370,6 +390,17 @@ class InstructionCampaign:
             origin=Origin(seed=self._seed, round=number),
             shrink=status,
         )
+
+
+_COSTLY_ENOUGH = 2
+"""Instructions of one likeness that are judged, for each target and version, after which the rest
+is left out: one is the finding, the next confirms it."""
+
+
+def _likeness(draft: Draft) -> tuple[str, ...]:
+    """Return what makes instructions meet the same hole in an assembler."""
+    slots = ("matrix", "op", "shape", "type", "dtype", "atype", "btype", "ctype")
+    return (draft.mnemonic, *(draft.qualifier(slot) for slot in slots))
 
 
 def _runner_verdict(assembler: Assembler, judgement: Judgement) -> RunnerVerdict:

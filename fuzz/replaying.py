@@ -33,7 +33,7 @@ class Replayed:
 
     @property
     def verdict(self) -> str:
-        """ "reproduced", "changed" (into another kind), "flaky" or "gone"."""
+        """Say "reproduced", "changed" (into another kind), "flaky" or "gone"."""
         if self.kind is None:
             return "gone"
         if self.kind is Kind.FLAKY:

@@ -30,6 +30,7 @@ def parts(draft: Draft) -> tuple[str, ...]:
         if draft.qualifier(slot) not in ("", plain)
         or (plain and not draft.qualifier(slot) and slot in slot_names(draft.mnemonic))
     ]
+    names += [name for name in _TYPES if _with_plain_types(draft, name) != draft]
     if draft.predicate:
         names.append("predicate")
     if _with_table_registers(draft) != draft:
@@ -58,6 +59,9 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
     for slot, text in _PLAIN.items():
         if slot in plain:
             result = result.with_qualifier(slot, text)
+    for name in _TYPES:
+        if name in plain:
+            result = _with_plain_types(result, name)
     if "predicate" in plain:
         result = replace(result, predicate="")
     if "order" in plain:
@@ -73,6 +77,17 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
 
 def _is_soup(draft: Draft) -> bool:
     return any(not slot for slot, _ in draft.qualifiers)
+
+
+# The first types of the page's syntax: those of .f16 multiplicands, which are not written.
+_TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ctype", "f16")}
+
+
+def _with_plain_types(draft: Draft, name: str) -> Draft:
+    if draft.mnemonic != "wmma.mma":
+        return draft
+    first, second, plain = _TYPES[name]
+    return draft.with_qualifier(first, plain).with_qualifier(second, plain)
 
 
 def _with_table_registers(draft: Draft) -> Draft:

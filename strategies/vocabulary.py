@@ -24,6 +24,8 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
     "satfinite": ("sat", "relu", "satfinite.relu"),
     "op": ("or", "add", "mul", "min", "cas"),
     "popc": ("popcll", "clz"),
+    "dst_fmt": ("b6x16_p32", "b16x16", "b8"),
+    "src_fmt": ("b8x16", "b4x16", "b6x16", "b6p2x16", "s8"),
     "num": ("x3", "x8", "x16"),
     "sync": ("async", "cta", "nosync"),
     "aligned": ("unaligned", "weak"),
@@ -32,7 +34,7 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
 
 KINDS: dict[str, str] = {
     "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
-    "btype": "type", "ctype": "type", "dst_fmt": "type", "src_fmt": "type",
+    "btype": "type", "ctype": "type",
 }  # fmt: skip
 """Slots that share their vocabulary, by the kind of qualifier that stands in them."""
 
