@@ -1,7 +1,7 @@
 """From an entry's text to what executes: every instruction is looked up and checked once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -92,9 +92,17 @@ def _step(instruction: Instruction, operands: Operands, silicon: Silicon) -> Ste
     return Step(line=line, guard=guard, operation=decode(operands))
 
 
+def _ends(steps: list[Step], index: int) -> bool:
+    """Return whether a warp that comes to this step has nothing left to do."""
+    if index == len(steps):
+        return True
+    step = steps[index]
+    return step.operation is None and step.goal is None and step.guard is None
+
+
 def _kernel(entry: Entry, listing: Listing, silicon: Silicon) -> Kernel:
     offsets, shared_bytes = _shared_offsets(entry)
-    steps = []
+    steps: list[Step] = []
     for instruction in entry.body:
         operands = Operands(
             instruction=instruction,
@@ -105,7 +113,12 @@ def _kernel(entry: Entry, listing: Listing, silicon: Silicon) -> Kernel:
         steps.append(_step(instruction, operands, silicon))
     return Kernel(
         name=entry.name,
-        steps=tuple(steps),
+        # A branch to the end is an exit: warps without an image are gone from the first branch on,
+        # and do not wait at the end with all others beside them.
+        steps=tuple(
+            replace(step, goal=None) if step.goal is not None and _ends(steps, step.goal) else step
+            for step in steps
+        ),
         parameters=tuple(
             (scalar.parameter_key(parameter.name), int(parameter.type[1:]))
             for parameter in entry.parameters

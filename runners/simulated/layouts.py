@@ -7,9 +7,9 @@ real devices do.
 
 Seed 0 deals the elements out in the order in which they lie in memory, from the second on where
 that is column by column: a fragment that is taken for one of the other layout is never right.
-Every other seed scatters them by a permutation of its own. Fragments of A and B are laid out differently for row- and
-column-major matrices, which the ISA allows; those of C and D are not, because `wmma.mma` does not
-say how they are stored.
+Every other seed scatters them by a permutation of its own. Fragments of A and B are laid out
+differently for row- and column-major matrices, which the ISA allows; those of C and D are not,
+because `wmma.mma` does not say how they are stored.
 """
 
 from dataclasses import dataclass

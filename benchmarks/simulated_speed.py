@@ -1,0 +1,107 @@
+"""Cases a second on the simulated device, images in and images out, on one core.
+
+One program of load a, b, c, multiply, store d for each combination of types; a case is one image.
+The module is loaded once, as in a campaign, and its load is not counted; drawing contents and the
+oracle are not counted. Prints one JSON object per program: cases a second in batches of each
+size, and the ratio to the first program's (f16, C and D f32) in this run. Usage:
+
+    python benchmarks/simulated_speed.py [--seconds S] [--target TARGET]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.program import Buffer, Load, Multiply, Place, Program, Step, Store
+from runners.emission import emit
+from runners.simulated import Module, SimulatedDevice
+
+OPCODES = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f32",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32",
+    "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32",
+    "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32",
+    "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
+    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+)
+BATCHES = (1, 100, 1_000)
+
+
+def program(opcode: str) -> Program:
+    """Return the smallest program of an opcode, all matrices in global memory."""
+    form = mma_form(opcode)
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": "row"}
+    buffers: list[Buffer] = []
+    steps: list[Step] = []
+    for operand, layout in layouts.items():
+        matrix = form.matrix(operand)
+        size = matrix.rows * matrix.columns * matrix.type.bits // 8
+        buffers.append(Buffer(name=operand, space="global", size=size))
+        wanted = (matrix, layout, "global")
+        place = Place(buffer=operand)
+        if operand == "d":
+            store = next(f for f in STORE_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
+            steps.append(Store(form=store, fragment="d", place=place))
+        else:
+            load = next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            steps.append(Load(form=load, fragment=operand, place=place))
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def rate(module: Module, images: NDArray[np.uint8], seconds: float) -> float:
+    """Return cases a second over at least so many seconds."""
+    module.launch("kernel", images)
+    done = 0
+    start = time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        module.launch("kernel", images)
+        done += len(images)
+    return done / elapsed
+
+
+def main() -> None:
+    """Measure all programs."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")
+    parser.add_argument("--target", default="sm_90", help="the simulated device")
+    given = parser.parse_args()
+    device = SimulatedDevice(given.target)
+    rng = np.random.default_rng(0)
+    first: dict[int, float] = {}
+    for opcode in OPCODES:
+        module_text = emit(program(opcode), target=given.target)
+        module = device.load(module_text.ptx)
+        # Uniform bits: special values are among them, so that no figure leaves them out.
+        size = module_text.kernel().image_bytes
+        rates = {
+            batch: rate(module, rng.integers(0, 256, (batch, size), dtype=np.uint8), given.seconds)
+            for batch in BATCHES
+        }
+        first = first or rates
+        print(
+            json.dumps(
+                {
+                    "opcode": opcode,
+                    "cases_per_second": {str(batch): round(r) for batch, r in rates.items()},
+                    "ratio_to_first": {
+                        str(batch): round(r / first[batch], 2) for batch, r in rates.items()
+                    },
+                }
+            ),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

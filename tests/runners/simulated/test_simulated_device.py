@@ -1,0 +1,283 @@
+"""Launches: identities of warps, shared memory, branches, and everything that traps."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from simulated_contents import images_of
+from simulated_kernels import VARIANTS, kernel, multiplication
+
+from oracle.errors import UsageError
+from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
+from runners.simulated.device import MULTIPROCESSORS
+
+DEVICE = SimulatedDevice("sm_90")
+
+
+def launch(
+    body: str, images: NDArray[np.uint8], *, registers: str = "", threads: int = 128
+) -> NDArray[np.uint8]:
+    ptx = kernel(body, image_bytes=images.shape[1], registers=registers)
+    return DEVICE.load(ptx).launch("kernel", images, threads=threads)[0]
+
+
+def trapped(body: str, *, count: int = 6, size: int = 64, registers: str = "") -> Trap:
+    with pytest.raises(SimulatedTrap) as caught:
+        launch(body, np.zeros((count, size), np.uint8), registers=registers)
+    assert not caught.value.trap.kind.at_load
+    return caught.value.trap
+
+
+def words(images: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    return images.view(np.uint32)
+
+
+@given(st.integers(1, 70), st.sampled_from([32, 64, 128, 256, 1024]))
+@settings(max_examples=30, deadline=None)
+def test_each_warp_works_on_its_own_image_whatever_the_block(count: int, threads: int) -> None:
+    images = np.zeros((count, 128), np.uint8)
+    after = launch(
+        """
+    mul.wide.u32 %rd10, %r7, 4;
+    add.s64 %rd11, %rd2, %rd10;
+    mad.lo.u32 %r20, %r5, 100, %r7;
+    st.global.b32 [%rd11], %r20;
+    """,
+        images,
+        threads=threads,
+    )
+    warps, lanes = np.meshgrid(np.arange(count), np.arange(32), indexing="ij")
+    np.testing.assert_array_equal(words(after), 100 * warps + lanes)
+    assert not images.any(), "the images that are given stay as they are"
+
+
+def test_lane_zero_reports_the_multiprocessor() -> None:
+    module = DEVICE.load(kernel("", image_bytes=16))
+    count = 4 * MULTIPROCESSORS + 9
+    _, sms = module.launch("kernel", np.zeros((count, 16), np.uint8))
+    np.testing.assert_array_equal(sms, np.arange(count) // 4 % MULTIPROCESSORS)
+
+
+def test_a_kernel_that_reports_no_multiprocessor_is_known_by_all_ones() -> None:
+    ptx = kernel("", image_bytes=16).replace("@%p2 st.global.u32 [%rd5], %r8;", "")
+    _, sms = DEVICE.load(ptx).launch("kernel", np.zeros((3, 16), np.uint8))
+    assert list(sms) == [0xFFFF_FFFF] * 3
+
+
+def test_special_registers_say_where_a_thread_is() -> None:
+    images = np.zeros((12, 512), np.uint8)
+    after = launch(
+        """
+    mul.wide.u32 %rd10, %r7, 16;
+    add.s64 %rd11, %rd2, %rd10;
+    st.global.v4.b32 [%rd11], {%r0, %r1, %r2, %r7};
+    """,
+        images,
+        threads=96,
+    )
+    found = words(after).reshape(12, 32, 4)
+    warp, lane = np.meshgrid(np.arange(12), np.arange(32), indexing="ij")
+    np.testing.assert_array_equal(found[..., 0], warp % 3 * 32 + lane)
+    assert (found[..., 1] == 96).all()
+    np.testing.assert_array_equal(found[..., 2], warp // 3)
+    np.testing.assert_array_equal(found[..., 3], lane)
+
+
+def test_warps_may_branch_apart_loop_and_meet_again() -> None:
+    images = np.zeros((40, 16), np.uint8)
+    words(images)[:, 0] = np.arange(40)
+    after = launch(
+        """
+    ld.global.b32 %r20, [%rd2];
+    mov.b32 %r21, 0;
+AGAIN:
+    setp.eq.u32 %p4, %r20, 0;
+    @%p4 bra OUT;
+    add.u32 %r21, %r21, %r20;
+    sub.u32 %r20, %r20, 1;
+    bra AGAIN;
+OUT:
+    and.b32 %r22, %r21, 1;
+    setp.ne.u32 %p5, %r22, 0;
+    @!%p5 bra EVEN;
+    add.u32 %r21, %r21, 1000;
+    @%p5 exit;
+EVEN:
+    st.global.b32 [%rd2+4], %r21;
+    """,
+        images,
+    )
+    sums = np.arange(40) * (np.arange(40) + 1) // 2
+    np.testing.assert_array_equal(words(after)[:, 1], np.where(sums % 2, 0, sums))
+
+
+def test_shared_memory_belongs_to_the_block_and_starts_as_no_zeros() -> None:
+    images = np.zeros((8, 16), np.uint8)
+    after = launch(
+        """
+    .shared .align 4 .b8 cells[8];
+    mov.u64 %rd10, cells;
+    ld.shared.b32 %r20, [cells+4];
+    setp.eq.u32 %p4, %r3, 0;
+    @%p4 st.shared.b32 [%rd10], %r5;
+    bar.sync 0;
+    cvta.shared.u64 %rd11, %rd10;
+    ld.b32 %r21, [%rd11];
+    st.global.v2.b32 [%rd2], {%r20, %r21};
+    """,
+        images,
+        threads=128,
+    )
+    assert (words(after)[:, 0] == 0xA5A5_A5A5).all()
+    np.testing.assert_array_equal(words(after)[:, 1], [0] * 4 + [4] * 4)
+
+
+LOAD_A = "    wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {{{}}}, [%rd10], {};"
+A_REGISTERS = "    .reg .b32 %a<8>;"
+
+
+def load_a(offset: int, stride: int = 16) -> str:
+    names = ", ".join(f"%a{i}" for i in range(8))
+    return f"    add.s64 %rd10, %rd2, {offset};\n" + LOAD_A.format(names, stride)
+
+
+@pytest.mark.parametrize(("offset", "traps"), [(0, False), (4, False), (1, True), (2, True)])
+def test_a_base_address_is_a_multiple_of_four(offset: int, traps: bool) -> None:
+    # Measured on an H200: multiples of 4 work, 1 and 2 raise "misaligned address".
+    if traps:
+        trap = trapped(load_a(offset), size=1024, registers=A_REGISTERS)
+        assert trap.kind is TrapKind.MISALIGNED
+        assert trap.warps == tuple(range(6))
+    else:
+        launch(load_a(offset), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
+
+
+@pytest.mark.parametrize("stride", [0, 1, 8, 15, 17])
+def test_short_and_odd_strides_of_halves_run(stride: int) -> None:
+    # Measured on an H200: they give overlapping rows.
+    launch(load_a(0, stride), np.zeros((6, 1024), np.uint8), registers=A_REGISTERS)
+
+
+@pytest.mark.parametrize(("stride", "traps"), [(16, False), (20, False), (18, True)])
+def test_rows_of_bytes_start_at_multiples_of_four(stride: int, traps: bool) -> None:
+    # Measured on an H200: stride 18 raises "misaligned address".
+    body = f"    wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {{%a0, %a1}}, [%rd2], {stride};"
+    if traps:
+        assert trapped(body, size=512, registers=A_REGISTERS).kind is TrapKind.MISALIGNED
+    else:
+        launch(body, np.zeros((6, 512), np.uint8), registers=A_REGISTERS)
+
+
+@pytest.mark.parametrize("stride", [0x1000_0000, 0xFFFF_FFFF])
+def test_strides_far_beyond_memory_are_out_of_bounds(stride: int) -> None:
+    trap = trapped(load_a(0, stride), size=1024, registers=A_REGISTERS)
+    assert trap.kind is TrapKind.OUT_OF_BOUNDS
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("    ld.global.b32 %r20, [%rd2+2];", TrapKind.MISALIGNED),
+        ("    ld.global.v4.b32 {%r20, %r21, %r22, %r23}, [%rd2+8];", TrapKind.MISALIGNED),
+        ("    st.global.b64 [%rd2+4], %rd2;", TrapKind.MISALIGNED),
+        ("    ld.global.b32 %r20, [%rd2+100000];", TrapKind.OUT_OF_BOUNDS),
+        ("    ld.global.b32 %r20, [%rd2+-4];", TrapKind.OUT_OF_BOUNDS),
+        ("    ld.shared.b32 %r20, [%rd2];", TrapKind.OUT_OF_BOUNDS),
+        ("    ld.b32 %r20, [%rd0+-1024];", TrapKind.OUT_OF_BOUNDS),
+        ("    st.global.b32 [%rd2], %r50;", TrapKind.UNINITIALISED),
+        ("    @%p7 bra DONE;", TrapKind.UNINITIALISED),
+        ("    setp.eq.u32 %p7, %r7, 3;\n    @%p7 bra DONE;", TrapKind.DIVERGENT),
+        ("    setp.eq.u32 %p7, %r7, 3;\n    @%p7 ret;", TrapKind.DIVERGENT),
+        ("STAY:\n    bra STAY;", TrapKind.HANG),
+    ],
+)
+def test_what_a_device_would_not_survive_traps_at_its_line(line: str, kind: TrapKind) -> None:
+    trap = trapped(line)
+    assert trap.kind is kind
+    last = line.splitlines()[-1]
+    assert kernel(line, image_bytes=64).splitlines()[trap.line - 1] in (last, "STAY:")
+
+
+def test_a_warp_level_instruction_under_a_divergent_guard_traps() -> None:
+    body = "    setp.lt.u32 %p7, %r7, 16;\n" + load_a(0).replace("wmma", "@%p7 wmma")
+    trap = trapped(body, size=1024, registers=A_REGISTERS)
+    assert trap.kind is TrapKind.DIVERGENT
+
+
+def test_an_address_that_differs_between_lanes_traps_in_wmma() -> None:
+    body = "    mul.wide.u32 %rd11, %r7, 4;\n    add.s64 %rd10, %rd2, %rd11;\n"
+    body += load_a(0).splitlines()[1]
+    trap = trapped(body, size=1024, registers=A_REGISTERS)
+    assert trap.kind is TrapKind.DIVERGENT
+
+
+def test_a_trap_names_the_warps_that_caused_it() -> None:
+    body = """
+    and.b32 %r20, %r5, 2;
+    cvt.u64.u32 %rd10, %r20;
+    add.s64 %rd11, %rd2, %rd10;
+    ld.global.b32 %r21, [%rd11];
+    """
+    trap = trapped(body, count=9)
+    assert (trap.kind, trap.warps) == (TrapKind.MISALIGNED, (2, 3, 6, 7))
+
+
+def test_a_masked_access_never_traps() -> None:
+    body = """
+    setp.eq.u32 %p7, %r7, 99;
+    @%p7 st.global.b32 [%rd2+100001], %r7;
+    mov.b32 %r21, 5;
+    @%p7 ld.global.b32 %r21, [%rd2+100001];
+    st.global.b32 [%rd2], %r21;
+    """
+    assert (words(launch(body, np.zeros((3, 8), np.uint8)))[:, 0] == 5).all()
+
+
+def test_a_device_still_runs_after_a_trap() -> None:
+    trapped("    ld.global.b32 %r20, [%rd2+2];")
+    case = multiplication(VARIANTS[0])
+    images = images_of(case, "normal")
+    first, _ = DEVICE.load(case.ptx).launch("kernel", images)
+    second, _ = SimulatedDevice("sm_90").load(case.ptx).launch("kernel", images)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("target", ["sm_60", "sm_99", "hopper", "sm_90x", ""])
+def test_an_unknown_target_is_answered_with_those_that_exist(target: str) -> None:
+    with pytest.raises(UsageError, match="sm_120"):
+        SimulatedDevice(target)
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        np.zeros((3, 8), np.uint32),
+        np.zeros(8, np.uint8),
+        np.zeros((0, 8), np.uint8),
+        np.zeros((3, 0), np.uint8),
+    ],
+)
+def test_images_of_the_wrong_kind_are_refused(images: NDArray[np.uint8]) -> None:
+    module = DEVICE.load(kernel("", image_bytes=8))
+    with pytest.raises(UsageError, match="uint8"):
+        module.launch("kernel", images)
+
+
+@pytest.mark.parametrize("threads", [0, 31, 48, 2048])
+def test_blocks_of_the_wrong_size_are_refused(threads: int) -> None:
+    module = DEVICE.load(kernel("", image_bytes=8))
+    with pytest.raises(UsageError, match="multiple of 32"):
+        module.launch("kernel", np.zeros((1, 8), np.uint8), threads=threads)
+
+
+def test_an_unknown_entry_and_other_parameters_are_refused() -> None:
+    ptx = kernel("", image_bytes=8)
+    images = np.zeros((1, 8), np.uint8)
+    with pytest.raises(UsageError, match="it has kernel"):
+        DEVICE.load(ptx).launch("other", images)
+    fewer = ptx.replace(".param .u64 sms,", "").replace(
+        "ld.param.u64 %rd3, [sms]", "mov.b64 %rd3, 0"
+    )
+    with pytest.raises(UsageError, match="parameters"):
+        DEVICE.load(fewer).launch("kernel", images)

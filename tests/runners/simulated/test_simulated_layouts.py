@@ -1,0 +1,98 @@
+"""Fragments: every element is somewhere, and no layout is another one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS, SHAPES
+
+from runners.simulated.fragments import gather, scatter
+from runners.simulated.layouts import Layout, dimensions, layout_of, registers
+from runners.simulated.warps import DTYPES
+
+KINDS = [
+    *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),
+    *(("c", "m16n16k16", kind) for kind in ("f16", "f32", "s32")),
+    ("d", "m8n32k16", "f16"),
+    ("d", "m16n16k8", "f32"),
+    ("c", "m8n8k4", "f64"),
+    ("d", "m8n8k32", "s32"),
+    ("c", "m8n8k128", "s32"),
+]
+
+
+@pytest.mark.parametrize(("role", "shape", "kind"), KINDS)
+def test_fragments_have_the_registers_of_the_page(role: str, shape: str, kind: str) -> None:
+    if role in "ab":
+        assert registers(role, shape, kind) == FRAGMENTS[kind, shape]["ab".index(role)]
+    else:
+        narrow = shape in ("m8n8k32", "m8n8k128")
+        assert registers(role, shape, kind) == (2 if narrow else ACCUMULATORS[kind])
+
+
+def test_fragments_that_the_page_does_not_list_do_not_exist() -> None:
+    assert registers("a", "m16n16k8", "f16") is None
+    assert registers("c", "m8n8k4", "f32") is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 99])
+@pytest.mark.parametrize("order", ["row", "col"])
+@pytest.mark.parametrize(("role", "shape", "kind"), KINDS)
+def test_every_element_is_held_equally_often(
+    role: str, shape: str, kind: str, order: str, seed: int
+) -> None:
+    layout = layout_of(role, shape, kind, order, seed)
+    rows, columns = dimensions(role, shape)
+    counts = np.bincount(layout.elements.reshape(-1), minlength=rows * columns)
+    assert counts.size == rows * columns
+    assert (counts == counts[0]).all()
+    assert (role, kind) not in (("a", "f16"), ("b", "f16")) or counts[0] * rows * columns == 512
+
+
+@pytest.mark.parametrize(("role", "shape", "kind"), KINDS)
+def test_layouts_of_different_seeds_differ_in_every_fragment(
+    role: str, shape: str, kind: str
+) -> None:
+    layouts = [layout_of(role, shape, kind, "row", seed).elements for seed in (0, 1, 2)]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert (layouts[i] != layouts[j]).any()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("role", "shape", "kind"), KINDS)
+def test_row_and_column_major_fragments_differ_for_multiplicands_alone(
+    role: str, shape: str, kind: str, seed: int
+) -> None:
+    row, column = (layout_of(role, shape, kind, order, seed).elements for order in ("row", "col"))
+    assert bool((row != column).any()) == (role in "ab")
+
+
+@given(st.sampled_from(KINDS), st.integers(0, 5), st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_what_is_scattered_is_gathered(
+    form: tuple[str, str, str], layout_seed: int, seed: int
+) -> None:
+    role, shape, kind = form
+    layout = layout_of(role, shape, kind, "row", layout_seed)
+    rows, columns = dimensions(role, shape)
+    rng = np.random.default_rng(seed)
+    bits = BITS[kind]
+    words = rng.integers(0, 1 << min(bits, 63), (rows * columns, 3), dtype=np.uint64)
+    words = words.astype(DTYPES[max(8, bits)])
+    np.testing.assert_array_equal(gather(scatter(words, layout), layout, 3), words)
+
+
+def test_the_copy_that_counts_differs_between_layouts() -> None:
+    first, second = (layout_of("a", "m16n16k16", "f16", "row", seed) for seed in (0, 1))
+
+    def uses(layout: Layout) -> set[tuple[int, int]]:
+        return set(zip(*(part.tolist() for part in layout.homes), strict=True))
+
+    assert len(uses(first)) == len(uses(second)) == 256
+    assert uses(first) != uses(second)
+
+
+def test_shapes_have_the_dimensions_of_their_names() -> None:
+    for shape, (m, n, k) in SHAPES.items():
+        assert (dimensions("a", shape), dimensions("b", shape)) == ((m, k), (k, n))
+        assert dimensions("c", shape) == dimensions("d", shape) == (m, n)

@@ -1,0 +1,190 @@
+"""What the simulated device reads, and how it refuses the rest: by line."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated_kernels import VARIANTS, kernel, multiplication
+
+from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.parser import parse
+from runners.simulated.syntax import Address, Immediate, Name, Vector
+
+DEVICE = SimulatedDevice("sm_90")
+
+
+def refused(ptx: str) -> SimulatedTrap:
+    with pytest.raises(SimulatedTrap) as caught:
+        DEVICE.load(ptx)
+    assert caught.value.trap.kind.at_load
+    return caught.value
+
+
+def with_line(line: str, registers: str = "") -> tuple[str, int]:
+    """Return a kernel with this line, and the line's number."""
+    ptx = kernel(line, image_bytes=64, registers=registers)
+    return ptx, ptx.splitlines().index(line) + 1
+
+
+def test_operands_are_read_as_registers_constants_vectors_and_addresses() -> None:
+    ptx, number = with_line("    st.shared.v2.b32 [%rd1+-16], {%r1, 0x10U};")
+    (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
+    assert found.operands == (
+        Address(base="%rd1", offset=-16),
+        Vector(parts=(Name(text="%r1"), Immediate(value=16))),
+    )
+
+
+def test_floating_point_constants_carry_their_bits() -> None:
+    ptx, number = with_line("    mov.f32 %x, 0f3F800000;", "    .reg .f32 %x;")
+    (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
+    assert found.operands[1] == Immediate(value=0x3F800000, float_bits=32)
+
+
+def test_a_module_may_hold_many_entries() -> None:
+    one = multiplication(VARIANTS[0]).ptx
+    body = one[one.index(".visible") :]
+    two = one + body.replace("kernel(", "other(")
+    assert set(DEVICE.load(two).kernels) == {"kernel", "other"}
+
+
+def test_the_same_text_is_parsed_once() -> None:
+    ptx = multiplication(VARIANTS[0]).ptx
+    assert parse(ptx) is parse(str(ptx))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("    mov.u32 %r1 %r2;", TrapKind.PARSE),
+        ("    mov.u32 %r1, ^;", TrapKind.PARSE),
+        ("    mov.u32 %nobody, 1;", TrapKind.PARSE),
+        ("    bra NOWHERE;", TrapKind.PARSE),
+        ("    @%r1 bra GO;", TrapKind.PARSE),
+        ("    .reg .b32 %r1;", TrapKind.PARSE),
+        ("    frobnicate.u32 %r1, %r2;", TrapKind.UNSUPPORTED),
+        ("    mov.u32 %rd1, 1;", TrapKind.UNSUPPORTED),
+        ("    add.u32 %r1, %r2;", TrapKind.UNSUPPORTED),
+        ("    mov.u32 1, %r1;", TrapKind.UNSUPPORTED),
+        ("    ld.global.b32 %r1, [%r2];", TrapKind.UNSUPPORTED),
+        ("    fma.f32 %r1, %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
+        ("    mul.rz.f16x2 %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
+        ("    ld.param.u64 %rd1, [elsewhere];", TrapKind.UNSUPPORTED),
+        ("    wmma.load.a.sync.row.m16n16k16.f64 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),
+        ("    wmma.load.a.sync.row.m8n8k32.s4 {%r1}, [%rd2];", TrapKind.ILLEGAL),
+        ("    wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),
+        ("    wmma.load.a.sync.aligned.row.m8n8k32.s4 {%r1, %r2}, [%rd2];", TrapKind.UNSUPPORTED),
+        ("    ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),
+        ("    ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),
+        ("    ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%rd2];",
+         TrapKind.ILLEGAL),
+    ],
+)  # fmt: skip
+def test_a_bad_line_is_refused_by_its_number(line: str, kind: TrapKind) -> None:
+    ptx, number = with_line(line)
+    trap = refused(ptx).trap
+    assert (trap.kind, trap.line) == (kind, number)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", ".version 8.0\n.target sm_90\n", ".version 8.0\n.address_size 64\n"],
+)
+def test_text_that_is_no_module_is_a_parse_error(text: str) -> None:
+    assert refused(text).trap.kind is TrapKind.PARSE
+
+
+def test_a_line_that_stands_twice_as_label_or_entry_is_refused() -> None:
+    ptx = kernel("GO:", image_bytes=64)
+    assert "GO" in str(refused(ptx))
+    assert "twice" in str(refused(ptx.replace("GO:", "", 1) + ptx[ptx.index(".visible") :]))
+
+
+def test_thirty_two_bit_modules_are_refused() -> None:
+    ptx = multiplication(VARIANTS[0]).ptx.replace(".address_size 64", ".address_size 32")
+    assert refused(ptx).trap.kind is TrapKind.UNSUPPORTED
+
+
+@given(st.integers(0, 40), st.sampled_from(["delete", "double", "truncate"]), st.integers(0, 30))
+@settings(max_examples=60, deadline=None)
+def test_damaged_text_is_refused_or_loaded_but_never_crashes(
+    line: int, damage: str, column: int
+) -> None:
+    lines = multiplication(VARIANTS[5]).ptx.splitlines()
+    text = lines[line % len(lines)]
+    lines[line % len(lines)] = {"delete": "", "double": text + text, "truncate": text[:column]}[
+        damage
+    ]
+    kinds: list[TrapKind] = []
+    try:
+        DEVICE.load("\n".join(lines))
+    except SimulatedTrap as caught:
+        kinds.append(caught.trap.kind)
+    assert all(kind.at_load for kind in kinds)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_any_text_is_refused_by_a_trap(text: str) -> None:
+    refused(text)
+
+
+DOCUMENTED_TARGETS = [
+    ("f16", "sm_70", None),
+    ("s8", "sm_72", "sm_70"),
+    ("u8", "sm_72", "sm_70"),
+    ("s4", "sm_75", "sm_72"),
+    ("u4", "sm_75", "sm_72"),
+    ("b1", "sm_75", "sm_72"),
+    ("bf16", "sm_80", "sm_75"),
+    ("tf32", "sm_80", "sm_75"),
+    ("f64", "sm_80", "sm_75"),
+]
+
+
+@pytest.mark.parametrize(("kind", "first", "before"), DOCUMENTED_TARGETS)
+def test_types_need_the_targets_of_the_page(kind: str, first: str, before: str | None) -> None:
+    variant = next(each for each in VARIANTS if each.kind == kind)
+    assert SimulatedDevice(first).load(multiplication(variant, target=first).ptx)
+    if before is not None:
+        trap = refused(multiplication(variant, target=before).ptx).trap
+        assert trap.kind is TrapKind.ILLEGAL
+        assert first in trap.message
+
+
+def test_single_bit_and_needs_sm_80() -> None:
+    variant = next(each for each in VARIANTS if each.op == "and")
+    assert refused(multiplication(variant, target="sm_75").ptx).trap.kind is TrapKind.ILLEGAL
+
+
+@pytest.mark.parametrize(
+    ("device", "module", "runs"),
+    [
+        ("sm_90", "sm_70", True),
+        ("sm_75", "sm_80", False),
+        ("sm_100", "sm_100a", True),
+        ("sm_120", "sm_100a", False),
+        ("sm_103", "sm_100f", True),
+        ("sm_120", "sm_100f", False),
+        ("sm_101", "sm_110a", True),
+        ("sm_100", "sm_103f", False),
+    ],
+)
+def test_a_device_runs_the_targets_that_the_isa_lets_it_run(
+    device: str, module: str, runs: bool
+) -> None:
+    ptx = kernel("", image_bytes=64, target=module)
+    if runs:
+        SimulatedDevice(device).load(ptx)
+    else:
+        with pytest.raises(SimulatedTrap, match="does not run on"):
+            SimulatedDevice(device).load(ptx)
+
+
+@pytest.mark.parametrize("version", ["6.0", "6.2", "6.3"])
+def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
+    variant = VARIANTS[0]
+    ptx = multiplication(variant).ptx.replace(".aligned", "").replace("8.6", version)
+    if version == "6.3":
+        assert "6.3" in refused(ptx).trap.message
+    else:
+        assert DEVICE.load(ptx)

@@ -1,0 +1,234 @@
+"""The per-thread instructions against Python's integers and floats."""
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from simulated_kernels import kernel
+
+from runners.simulated import SimulatedDevice, SimulatedTrap
+
+DEVICE = SimulatedDevice("sm_100")
+
+
+def evaluate(line: str, *values: tuple[int, int], result: int, setup: str = "") -> int:
+    """Run `line` with %in0, %in1, … of (value, bits), and return %out, of `result` bits."""
+    registers = [f"    .reg .b{bits} %in{i};" for i, (_, bits) in enumerate(values)]
+    body = [f"    ld.global.b{bits} %in{i}, [%rd2+{8 * i}];" for i, (_, bits) in enumerate(values)]
+    image = np.zeros((2, 64), np.uint8)
+    for i, (value, bits) in enumerate(values):
+        raw = np.frombuffer((value % (1 << bits)).to_bytes(8, "little"), np.uint8)
+        image[:, 8 * i : 8 * i + 8] = raw
+    body += [setup, f"    {line}", f"    st.global.b{result} [%rd2+56], %out;"]
+    registers.append(f"    .reg .b{result} %out;")
+    ptx = kernel("\n".join(body), image_bytes=64, registers="\n".join(registers), target="sm_100")
+    after, _ = DEVICE.load(ptx).launch("kernel", image)
+    found = {int.from_bytes(row[56 : 56 + result // 8].tobytes(), "little") for row in after}
+    (value,) = found
+    return value
+
+
+def signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+WORDS = {bits: st.integers(0, (1 << bits) - 1) for bits in (16, 32, 64)}
+BINARY: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul.lo": lambda a, b: a * b,
+    "min": min,
+    "max": max,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_integer_arithmetic_wraps(name: str, data: st.DataObject) -> None:
+    letter, bits = data.draw(st.sampled_from("us")), data.draw(st.sampled_from([32, 64]))
+    a, b = data.draw(WORDS[bits]), data.draw(WORDS[bits])
+    seen = [signed(each, bits) if letter == "s" else each for each in (a, b)]
+    line = f"{name}.{letter}{bits} %out, %in0, %in1;"
+    expected = BINARY[name](*seen) % (1 << bits)
+    assert evaluate(line, (a, bits), (b, bits), result=bits) == expected
+
+
+@given(WORDS[32], WORDS[32], WORDS[64], st.sampled_from("us"))
+@settings(max_examples=20, deadline=None)
+def test_wide_products_have_twice_the_bits(a: int, b: int, c: int, letter: str) -> None:
+    x, y = (signed(each, 32) if letter == "s" else each for each in (a, b))
+    line = f"mul.wide.{letter}32 %out, %in0, %in1;"
+    assert evaluate(line, (a, 32), (b, 32), result=64) == x * y % (1 << 64)
+    line = f"mad.wide.{letter}32 %out, %in0, %in1, %in2;"
+    assert evaluate(line, (a, 32), (b, 32), (c, 64), result=64) == (x * y + c) % (1 << 64)
+    line = "mad.lo.u32 %out, %in0, %in1, %in0;"
+    assert evaluate(line, (a, 32), (b, 32), result=32) == (a * b + a) % (1 << 32)
+
+
+@given(WORDS[32], st.integers(0, 70), st.sampled_from(["shl.b32", "shr.u32", "shr.s32"]))
+@example(0xFFFF_FFFF, 32, "shl.b32")
+@example(0x8000_0000, 40, "shr.s32")
+@settings(max_examples=20, deadline=None)
+def test_shifts_clamp_at_the_width(value: int, amount: int, name: str) -> None:
+    number = signed(value, 32) if name == "shr.s32" else value
+    shifted = number << min(amount, 64) if name == "shl.b32" else number >> amount
+    line = f"{name} %out, %in0, %in1;"
+    assert evaluate(line, (value, 32), (amount, 32), result=32) == shifted % (1 << 32)
+
+
+@given(WORDS[64], WORDS[64])
+@settings(max_examples=10, deadline=None)
+def test_logic_is_bitwise(a: int, b: int) -> None:
+    for name, expected in (("and", a & b), ("or", a | b), ("xor", a ^ b)):
+        assert evaluate(f"{name}.b64 %out, %in0, %in1;", (a, 64), (b, 64), result=64) == expected
+    assert evaluate("not.b64 %out, %in0;", (a, 64), result=64) == ~a % (1 << 64)
+    assert evaluate("neg.s64 %out, %in0;", (a, 64), result=64) == -a % (1 << 64)
+
+
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+@given(st.data())
+@settings(max_examples=12, deadline=None)
+def test_comparisons_select(kind: str, data: st.DataObject) -> None:
+    bits = int(kind[1:])
+    a = data.draw(WORDS[bits])
+    b = data.draw(st.one_of(WORDS[bits], st.just(a)))
+    x, y = (signed(each, bits) if kind[0] == "s" else each for each in (a, b))
+    for name, holds in (("eq", x == y), ("ne", x != y), ("lt", x < y), ("ge", x >= y)):
+        line = f"setp.{name}.{kind} %p9, %in0, %in1;\n    selp.b32 %out, 7, 9, %p9;"
+        expected = 7 if holds else 9
+        assert evaluate(line, (a, bits), (b, bits), result=32) == expected
+
+
+@given(WORDS[32])
+@settings(max_examples=10, deadline=None)
+def test_conversions_extend_by_the_sign_of_their_source(value: int) -> None:
+    assert evaluate("cvt.u64.u32 %out, %in0;", (value, 32), result=64) == value
+    line = "cvt.s64.s32 %out, %in0;"
+    assert evaluate(line, (value, 32), result=64) == signed(value, 32) % (1 << 64)
+    assert evaluate("cvt.u32.u64 %out, %in0;", (value * 3, 64), result=32) == value * 3 % (1 << 32)
+
+
+@given(WORDS[64])
+@settings(max_examples=10, deadline=None)
+def test_registers_are_taken_apart_and_put_together(value: int) -> None:
+    line = "mov.b64 {%r30, %r31}, %in0;\n    mov.b64 %out, {%r31, %r30};"
+    expected = (value >> 32) | (value & 0xFFFF_FFFF) << 32
+    assert evaluate(line, (value, 64), result=64) == expected
+
+
+@pytest.mark.parametrize("kind", ["u8", "s8", "u16", "s16"])
+@given(WORDS[32])
+@settings(max_examples=8, deadline=None)
+def test_narrow_loads_extend_and_narrow_stores_keep_the_rest(kind: str, value: int) -> None:
+    bits = int(kind[1:])
+    low = value % (1 << bits)
+    number = signed(low, bits) if kind[0] == "s" else low
+    register = "%out" if bits == 8 else "%h"
+    widen = f"cvt.{kind[0]}32.{kind} %out, %h;" if bits == 16 else ""
+    line = f"ld.global.{kind} {register}, [%rd2];\n    {widen}"
+    setup = "    .reg .b16 %h;"
+    assert evaluate(line, (value, 32), result=32, setup=setup) == number % (1 << 32)
+    line = f"st.global.{kind} [%rd2], {register};\n    ld.global.b32 %out, [%rd2];"
+    setup += "\n    mov.b16 %h, 0;" if bits == 16 else "\n    mov.b32 %out, 0;"
+    kept = value >> bits << bits
+    assert evaluate(line, (value, 32), result=32, setup=setup) == kept
+
+
+def test_lanes_are_exchanged_by_shuffles() -> None:
+    ptx = kernel(
+        """
+    shfl.sync.bfly.b32 %r20, %r7, 5, 0x1f, 0xffffffff;
+    mul.wide.u32 %rd10, %r7, 4;
+    add.s64 %rd11, %rd2, %rd10;
+    st.global.b32 [%rd11], %r20;
+    """,
+        image_bytes=128,
+    )
+    after, _ = DEVICE_90.load(ptx).launch("kernel", np.zeros((2, 128), np.uint8))
+    np.testing.assert_array_equal(after.view(np.uint32)[1], np.arange(32) ^ 5)
+
+
+DEVICE_90 = SimulatedDevice("sm_90")
+
+FLOAT_TYPES = {"f64": ("d", "Q", 64), "f32": ("f", "I", 32)}
+
+
+def bits_of(value: float, kind: str) -> int:
+    letter, integer, _ = FLOAT_TYPES[kind]
+    (word,) = struct.unpack(f"<{integer}", struct.pack(f"<{letter}", value))
+    return int(word)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_float_arithmetic_is_ieee_to_nearest(kind: str, data: st.DataObject) -> None:
+    _, _, bits = FLOAT_TYPES[kind]
+    number = st.floats(width=bits, allow_nan=False, allow_infinity=False)
+    a, b = data.draw(number), data.draw(number)
+    scalar = np.float32 if kind == "f32" else np.float64
+    with np.errstate(all="ignore"):
+        results = {
+            "add": scalar(a) + scalar(b),
+            "sub": scalar(a) - scalar(b),
+            "mul": scalar(a) * scalar(b),
+        }
+    for name, expected in results.items():
+        line = f"{name}.rn.{kind} %out, %in0, %in1;"
+        words = [(bits_of(each, kind), bits) for each in (a, b)]
+        assert evaluate(line, *words, result=bits) == bits_of(float(expected), kind), name
+
+
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_packed_halves_are_computed_apart(data: st.DataObject) -> None:
+    number = st.floats(width=16, allow_nan=False, allow_infinity=False)
+    a = np.array([data.draw(number) for _ in range(2)], np.float16)
+    b = np.array([data.draw(number) for _ in range(2)], np.float16)
+    words = [(int(each.view(np.uint32)[0]), 32) for each in (a, b)]
+    with np.errstate(all="ignore"):
+        results = {"add": a + b, "sub": a - b, "mul": a * b}
+    for name, expected in results.items():
+        line = f"{name}.rn.f16x2 %out, %in0, %in1;"
+        assert evaluate(line, *words, result=32) == int(expected.view(np.uint32)[0]), name
+
+
+@pytest.mark.parametrize(
+    ("line", "given_words", "expected"),
+    [
+        ("add.rn.f32 %out, %in0, %in1;", (0x7F800000, 0xFF800000), 0x7FFFFFFF),
+        ("mul.rn.f32 %out, %in0, %in1;", (0x7FC12345, 0x3F800000), 0x7FFFFFFF),
+        ("mul.rn.f32 %out, %in0, %in1;", (0x80000000, 0x3F800000), 0x80000000),
+        ("add.rn.f32 %out, %in0, %in1;", (0x80000000, 0x80000000), 0x80000000),
+        ("add.rm.f32 %out, %in0, %in1;", (0x3F800000, 0xBF800000), 0x80000000),
+        ("add.rz.f32 %out, %in0, %in1;", (0x3F800000, 0x33FFFFFF), 0x3F800000),
+        ("add.rp.f32 %out, %in0, %in1;", (0x3F800000, 0x00000001), 0x3F800001),
+        ("mul.rz.f32 %out, %in0, %in1;", (0x7F7FFFFF, 0x7F7FFFFF), 0x7F7FFFFF),
+        ("add.rn.f16x2 %out, %in0, %in1;", (0x7C003C00, 0xFC003C00), 0x7FFF4000),
+        ("fma.rn.f16x2 %out, %in0, %in1, %in1;", (0x3C00C000, 0x3C003C00), 0x4000BC00),
+        ("add.rn.bf16x2 %out, %in0, %in1;", (0x3F803F80, 0x3F80FF80), 0x4000FF80),
+        ("neg.f16x2 %out, %in0;", (0x3C008000,), 0xBC000000),
+        ("abs.bf16x2 %out, %in0;", (0xBF808001,), 0x3F800001),
+        ("neg.f32 %out, %in0;", (0x3F800000,), 0xBF800000),
+        ("abs.f32 %out, %in0;", (0xFF800000,), 0x7F800000),
+    ],
+)
+def test_special_cases_of_float_arithmetic(
+    line: str, given_words: tuple[int, ...], expected: int
+) -> None:
+    words = [(word, 32) for word in given_words]
+    assert hex(evaluate(line, *words, result=32)) == hex(expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [("add.rn.bf16x2 %r20, %r7, %r7;", "sm_90"), ("fma.rn.bf16x2 %r20, %r7, %r7, %r7;", "sm_80")],
+)
+def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
+    DEVICE.load(kernel(f"    {line}", image_bytes=8, target=needed))
+    with pytest.raises(SimulatedTrap, match=needed):
+        DEVICE.load(kernel(f"    {line}", image_bytes=8, target="sm_75"))

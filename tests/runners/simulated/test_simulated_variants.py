@@ -1,0 +1,94 @@
+"""Whole images after a multiplication, for every documented wmma.mma.
+
+The oracle computes what is expected. It and the device share nothing, so that a slip in one
+is a difference here.
+"""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from simulated_contents import elements, flavours, images_of
+from simulated_kernels import VARIANTS, Multiplication, Variant, multiplication
+
+import oracle
+from runners.simulated import SimulatedDevice
+
+SPACES = ("global", "generic", "shared")
+
+
+def interface(kind: str, words: NDArray[np.unsignedinteger]) -> NDArray[np.generic]:
+    """Return elements as `oracle.mma` takes them."""
+    if kind == "s8":
+        return words.view(np.int8)
+    if kind == "s4":
+        return ((words.astype(np.int8) ^ 8) - 8).astype(np.int8)
+    return words.view(np.int32) if kind == "s32" else words
+
+
+def expected(
+    case: Multiplication, flavour: str, images: NDArray[np.uint8], target: str
+) -> NDArray[np.uint8]:
+    variant = case.variant
+    words = elements(variant, flavour, count=len(images), seed=0)
+    given = [interface(variant.type_of(role), words[role]) for role in "abc"]
+    d = oracle.mma(variant.opcode, *given, target=target)
+    after = images.copy()
+    case.tiles["d"].put(after, d.view(f"u{d.itemsize}"))
+    return after
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("index", range(len(VARIANTS)), ids=lambda i: VARIANTS[i].opcode[14:])
+def test_images_are_the_oracles_for_every_variant(index: int, seed: int) -> None:
+    variant = VARIANTS[index]
+    index += seed
+    case = multiplication(
+        variant,
+        c_order=("row", "col")[index % 2],
+        d_order=("row", "col")[index // 2 % 2],
+        padding=index % 3,
+        space=SPACES[index % 3],
+        stride_register=index % 5 < 2,
+    )
+    module = SimulatedDevice("sm_90", layout_seed=seed).load(case.ptx)
+    names = flavours(variant)
+    for flavour in (names[index % len(names)], names[(index + 3) % len(names)], "bits"):
+        images = images_of(case, flavour, count=6)
+        after, _ = module.launch("kernel", images)
+        np.testing.assert_array_equal(after, expected(case, flavour, images, "sm_90"), flavour)
+
+
+@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_89", "sm_100", "sm_120"])
+@pytest.mark.parametrize("types", ["f16.f16", "f32.f32", "bf16", "tf32"])
+def test_images_are_the_oracles_on_every_generation(target: str, types: str) -> None:
+    variant = next(each for each in VARIANTS if types in each.opcode)
+    if int(target[3:]) < int(variant.target[3:]):
+        return
+    case = multiplication(variant)
+    module = SimulatedDevice(target).load(case.ptx)
+    for flavour in ("normal", "cancelling", "wide"):
+        images = images_of(case, flavour, count=12)
+        after, _ = module.launch("kernel", images)
+        np.testing.assert_array_equal(after, expected(case, flavour, images, target))
+
+
+@pytest.mark.parametrize("variant", VARIANTS[::9], ids=lambda each: each.opcode[14:])
+def test_the_layout_of_fragments_changes_no_result(variant: Variant) -> None:
+    case = multiplication(variant)
+    images = images_of(case, "bits", count=5)
+    results = [
+        SimulatedDevice("sm_90", layout_seed=seed).load(case.ptx).launch("kernel", images)[0]
+        for seed in (0, 1, 2, 17)
+    ]
+    for each in results[1:]:
+        np.testing.assert_array_equal(each, results[0])
+
+
+def test_a_batch_gives_what_its_images_give_alone() -> None:
+    case = multiplication(VARIANTS[1])
+    module = SimulatedDevice("sm_90").load(case.ptx)
+    images = images_of(case, "wide", count=150)
+    together, _ = module.launch("kernel", images)
+    for chosen in (slice(0, 1), slice(63, 66), slice(149, 150)):
+        alone, _ = module.launch("kernel", images[chosen])
+        np.testing.assert_array_equal(alone, together[chosen])
