@@ -29,7 +29,8 @@ _SETTINGS = settings(
 
 
 def _check(runner: Runner, program: Program, seed: int, target: str, version: str) -> None:
-    images = program_draws.images(program, seed, 5)
+    # More images than a block has warps where shared memory is short.
+    images = program_draws.images(program, seed, 9)
     compiled = runner.compile(emit(program, target=target, version=version))
     assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
     ran = runner.run(compiled, images)

@@ -15,14 +15,16 @@ from runners.cuda.messages import DeviceFacts
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Capabilities, Compiled, Failure, Ran, Trouble
 
-_CHUNK = 8 * IMAGE_BYTES * 3
-"""Bytes of a chunk: three blocks of eight warps."""
+_CHUNK_IMAGES = 24
+"""Images of a chunk: three blocks of eight warps."""
 
 
 @pytest.fixture(scope="module", params=["", "unregistrable"])
 def runner(request: pytest.FixtureRequest) -> Iterator[CudaRunner]:
     """A runner that registers its memory, and one that copies through pinned buffers."""
-    with fake_runner(mode=request.param, chunk_bytes=_CHUNK, deadline=30.0) as made:
+    with fake_runner(
+        mode=request.param, chunk_bytes=_CHUNK_IMAGES * IMAGE_BYTES, deadline=30.0
+    ) as made:
         facts = made.facts()
         assert isinstance(facts, DeviceFacts)
         assert facts.host_memory == ("staged" if request.param else "registered")
@@ -55,7 +57,8 @@ def test_every_batch_comes_back_whole_whatever_its_size(
         outcome = waiting.collect()
         assert isinstance(outcome, Ran)
         assert np.array_equal(outcome.images, batch + 1)
-        assert outcome.sms.shape == (batch.shape[0],)
+        # The stand-in numbers the images of each chunk.
+        assert np.array_equal(outcome.sms, np.arange(batch.shape[0]) % _CHUNK_IMAGES)
         assert outcome.seconds >= 0
 
 
