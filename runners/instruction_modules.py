@@ -32,7 +32,8 @@ _RENAMED = re.compile(r"%([rfdhp])(0|[1-9]\d{0,3})(?![\w$])")
 _TILE = re.compile(r"(?<![\w$%.])tile(?![\w$])")
 _SPACES = re.compile(r"\s+")
 _FIRST_VECTOR = re.compile(r"\{([^{}]*)\}")
-_LABEL = re.compile(r"(?<!:):(?!:)")
+# One semicolon, at the end; braces in pairs, one deep; of colons only the pair of `shared::cta`.
+_CONTAINED = re.compile(r"""(?![.{])(?:[^{};:"'\\#/]++|::|\{[^{};:"'\\#/]*+\})+;""")
 _CONTROL = re.compile(r"(?:@!?\s*\S+\s+)?(?:bra|brx|call|exit|ret|trap)\b")
 # Bytes that one vector store writes at most (PTX ISA 9.7.9.12, st: .v4 of .b32, .v2 of .b64).
 _STORE_BYTES = 16
@@ -88,19 +89,7 @@ def is_contained(instruction: str) -> bool:
     A missing or second semicolon, an open brace, a quote, a comment, a label, a directive or a
     line marker could; such a text is given a file of its own.
     """
-    text = instruction.strip()
-    if not text.endswith(";") or text.count(";") != 1 or text[0] in ".{":
-        return False
-    if any(mark in text for mark in ('"', "'", "\\", "#", "//", "/*", "*/")):
-        return False
-    if _LABEL.search(text):
-        return False
-    depth = 0
-    for character in text:
-        depth += (character == "{") - (character == "}")
-        if depth not in (0, 1):
-            return False
-    return depth == 0
+    return _CONTAINED.fullmatch(instruction) is not None
 
 
 def checked(instruction: str) -> str:
@@ -204,9 +193,11 @@ def rejection_module(
 
     The marker makes the module an error whatever the instructions are, so no later phase runs. The
     line behind the last instruction is that of a minimal module, so that an instruction which is
-    not one whole statement has the same error in both.
+    not one whole statement has the same error in both. The line before the first is a harmless
+    instruction: modifiers that a syntax error of another file left unused are counted for it
+    (ptxas 11.7 to 13.5, 2026-11), so its errors mean nothing.
     """
-    opening = [f".visible .entry {entry}()", "{", *declarations(instructions)]
+    opening = [f".visible .entry {entry}()", "{", *declarations(instructions), "ret;"]
     first = 3 + len(opening) + 1  # behind the three lines of the header
     lines = [*opening, *instructions, "ret;", MARKER, "}"]
     listing = Listing(

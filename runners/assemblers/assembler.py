@@ -47,6 +47,11 @@ class Assembler:
         """Key that sorts older before newer."""
         return tuple(int(part) for part in self.version.removeprefix("V").split("."))
 
+    def has_version(self, version: str) -> bool:
+        """Whether this is what "13", "13.5" or "13.5.37" names."""
+        parts = tuple(int(part) for part in version.split("."))
+        return self.order[: len(parts)] == parts
+
     def __str__(self) -> str:
         return f"ptxas {self.version} ({self.path})"
 

@@ -75,8 +75,7 @@ def find(wanted: str | None = None) -> Assembler:
     if wanted is None:
         matching = assemblers
     else:
-        parts = tuple(int(part) for part in wanted.split("."))
-        matching = tuple(one for one in assemblers if one.order[: len(parts)] == parts)
+        matching = tuple(one for one in assemblers if one.has_version(wanted))
     if matching:
         return matching[0]
     here = ", ".join(one.version for one in assemblers) or "none"

@@ -118,7 +118,10 @@ def comes_from_inside(
     lines : int
         Lines of the module.
     """
-    if message.is_foreign or message.line is None or not 1 <= message.line <= lines:
+    if message.is_foreign or message.line is None:
+        return True
+    # A statement that is not closed has its error behind the last line.
+    if not 1 <= message.line <= lines + (not contained):
         return True
     if contained and at is not None and message.line != at:
         return True

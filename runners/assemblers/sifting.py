@@ -64,11 +64,11 @@ class _File:
 
     @property
     def stray(self) -> list[Message]:
-        """Errors that stand on no instruction's line and are not the marker's own."""
+        """Errors behind the last instruction that are not the marker's own."""
         return [
             message
             for line, messages in self.errors.items()
-            if line not in self.lines
+            if line > self.lines[-1]
             for message in messages
             if line != self.marker or message.severity == "fatal"
         ]
@@ -77,8 +77,10 @@ class _File:
 def sift(session: Session, instructions: Sequence[str]) -> Sifted:
     """Sort different instructions into rejected ones, survivors and suspects."""
     sifted = Sifted()
-    contained = [text for text in instructions if is_contained(text)]
-    others = [text for text in instructions if not is_contained(text)]
+    contained: list[str] = []
+    others: list[str] = []
+    for text in instructions:
+        (contained if is_contained(text) else others).append(text)
     left = contained
     per_file = session.per_file
     while left:
@@ -112,12 +114,10 @@ def _pass(
         files = list(_write(session, instructions[start : start + size], per_file))
         first = 0
         while first < len(files):
-            stopped = _run(session, files, first)
-            for file in files[first:stopped]:
+            after = _run(session, files, first)
+            for file in files[first:after]:
                 _read(file, sifted, again, singles)
-            if stopped < len(files):
-                (sifted.suspects if per_file == 1 else singles).extend(files[stopped].instructions)
-            first = stopped + 1
+            first = after
     return again, singles
 
 
@@ -132,31 +132,38 @@ def _write(session: Session, instructions: Sequence[str], per_file: int) -> Iter
 
 
 def _run(session: Session, files: Sequence[_File], first: int) -> int:
-    """Give the files from `first` on to one process; return the index of the file it stopped at."""
+    """Give the files from `first` on to one process; return the index behind those it got to."""
     names = [f"{index}.ptx" for index in range(first, len(files))]
     stall = min(_STALL_SECONDS, session.deadline)
     finished = session.run(names, deadline=session.deadline + 0.01 * len(names), stall=stall)
     numbers = {name: index for index, name in enumerate(names, first)}
+    last = first - 1
     for error in parse(finished.output).errors:
         if error.file in numbers and error.line is not None:
+            last = max(last, numbers[error.file])
             files[numbers[error.file]].errors.setdefault(error.line, []).append(error)
-    for index in range(first, len(files)):
-        if files[index].parsed_to is None:
-            check_space(session.folder)
-            return index
-    return len(files)
+    if last + 1 < len(files):
+        check_space(session.folder)
+        # The next one printed nothing, not even for its marker: the process ended there.
+        last += 1
+    return last + 1
 
 
 def _read(file: _File, sifted: Sifted, again: list[str], singles: list[str]) -> None:
     stray = file.stray
-    if stray and len(file.instructions) > 1:
-        singles.extend(file.instructions)
-        return
     reached = file.parsed_to
+    if stray or not reached:
+        # What cannot be told here is told by a file of its own, or else by a process of its own.
+        if len(file.instructions) > 1:
+            singles.extend(file.instructions)
+            return
+        if not reached:
+            sifted.suspects.extend(file.instructions)
+            return
     for index, (text, line) in enumerate(zip(file.instructions, file.lines, strict=True)):
         # Strays are those of the only instruction.
         errors = file.errors.get(line, []) + stray
-        if reached is not None and index >= reached and not stray:
+        if index >= reached:
             again.append(text)
         elif not errors:
             sifted.survivors.append(text)
