@@ -1,1 +1,1 @@
-"""TBD."""
+"""Programs into PTX, and PTX onto something that runs or judges it."""

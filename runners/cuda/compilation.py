@@ -12,12 +12,14 @@ from typing import Protocol
 
 from oracle.errors import UsageError
 from runners.cuda.cubins import CubinFolder, is_cubin
-from runners.cuda.processes import run_tool
 from runners.kernels import KernelModule
+from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
 
 _LEVELS = (0, 1, 2, 3)
 _VERSION_DEADLINE = 20.0
+_SAID_BYTES = 16 << 10
+"""Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
 _MEMORY_BYTES = 256 << 20
 """Machine code that a compiler remembers, in bytes."""
 
@@ -123,7 +125,7 @@ class PtxasCompiler:
             finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
         except OSError:
             return ""
-        words = [word.strip(",") for word in finished.output.split()]
+        words = [word.strip(",") for word in finished.output.decode(errors="replace").split()]
         return next((word for word in words if word[:1] == "V" and word[1:2].isdigit()), "")
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
@@ -167,6 +169,7 @@ class PtxasCompiler:
             code = cubin.read_bytes() if cubin.is_file() else b""
         if finished.status == 0 and is_cubin(code):
             return code
+        said = finished.errors + finished.output[:_SAID_BYTES].decode(errors="backslashreplace")
         if finished.status == 0:
             text = (
                 f"{self.path} reported success and wrote no machine code; it may be no ptxas, "
@@ -174,7 +177,7 @@ class PtxasCompiler:
             )
         else:
             text = f"{self.path} {finished.ending} on the module"
-        return _refused(text, finished.output)
+        return _refused(text, said)
 
 
 def _refused(message: str, detail: str) -> Failure:

@@ -20,7 +20,7 @@ import runners
 from runners.cuda.frames import CorruptFrameError, FrameReader, encode
 from runners.cuda.messages import Reply, Request, Stop, decode_reply
 from runners.cuda.messages import encode as encode_message
-from runners.cuda.processes import describe_status, kill_group, tail
+from runners.processes import describe_status, kill_group, tail
 
 _RECEIVE = 1 << 16
 _STOP_SECONDS = 2.0

@@ -16,7 +16,7 @@ from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
 
 _SETTINGS = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[

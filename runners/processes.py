@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-OUTPUT_LIMIT = 64 << 10
-"""Bytes of a tool's output that are kept: its end, where the errors stand."""
+OUTPUT_LIMIT = 256 << 20
+"""Bytes of a tool's standard output that are read."""
+_TAIL_BYTES = 64 << 10
+"""Bytes of a tool's messages that are kept: the end, where the errors stand."""
 _GRACE = 10.0
 """Seconds that a killed process may take to go away."""
 
@@ -22,8 +24,10 @@ class Finished:
 
     status: int | None
     """Exit status, or minus the signal; None after the deadline."""
-    output: str
-    """Standard output and error together, undecodable bytes escaped."""
+    output: bytes
+    """Standard output; longer than OUTPUT_LIMIT where there was more."""
+    errors: str
+    """The end of standard error, undecodable bytes escaped."""
 
     @property
     def ending(self) -> str:
@@ -54,24 +58,30 @@ def kill_group(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def run_tool(
-    command: Sequence[str], *, deadline: float, environment: Mapping[str, str] | None = None
-) -> Finished:
-    """Run a command to its end or its deadline, in seconds; nothing of it stays behind.
+def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> Finished:
+    """Run a command to its end or its deadline; nothing of it stays behind.
+
+    Parameters
+    ----------
+    deadline
+        Seconds.
+    given
+        Standard input.
 
     Raises
     ------
     OSError
         If the command cannot be started.
     """
-    with tempfile.TemporaryFile() as output:
+    with (
+        tempfile.TemporaryFile() as source,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+    ):
+        source.write(given)
+        source.seek(0)
         process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=None if environment is None else dict(environment),
-            start_new_session=True,
+            command, stdin=source, stdout=output, stderr=errors, start_new_session=True
         )
         status: int | None = None
         try:
@@ -80,11 +90,14 @@ def run_tool(
             pass
         finally:
             kill_group(process)
-        return Finished(status=status, output=tail(output.fileno()))
+        output.seek(0)
+        return Finished(
+            status=status, output=output.read(OUTPUT_LIMIT + 1), errors=tail(errors.fileno())
+        )
 
 
 def tail(descriptor: int) -> str:
     """Return the end of an open file as text."""
     size = os.fstat(descriptor).st_size
-    data = os.pread(descriptor, OUTPUT_LIMIT, max(0, size - OUTPUT_LIMIT))
+    data = os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
     return data.decode(errors="backslashreplace")

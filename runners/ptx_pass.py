@@ -1,0 +1,121 @@
+"""Changing PTX between emission and execution: a program of the user's, or a planted fault."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from oracle.errors import UsageError
+from runners.kernels import KernelModule
+from runners.processes import OUTPUT_LIMIT, run_tool
+from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
+
+Rewriter = Callable[[str], str | Failure]
+"""PTX in, PTX out, or why there is none."""
+
+
+class PtxPass:
+    """A command that reads PTX from standard input and writes PTX to standard output.
+
+    Parameters
+    ----------
+    command
+        As in a shell, split into words; no shell runs it.
+    deadline
+        Seconds that one module may take.
+
+    Raises
+    ------
+    UsageError
+        If the command is empty or its quotes do not match.
+    """
+
+    def __init__(self, command: str, *, deadline: float = 60.0) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(
+                f"{command!r} is no command ({error}); quote it as in a shell"
+            ) from None
+        if not self._words:
+            raise UsageError("the command of a PTX pass is empty; name a program and its options")
+        self._command = command
+        self._deadline = deadline
+
+    def __call__(self, ptx: str) -> str | Failure:
+        """Return what the command makes of PTX; a module like any other, or a failure."""
+        try:
+            finished = run_tool(self._words, deadline=self._deadline, given=ptx.encode())
+        except OSError as error:
+            return self._failure(f"cannot be run ({error}); check its path", "")
+        if finished.status != 0:
+            return self._failure(finished.ending, finished.errors)
+        if len(finished.output) > OUTPUT_LIMIT:
+            return self._failure(f"wrote more than {OUTPUT_LIMIT} bytes", finished.errors)
+        try:
+            return finished.output.decode()
+        except UnicodeDecodeError as error:
+            return self._failure(f"wrote something that is no text ({error})", finished.errors)
+
+    def _failure(self, what: str, detail: str) -> Failure:
+        return Failure(
+            trouble=Trouble.COMPILE_FAILURE,
+            message=f"the PTX pass {self._command!r} {what}",
+            detail=detail,
+        )
+
+
+class RewritingRunner:
+    """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
+
+    Parameters
+    ----------
+    runner
+        Where the rewritten modules run; closed together with this one.
+    rewriters
+        What happens to the text of every module, in order.
+    """
+
+    def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:
+        self._runner = runner
+        self._rewriters = tuple(rewriters)
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what the runner can run."""
+        return self._runner.capabilities()
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Rewrite a module and compile it; the compiled module holds the rewritten text."""
+        ptx = module.ptx
+        for rewriter in self._rewriters:
+            rewritten = rewriter(ptx)
+            if isinstance(rewritten, Failure):
+                return rewritten
+            ptx = rewritten
+        return self._runner.compile(replace(module, ptx=ptx))
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Start a batch, as the runner does."""
+        return self._runner.submit(compiled, images, entry=entry)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch, as the runner does."""
+        return self._runner.run(compiled, images, entry=entry)
+
+    def close(self) -> None:
+        """Close the runner."""
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
