@@ -45,12 +45,7 @@ def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
         return _plan(corpus)
     with corpus.exclusively():
         plan = _plan(corpus)
-        for kept in plan.kept:
-            # What is kept for a finding must not show again when another form of it is removed.
-            for raw in _origins(corpus, kept):
-                if raw.finding.shrunk_to != kept.id:
-                    linked = msgspec.structs.replace(raw.finding, shrunk_to=kept.id)
-                    corpus.rewrite(raw, linked)
+        _relink(corpus, plan.kept)
         for entry in plan.removed:
             corpus.remove(entry)
         corpus.settle()
@@ -72,6 +67,21 @@ def _plan(corpus: Corpus) -> Pruned:
         removed=(*raw, *(entry for entry in others if entry.id not in needed)),
         problems=tuple(problems),
     )
+
+
+def _relink(corpus: Corpus, kept: tuple[Entry, ...]) -> None:
+    # What is kept stays shown, and what it came from stays hidden, whatever other findings their
+    # links lead to now: those are about to be removed.
+    ids = {entry.id for entry in kept}
+    for entry in kept:
+        if entry.finding.shrunk_to is not None:
+            corpus.rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=None))
+    for entry in kept:
+        for raw in _origins(corpus, entry):
+            shown = corpus.smaller_form(raw) or raw
+            if shown.id not in ids:
+                linked = msgspec.structs.replace(raw.finding, shrunk_to=entry.id)
+                corpus.rewrite(raw, linked)
 
 
 def _origins(corpus: Corpus, entry: Entry) -> list[Entry]:

@@ -107,7 +107,7 @@ class Corpus:
             if before.id != raw:
                 raise UsageError(f"{raw!r} is no whole id; that of the finding is {before.id}")
             # Another campaign may have shrunk it already: then its result is what is replaced.
-            shown = self._smaller_form(before) or before
+            shown = self.smaller_form(before) or before
             if shown.id != shrunk.id:
                 # The link first: it means nothing until the smaller form is there, and from
                 # then on it hides this one.
@@ -118,7 +118,7 @@ class Corpus:
             if there is not None and not saved.new:
                 self.combine(there, shrunk)
             shown = self.sound(shown.id) or shown
-            if self._smaller_form(shown) is not None:
+            if self.smaller_form(shown) is not None:
                 self._move(shown.id, self.raw)
             return saved
 
@@ -190,6 +190,27 @@ class Corpus:
                 return read_entry(folder / identity)
         return None
 
+    def smaller_form(self, entry: Entry) -> Entry | None:
+        """Return the finding that is shown in place of one, or None where it is shown itself.
+
+        That is the last one that its links lead to. Where they lead in a ring, the smallest
+        member of the ring is shown.
+        """
+        path = [entry]
+        while True:
+            successor = path[-1].finding.shrunk_to
+            found = None if successor is None else self.sound(successor)
+            if found is None:
+                shown = path[-1]
+                break
+            ids = [one.id for one in path]
+            if found.id in ids:
+                # Merged campaigns may have shrunk this to that, and that to this.
+                shown = min(path[ids.index(found.id) :], key=lambda one: one.finding.size)
+                break
+            path.append(found)
+        return None if shown.id == entry.id else shown
+
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
         """Yield every finding, by id, and in between what is wrong with those that are broken.
 
@@ -206,7 +227,7 @@ class Corpus:
             If the folder itself cannot be read.
         """
         for found in scan_folders(self.findings, self.raw, checksums=checksums):
-            if isinstance(found, Problem) or self._smaller_form(found) is None:
+            if isinstance(found, Problem) or self.smaller_form(found) is None:
                 yield found
 
     def replaced(self, *, checksums: bool = True) -> Iterator[Entry]:
@@ -218,7 +239,7 @@ class Corpus:
             If the folder itself cannot be read.
         """
         for found in scan_folders(self.findings, self.raw, checksums=checksums):
-            if isinstance(found, Entry) and self._smaller_form(found) is not None:
+            if isinstance(found, Entry) and self.smaller_form(found) is not None:
                 yield found
 
     def entries(
@@ -248,7 +269,7 @@ class Corpus:
             durable.sweep(self.findings)
         for found in list(scan_folders(self.findings, self.raw, checksums=False)):
             if isinstance(found, Entry):
-                replaced = self._smaller_form(found) is not None
+                replaced = self.smaller_form(found) is not None
                 self._move(found.id, self.raw if replaced else self.findings)
 
     @contextmanager
@@ -344,25 +365,9 @@ class Corpus:
                 if error.problem.cause is Cause.NEWER:
                     return Saved(id=identity, path=folder / identity, new=False)
                 continue
-            shown = self._smaller_form(entry) or entry
+            shown = self.smaller_form(entry) or entry
             return Saved(id=shown.id, path=shown.path, new=False)
         return None
-
-    def _smaller_form(self, entry: Entry) -> Entry | None:
-        path = [entry]
-        while True:
-            successor = path[-1].finding.shrunk_to
-            found = None if successor is None else self.sound(successor)
-            if found is None:
-                shown = path[-1]
-                break
-            ids = [one.id for one in path]
-            if found.id in ids:
-                # Merged campaigns may have shrunk this to that, and that to this.
-                shown = min(path[ids.index(found.id) :], key=lambda one: one.finding.size)
-                break
-            path.append(found)
-        return None if shown.id == entry.id else shown
 
     def _move(self, identity: str, folder: Path) -> None:
         source = (self.findings if folder == self.raw else self.raw) / identity

@@ -1,8 +1,10 @@
 """Merging corpora gives the same whatever the order, and however often."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 from corpus_cases import CASE, FILES, changed, moments, new_corpus, tree
 from hypothesis import given, settings
@@ -120,6 +122,40 @@ def test_pruning_keeps_the_smallest_of_each_family_with_what_it_came_from(
         assert prune(corpus).removed == ()
 
 
+def test_pruning_hides_what_was_shrunk_to_two_forms(tmp_path: Path) -> None:
+    corpora = [new_corpus(tmp_path / str(at)) for at in range(2)]
+    for corpus, text in zip(corpora, TEXTS[:2], strict=True):
+        raw = corpus.add(CASE, FILES)
+        corpus.replace(raw.id, changed(CASE, instructions=(text,)), FILES)
+    merge(corpora[0], [corpora[1]])
+    shown = families(corpora[0].entries())[0].members
+    assert len(shown) == 2
+    # The worse case: the link that was kept leads to the form that is not.
+    entry = corpora[0].get(raw.id)
+    corpora[0].rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=shown[1].id))
+    assert [entry.id for entry in prune(corpora[0]).kept] == [shown[0].id]
+    assert [entry.id for entry in corpora[0].entries()] == [shown[0].id]
+    assert [entry.id for entry in corpora[0].replaced()] == [raw.id]
+
+
+def test_pruning_keeps_the_shown_member_of_a_ring_shown(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    note = changed(CASE, kind=Kind.NOTE)
+    shorter = changed(CASE, instructions=("w;",))
+    raw, small, other = (corpus.add(case, {}) for case in (CASE, shorter, note))
+    for saved, fields in (
+        (raw, {"shrunk_to": small.id}),
+        (small, {"shrunk_to": raw.id, "shrunk_from": raw.id}),
+        (other, {"shrunk_from": raw.id}),
+    ):
+        entry = corpus.get(saved.id)
+        corpus.rewrite(entry, msgspec.structs.replace(entry.finding, **fields))
+    assert {entry.id for entry in corpus.entries()} == {small.id, other.id}
+    prune(corpus)
+    assert {entry.id for entry in corpus.entries()} == {small.id, other.id}
+    assert [entry.id for entry in corpus.replaced()] == [raw.id]
+
+
 def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     long = corpus.add(changed(CASE, instructions=("wmma.load 12345;",)), {})
@@ -131,6 +167,31 @@ def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Pa
     assert [entry.id for entry in first.members] == [crash.id]
     assert [entry.id for entry in second.members] == [light.id, heavy.id, long.id, busy.id]
     assert (second.title, second.smallest.id) == ("wmma.load takes .b8", light.id)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_merging_keeps_what_was_shrunk_furthest_and_then_what_was_found_first(
+    turned: bool, tmp_path: Path
+) -> None:
+    long_ago, today = datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    # The comments would decide the other way round.
+    better = [
+        (
+            changed(CASE, shrink=ShrinkStatus.COMPLETE, created=today, comment="z"),
+            changed(CASE, shrink=ShrinkStatus.CAPPED, created=long_ago, comment="a"),
+        ),
+        (
+            changed(CASE, created=long_ago, comment="z"),
+            changed(CASE, created=today, comment="a"),
+        ),
+    ]
+    for at, pair in enumerate(better):
+        sources = [new_corpus(tmp_path / f"{at}{side}") for side in range(2)]
+        for source, case in zip(sources, reversed(pair) if turned else pair, strict=True):
+            source.add(case, FILES)
+        merge(sources[0], [sources[1]])
+        (entry,) = sources[0].entries()
+        assert entry.finding.comment == "z"
 
 
 def test_merging_reports_what_is_broken_and_goes_on(tmp_path: Path) -> None:

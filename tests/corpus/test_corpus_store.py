@@ -1,6 +1,7 @@
 """A corpus gives back what it was given, once, whoever else writes."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -210,10 +211,14 @@ def test_a_broken_entry_that_is_found_again_is_stored_again_and_kept_aside(tmp_p
     assert (aside / "module.ptx").read_bytes() == b""
 
 
-def test_a_finding_of_a_later_schema_is_not_overwritten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["findings", "raw"])
+def test_a_finding_of_a_later_schema_is_not_overwritten(folder: str, tmp_path: Path) -> None:
     corpus = new_corpus(tmp_path)
     saved = corpus.add(CASE, {})
-    description = saved.path / "finding.json"
+    corpus.replace(saved.id, changed(CASE, instructions=("wmma.load;",)), {})
+    if folder == "findings":
+        (corpus.raw / saved.id).rename(saved.path)
+    description = corpus.path / folder / saved.id / "finding.json"
     description.write_text(description.read_text().replace('"schema": 2', '"schema": 3'))
     before = tree(corpus)
     assert corpus.add(CASE, {}).new is False
@@ -331,4 +336,15 @@ def test_a_campaign_that_writes_at_the_same_moment_does_no_harm(
     assert saved.new is race.new
     found = list(corpus.scan())
     assert all(isinstance(one, Entry) for one in found)
+    assert corpus.get(saved.id).files() == FILES
+
+
+def test_a_finding_that_lies_in_two_folders_is_shown_once(tmp_path: Path) -> None:
+    # Two campaigns, one that adds and one that tidies, can leave it so.
+    corpus = new_corpus(tmp_path)
+    saved = corpus.add(CASE, FILES)
+    shutil.copytree(saved.path, corpus.raw / saved.id)
+    assert [entry.id for entry in corpus.entries()] == [saved.id]
+    corpus.tidy()
+    assert list(corpus.raw.iterdir()) == []
     assert corpus.get(saved.id).files() == FILES
