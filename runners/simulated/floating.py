@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import NAMED, Binary, Rounding
+from runners.simulated.binary import NAMED, Rounding
 from runners.simulated.fused import NanRule, multiply_add
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
+from runners.simulated.warps import Mask, Operation, Values, Warps
 
 _TYPE = r"(?P<type>f64|f32|f16x2|bf16x2)"
 ARITHMETIC = re.compile(rf"(?P<name>add|sub|mul|fma)(?:\.(?P<rounding>rn|rz|rm|rp))?\.{_TYPE}")
@@ -38,11 +38,21 @@ _ARCHITECTURE = {("fma", "bf16x2"): 80, ("neg", "bf16x2"): 80, ("abs", "bf16x2")
 _ARCHITECTURE |= {(name, "bf16x2"): 90 for name in ("add", "sub", "mul")}
 
 
-def _negated(words: NDArray[Any], binary: Binary) -> NDArray[Any]:
-    """Return numbers with the other sign, and NaN as they are."""
+def _nan_kept(words: NDArray[Any], changed: NDArray[Any], element: str) -> NDArray[Any]:
+    """Return the changed words, but for NaN the NaN that the format gives."""
+    binary, rule = NAMED[element], _NAN[element]
     dtype = words.dtype.type
-    number = (words & dtype(binary.sign - 1)) <= dtype(binary.infinity)
-    return np.where(number, words ^ dtype(binary.sign), words)
+    quiet = words | dtype(1 << (binary.fraction - 1))
+    nan = (words & dtype(binary.sign - 1)) > dtype(binary.infinity)
+    return np.where(nan, quiet if rule.canonical is None else dtype(rule.canonical), changed)
+
+
+def _negated(words: NDArray[Any], element: str) -> NDArray[Any]:
+    return _nan_kept(words, words ^ words.dtype.type(NAMED[element].sign), element)
+
+
+def _without_sign(words: NDArray[Any], element: str) -> NDArray[Any]:
+    return _nan_kept(words, words & words.dtype.type(NAMED[element].sign - 1), element)
 
 
 def _compute(name: str, element: str, rounding: Rounding, words: list[Values]) -> NDArray[Any]:
@@ -58,7 +68,7 @@ def _compute(name: str, element: str, rounding: Rounding, words: list[Values]) -
         a, c = words
         b = np.full((1, 1), _ONE[element], words[0].dtype)
         if name == "sub":
-            c = _negated(c, binary)
+            c = _negated(c, element)
     return multiply_add(a, b, c, binary, rounding, _NAN[element]).astype(words[0].dtype)
 
 
@@ -109,19 +119,26 @@ def arithmetic(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Op
 
 
 def sign(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
-    """Decode neg and abs, which touch nothing but sign bits."""
+    """Decode neg and abs.
+
+    Measured on an H200 (November 2026): a NaN becomes canonical, but in f64, where it becomes
+    quiet and keeps its sign.
+    """
     name, kind = match["name"], match["type"]
     _check_target(operands, silicon, name, kind)
     bits = 64 if kind == "f64" else 32
-    signs = 0x8000_8000 if kind.endswith("x2") else 1 << (bits - 1)
     target, given = operands.expect(2)
     register = operands.destination(target, bits)
     source = operands.source(given, bits)
-    dtype = DTYPES[bits].type
+    element = kind.removesuffix("x2")
+
+    def compute(words: list[Values]) -> NDArray[Any]:
+        (word,) = words
+        return _without_sign(word, element) if name == "abs" else _negated(word, element)
 
     def run(warps: Warps, mask: Mask) -> None:
-        word = source(warps)
-        changed = word ^ dtype(signs) if name == "neg" else word & ~dtype(signs)
-        warps.write(register, changed, mask)
+        words = [source(warps)]
+        whole = _by_halves(words, compute) if kind != element else compute(words)
+        warps.write(register, whole, mask)
 
     return run

@@ -82,6 +82,7 @@ def rounded(
         Of the shape of the values.
     """
     # An integer below 2^53 is exact as float64, which has its leading one found.
+    # (Zero has the exponent field 0 there, and so is found among the subnormals.)
     image = magnitude.astype(np.float64).view(np.int64)
     drop = _DOUBLE_FRACTION - binary.fraction
     words: Integers = image >> drop

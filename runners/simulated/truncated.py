@@ -80,7 +80,6 @@ def _widen(words: Words) -> Words:
         F32,
         Rounding.ZERO,
     )
-    magnitude[parts.significand == 0] = 0
     magnitude = _with_specials(magnitude, parts, F32, F32.infinity | 1)
     return _signed(magnitude, parts.sign < 0, F32)
 
@@ -96,7 +95,6 @@ def _narrow(words: Words, unit: FloatUnit) -> Words:
         unit.narrowing,
         unit.saturating,
     )
-    magnitude[parts.significand == 0] = 0
     # The NaN of an f16 result, cut from the unit's f32 NaN (0x7fffffff gives 0x7fff).
     nan = unit.nan >> 16 & F16.sign | F16.infinity | (unit.nan >> 13 & (1 << F16.fraction) - 1)
     magnitude = _with_specials(magnitude, parts, F16, nan & ~F16.sign)
@@ -247,8 +245,7 @@ def _finish(total: NDArray[np.int64], scale: NDArray[np.int64], unit: FloatUnit)
     magnitude = np.abs(total)
     words = rounded(magnitude, scale, negative, binary, unit.rounding, unit.saturating)
     # A zero is positive, also where a negative sum was cut to it.
-    zero = (magnitude == 0) | (words == 0)
-    words[zero] = 0
+    zero = words == 0
     return _signed(words, np.where(zero, unit.zero_sign, negative), binary)
 
 

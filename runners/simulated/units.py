@@ -121,8 +121,7 @@ class BitUnit:
 
 
 F64_NAN = NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000)
-"""Measured on an H200: payloads pass, quieted; 0 times infinity gives this word. Which of several
-NaN wins is not known; here the first of a, b, c does."""
+"""Measured on an H200: payloads pass, quieted; 0 times infinity gives this word."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,6 +115,17 @@ def _floats(
             values["a"] = np.full(shapes["a"], 2.0**127) * signs
             values["b"] = np.full(shapes["b"], 2.0)
             values["c"] = np.full(shapes["c"], 2.0**127)
+        case "payloads":
+            # Several NaN with payloads of their own in one dot product.
+            words = {role: random_words(rng, kinds[role], shapes[role]) for role in "abc"}
+            for role in "abc":
+                exponent, fraction, unused = FORMATS[kinds[role]]
+                one = raw(kinds[role], np.ones(shapes[role]))
+                top = one.dtype.type(((1 << exponent) - 1) << (fraction + unused))
+                share = 0.1 if role != "c" else 0.5
+                nan = rng.random(shapes[role]) < share
+                words[role] = np.where(nan, words[role] | top, one)
+            return words
         case "tie and dust":
             # A product on a tie of f16's subnormal grid, and dust that only a low exponent of
             # zero lets in (the inputs that facts about e_zero name).
@@ -150,6 +161,7 @@ FLOAT_FLAVOURS = (
     "huge",
     "wide pairs",
     "tie and dust",
+    "payloads",
     "bits",
 )
 INTEGER_FLAVOURS = ("bits", "high", "low", "least")

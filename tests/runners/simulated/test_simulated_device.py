@@ -234,6 +234,22 @@ def test_a_masked_access_never_traps() -> None:
     assert (words(launch(body, np.zeros((3, 8), np.uint8)))[:, 0] == 5).all()
 
 
+def test_a_negated_guard_acts_where_the_predicate_does_not_hold() -> None:
+    body = """
+    setp.eq.u32 %p7, %r7, 99;
+    @!%p7 st.global.b32 [%rd2], %r5;
+    @%p7 st.global.b32 [%rd2+4], %r5;
+    """
+    after = words(launch(body, np.full((3, 8), 0xFF, np.uint8)))
+    assert [list(row) for row in after] == [[i, 0xFFFF_FFFF] for i in range(3)]
+
+
+def test_memory_ends_with_the_last_byte_of_the_last_image() -> None:
+    launch("    ld.global.b32 %r20, [%rd2+60];", np.zeros((3, 64), np.uint8))
+    trap = trapped("    ld.global.b32 %r20, [%rd2+64];", count=3)
+    assert (trap.kind, trap.warps) == (TrapKind.OUT_OF_BOUNDS, (2,))
+
+
 def test_a_device_still_runs_after_a_trap() -> None:
     trapped("    ld.global.b32 %r20, [%rd2+2];")
     case = multiplication(VARIANTS[0])

@@ -110,10 +110,12 @@ ONE = 0x3FF << 52
         (INFINITY, ONE, INFINITY | NEGATIVE, 0xABC),
         (INFINITY | 5, ONE, ONE, INFINITY | 5 | 1 << 51),
         (ONE, INFINITY | NEGATIVE | 6, INFINITY | 7, INFINITY | NEGATIVE | 6 | 1 << 51),
+        (INFINITY | 5, ONE, INFINITY | NEGATIVE | 7, INFINITY | NEGATIVE | 7 | 1 << 51),
+        (INFINITY | 5, INFINITY | 6, ONE, INFINITY | 6 | 1 << 51),
         (INFINITY, 0, INFINITY | 7, INFINITY | 7 | 1 << 51),
     ],
 )
-def test_infinities_and_nan_follow_ieee(a: int, b: int, c: int, d: int) -> None:
+def test_infinities_follow_ieee_and_nan_the_h200(a: int, b: int, c: int, d: int) -> None:
     words = [np.array([word], np.uint64) for word in (a, b, c)]
     (found,) = multiply_add(*words, F64, Rounding.NEAREST_EVEN, CANONICAL)
     assert hex(found) == hex(d)

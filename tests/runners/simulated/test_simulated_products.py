@@ -1,5 +1,6 @@
 """Dot products against integers, fractions, and what real GPUs gave."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runners.simulated.binary import F16, F32, NAMED
+from runners.simulated.binary import F32, NAMED
 from runners.simulated.counted import count_bits, multiply_integers
 from runners.simulated.truncated import multiply
 from runners.simulated.units import BitOperation, BitUnit, IntegerUnit, float_unit
@@ -163,15 +164,19 @@ def test_counts_of_bits_are_added_to_c_and_wrapped(
     assert int(found[0, 0, 0]) == (met.bit_count() + c) % (1 << 32)
 
 
+@pytest.mark.parametrize("fraction", [25, 26, 28])
+@pytest.mark.parametrize("sign", [0, 0x8000])
+def test_the_largest_products_of_a_block_do_not_overflow_the_sum(fraction: int, sign: int) -> None:
+    # 16 products just below 4 * 2^30: 2^36 less what f32 cuts off.
+    largest = np.full((1, 16, 1), 0x7BFF | sign, np.uint16)
+    unit = replace(float_unit(90, "f16", "f32"), fraction=fraction)
+    zero = np.zeros((1, 1, 1), np.uint32)
+    found = multiply(largest, np.full((16, 1, 1), 0x7BFF, np.uint16), zero, unit, F32)
+    exact = 16 * 65504**2
+    assert abs(float(found.view(np.float32)[0, 0, 0])) == exact >> 12 << 12
+
+
 def test_a_unit_whose_sums_would_not_fit_is_refused() -> None:
     unit = float_unit(90, "f16", "f32")
     with pytest.raises(ValueError, match="fraction bits"):
-        type(unit)(
-            multiplicand=F16,
-            accumulator=F32,
-            fraction=40,
-            block=16,
-            zero_exponent=-133,
-            rounding=unit.rounding,
-            nan=unit.nan,
-        )
+        replace(unit, fraction=40)
