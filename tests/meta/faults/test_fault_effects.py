@@ -194,6 +194,15 @@ def test_a_fault_is_seen_in_every_form_that_it_applies_to(fault: Fault) -> None:
     assert [why for case in cases if (why := blindness(fault, case))] == []
 
 
+def test_a_fault_of_one_multiprocessor_leaves_the_others_alone() -> None:
+    case = multiplication(next(each for each in VARIANTS if each.kind == "s8"))
+    images = images_of(case, "bits", count=800)
+    clean, _ = SimulatedDevice("sm_90").load(case.ptx).launch("kernel", images)
+    broken = SimulatedDevice("sm_90", faults=[by_name("stuck-bit-on-one-sm")])
+    found, sms = broken.load(case.ptx).launch("kernel", images)
+    assert set(sms[(found != clean).any(axis=1)]) == {1}
+
+
 def test_a_rare_transient_is_seen_and_differs_from_launch_to_launch() -> None:
     small = multiplication(next(each for each in VARIANTS if each.kind == "s4"))
     images = np.repeat(images_of(small, "bits"), 2000, axis=0)

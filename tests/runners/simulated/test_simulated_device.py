@@ -244,6 +244,18 @@ def test_a_negated_guard_acts_where_the_predicate_does_not_hold() -> None:
     assert [list(row) for row in after] == [[i, 0xFFFF_FFFF] for i in range(3)]
 
 
+def test_a_branch_to_an_exit_that_is_guarded_is_no_exit() -> None:
+    body = """
+    setp.ne.u32 %p4, %r5, 1;
+    @%p4 bra LAST;
+LAST:
+    @!%p4 exit;
+    st.global.b32 [%rd2], %r5;
+    """
+    after = words(launch(body, np.full((3, 4), 0xFF, np.uint8)))
+    assert [row[0] for row in after] == [0, 0xFFFF_FFFF, 2]
+
+
 def test_memory_ends_with_the_last_byte_of_the_last_image() -> None:
     launch("    ld.global.b32 %r20, [%rd2+60];", np.zeros((3, 64), np.uint8))
     trap = trapped("    ld.global.b32 %r20, [%rd2+64];", count=3)
