@@ -61,16 +61,14 @@ def canonical(instruction: str) -> str:
 
 def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
     """Return the declarations that the instructions need, one line each."""
+    text = "\n".join(instructions)
     counts: dict[str, int] = {}
     singles: set[str] = set()
-    tile = False
-    for instruction in instructions:
-        for prefix, number, single in _REGISTER.findall(instruction):
-            if single:
-                singles.add(single)
-            else:
-                counts[prefix] = max(counts.get(prefix, 0), int(number) + 1)
-        tile = tile or _TILE.search(instruction) is not None
+    for prefix, number, single in set(_REGISTER.findall(text)):
+        if single:
+            singles.add(single)
+        else:
+            counts[prefix] = max(counts.get(prefix, 0), int(number) + 1)
     lines = [
         f".reg .{type_} %{prefix}<{counts[prefix]}>;"
         for prefix, type_ in REGISTER_TYPES.items()
@@ -78,7 +76,7 @@ def declarations(instructions: Iterable[str]) -> tuple[str, ...]:
     ]
     lines += [f".reg .{type_} %{name};" for name, type_ in SINGLE_REGISTERS.items()
               if name in singles]  # fmt: skip
-    if tile:
+    if "tile" in text and _TILE.search(text):
         lines.append(TILE)
     return tuple(lines)
 

@@ -66,7 +66,8 @@ def fetch(version: str, progress: Progress | None = None) -> Assembler:
         return max(here, key=lambda one: one.order)
     name = DISTRIBUTIONS[min(major, max(DISTRIBUTIONS))]
     wanted = f"{name}=={version}" + ("" if match[3] else ".*")
-    with temporary_folder() as folder:
+    target = _made_folder()
+    with temporary_folder(target) as folder:
         _download(wanted, folder, version, progress)
         wheels = sorted(folder.glob("*.whl"))
         if not wheels:
@@ -87,10 +88,9 @@ def unpack(wheel: Path) -> Assembler:
     InfrastructureError
         If the wheel is broken or holds no working ptxas, or the folder cannot be written.
     """
-    target = fetched_folder()
+    target = _made_folder()
     with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=".fresh-", dir=target))
+        fresh = Path(tempfile.mkdtemp(prefix="fresh-", dir=target))
     try:
         with writing(fresh):
             _extract(wheel, fresh)
@@ -105,6 +105,13 @@ def unpack(wheel: Path) -> Assembler:
         return identify(final / "ptxas", Origin.CACHE)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _made_folder() -> Path:
+    folder = fetched_folder()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _fetched() -> Iterator[Assembler]:

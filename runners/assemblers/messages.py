@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 # "ptxas a.ptx, line 6; error   : ...", "ptxas <builtin>, line 22; error   : ...",
 # "ptxas fatal   : ..." (ptxas 11.7 to 13.5, 2026-11).
 _MESSAGE = re.compile(
-    r"\S+\s+(?:(?P<file>\S.*?), line (?P<line>\d+); )?"
-    r"(?P<severity>info|advisory|warning|error|fatal)\s*: (?P<text>.*)"
+    r"\S+\s+(?:(\S[^,]*), line (\d+); )?"
+    r"(info|advisory|warning|error|fatal)\s*: (.*)"
 )
 _TRAILER = "Ptx assembly aborted due to errors"
 _CORE = re.compile(
@@ -24,15 +26,17 @@ _FROM_INSIDE = re.compile(
     re.IGNORECASE,
 )
 _INTERNAL_NAME = re.compile(r"(?<![\w$])__\w+")
-_NAMED_INSTRUCTION = re.compile(r"(?:instruction|specified for|prior to) '([a-z_]\w*)[^']*'")
+_NAMED_INSTRUCTION = re.compile(r"(?:instruction|specified for) '([a-z_]\w*)[^']*'")
 _NEAR = re.compile(r"Parsing error near '(.*)'")
 _QUOTED = re.compile(r"''[^']*'[^']*'|'[^']*'")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
-    """One line of an assembler's output."""
+class Message(NamedTuple):
+    """One line of an assembler's output.
+
+    A tuple, because tens of thousands a second are made.
+    """
 
     severity: str
     """"info", "advisory", "warning", "error" or "fatal"."""
@@ -84,16 +88,11 @@ def parse(output: str) -> Output:
         if match is None:
             if line.strip():
                 strange.append(line)
-        elif match["text"] != _TRAILER:
-            number = match["line"]
-            messages.append(
-                Message(
-                    severity=match["severity"],
-                    text=match["text"].strip(),
-                    file=match["file"],
-                    line=int(number) if number else None,
-                )
-            )
+            continue
+        file, number, severity, text = match.groups()
+        if text != _TRAILER:
+            at = int(number) if number else None
+            messages.append(Message(severity, text.rstrip(), file, at))
     return Output(messages=tuple(messages), strange=tuple(strange))
 
 
@@ -125,15 +124,53 @@ def comes_from_inside(
         return True
     if contained and at is not None and message.line != at:
         return True
-    if _FROM_INSIDE.search(message.text):
+    return text_comes_from_inside(message.text, instruction=instruction, contained=contained)
+
+
+def text_comes_from_inside(text: str, *, instruction: str, contained: bool) -> bool:
+    """Whether the text of an error alone shows that; parameters as for `comes_from_inside`."""
+    claim = _claim(text)
+    if not claim.admitted and not claim.names and claim.near is None:
+        return claim.instruction is not None and not _begins_with(instruction, claim.instruction)
+    return (
+        claim.admitted
+        or any(name not in instruction for name in claim.names)
+        or (claim.instruction is not None and not _begins_with(instruction, claim.instruction))
+        or (contained and claim.near is not None and claim.near not in instruction)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    """What the text of an error says about the input."""
+
+    admitted: bool
+    """Whether it calls itself internal, or is about a function."""
+    names: tuple[str, ...]
+    """Names that only the assembler gives."""
+    instruction: str | None
+    """First word of the instruction that it is about."""
+    near: str | None
+    """Token at which parsing ended."""
+
+
+@lru_cache(maxsize=4096)
+def _claim(text: str) -> _Claim:
+    named = _NAMED_INSTRUCTION.search(text)
+    near = _NEAR.match(text)
+    return _Claim(
+        admitted=_FROM_INSIDE.search(text) is not None,
+        names=tuple(_INTERNAL_NAME.findall(text)),
+        instruction=named[1] if named else None,
+        near=near[1] if near else None,
+    )
+
+
+def _begins_with(instruction: str, name: str) -> bool:
+    """Whether a word of the text begins with the name, such as wmma.mma with wmma."""
+    if instruction.startswith(f"{name}."):
         return True
-    if any(name not in instruction for name in _INTERNAL_NAME.findall(message.text)):
-        return True
-    named = _NAMED_INSTRUCTION.search(message.text)
-    if named and re.search(rf"(?<![\w.%$]){named[1]}(?![\w$])", instruction) is None:
-        return True
-    near = _NEAR.match(message.text)
-    return contained and near is not None and near[1] not in instruction
+    return re.search(rf"(?<![\w.%$]){re.escape(name)}(?![\w$])", instruction) is not None
 
 
 def normalised(messages: Iterable[str]) -> str:

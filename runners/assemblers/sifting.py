@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from runners.assemblers.judgements import Outcome, Verdict
-from runners.assemblers.messages import Message, comes_from_inside, parse
+from runners.assemblers.messages import Message, comes_from_inside, parse, text_comes_from_inside
 from runners.assemblers.processes import check_space
 from runners.assemblers.session import Session
 from runners.instruction_modules import is_contained, rejection_module
@@ -160,6 +160,8 @@ def _read(file: _File, sifted: Sifted, again: list[str], singles: list[str]) -> 
         if not reached:
             sifted.suspects.extend(file.instructions)
             return
+    # What is not contained has a file of its own.
+    contained = len(file.instructions) > 1 or is_contained(file.instructions[0])
     for index, (text, line) in enumerate(zip(file.instructions, file.lines, strict=True)):
         # Strays are those of the only instruction.
         errors = file.errors.get(line, []) + stray
@@ -167,17 +169,17 @@ def _read(file: _File, sifted: Sifted, again: list[str], singles: list[str]) -> 
             again.append(text)
         elif not errors:
             sifted.survivors.append(text)
-        elif _any_from_inside(errors, text, line, file.marker):
+        elif any(
+            comes_from_inside(
+                error, instruction=text, contained=contained, at=line, lines=file.marker
+            )
+            for error in stray
+        ) or any(
+            text_comes_from_inside(error.text, instruction=text, contained=contained)
+            for error in errors
+        ):
             sifted.suspects.append(text)
         else:
             sifted.rejected[text] = Verdict(
                 outcome=Outcome.REJECTED, messages=tuple(map(str, errors)), ending=_ENDING
             )
-
-
-def _any_from_inside(errors: Sequence[Message], text: str, line: int, last: int) -> bool:
-    contained = is_contained(text)
-    return any(
-        comes_from_inside(error, instruction=text, contained=contained, at=line, lines=last)
-        for error in errors
-    )

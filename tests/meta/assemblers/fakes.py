@@ -1,0 +1,32 @@
+"""Makes the fake assemblers, each broken in a way that is its name."""
+
+import sys
+from pathlib import Path
+
+from runners.assemblers.assembler import Assembler, Origin
+from runners.assemblers.judgements import Outcome
+
+FAKE = Path(__file__).with_name("fake_ptxas.py")
+
+# First word of an instruction, and what must be said of it.
+OUTCOMES = {
+    "good": Outcome.ACCEPTED,
+    "bad": Outcome.REJECTED,
+    "unknown": Outcome.REJECTED,
+    "syntax": Outcome.REJECTED,
+    "late_bad": Outcome.REJECTED,
+    "late_inside": Outcome.INTERNAL,
+    "macro": Outcome.INTERNAL,
+    "crash": Outcome.CRASHED,
+    "late_crash": Outcome.CRASHED,
+    "late_quit": Outcome.UNREADABLE,
+}
+HANGS = ("hang", "late_hang")
+
+
+def fake(folder: Path, mode: str = "sound") -> Assembler:
+    """Write a fake assembler; `mode` says how it is broken."""
+    program = folder / "ptxas"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "{mode}" "$@"\n')
+    program.chmod(0o755)
+    return Assembler(path=program, release="99.1", version="V99.1.7", origin=Origin.GIVEN)

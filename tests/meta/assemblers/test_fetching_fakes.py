@@ -1,0 +1,208 @@
+"""Fetching, with a pip that is a script: each way in which it can fail is a sentence."""
+
+import json
+import os
+import sys
+import zipfile
+
+import pytest
+from fakes import FAKE
+
+from oracle.errors import InfrastructureError, UsageError
+from runners.assemblers import fetching
+from runners.assemblers.assembler import Origin
+from runners.assemblers.discovery import fetched_folder, find
+from runners.assemblers.fetching import fetch, unpack
+
+WHEEL = "nvidia_cuda_nvcc-99.1.7-py3-none-any.whl"
+PIP = """#!{python} -IS
+import shutil, sys
+if sys.argv[-1] == "--version":
+    print("pip 26.3 from somewhere")
+    sys.exit()
+open({log!r}, "a").write(" ".join(sys.argv[1:]) + "\\n")
+{body}
+"""
+DOWNLOAD = """
+print("Collecting things")
+print("Progress 10 of 20")
+print("Progress 20 of 20")
+shutil.copy({wheel!r}, sys.argv[sys.argv.index("--dest") + 1])
+"""
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+def wheel(folder, members=None):
+    program = f'#!/bin/sh\nexec {sys.executable} -IS {FAKE} sound "$@"\n'
+    content = members or {
+        "nvidia/cu13/bin/nvcc": "another program",
+        "nvidia/cu13/bin/ptxas": program,
+        "nvidia_cuda_nvcc-99.1.7.dist-info/licenses/License.txt": "be good",
+        "nvidia_cuda_nvcc-99.1.7.dist-info/METADATA": "Name: nvidia-cuda-nvcc",
+    }
+    path = folder / WHEEL
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in content.items():
+            archive.writestr(name, text)
+    return path
+
+
+def pip_says(tmp_path, monkeypatch, body):
+    python = tmp_path / "python"
+    python.write_text(PIP.format(python=sys.executable, log=str(tmp_path / "log"), body=body))
+    python.chmod(0o755)
+    monkeypatch.setattr(fetching.sys, "executable", str(python))
+
+
+def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_path, monkeypatch):
+    pip_says(tmp_path, monkeypatch, DOWNLOAD.format(wheel=str(wheel(tmp_path))))
+    seen = []
+    assembler = fetch("99.1", lambda done, total: seen.append((done, total)))
+    assert seen == [(10, 20), (20, 20)]
+    assert assembler.origin is Origin.CACHE
+    assert assembler.path == fetched_folder() / "99.1.7/ptxas"
+    assert (fetched_folder() / "99.1.7/License.txt").read_text() == "be good"
+    note = json.loads((fetched_folder() / "99.1.7/origin.json").read_text())
+    assert note == {"wheel": WHEEL, "member": "nvidia/cu13/bin/ptxas"}
+    assert sorted(path.name for path in fetched_folder().iterdir()) == ["99.1.7"]
+    assert find("99.1") == assembler
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted"),
+    [
+        ("99.1", "nvidia-cuda-nvcc==99.1.*"),
+        ("13.5", "nvidia-cuda-nvcc==13.5.*"),
+        ("12.4", "nvidia-cuda-nvcc-cu12==12.4.*"),
+        ("12.4.131", "nvidia-cuda-nvcc-cu12==12.4.131"),
+        ("11.8", "nvidia-cuda-nvcc-cu11==11.8.*"),
+    ],
+)
+def test_pip_is_asked_for_the_wheel_of_the_version_and_for_no_index(
+    tmp_path, monkeypatch, version, wanted
+):
+    pip_says(tmp_path, monkeypatch, DOWNLOAD.format(wheel=str(wheel(tmp_path))))
+    fetch(version)
+    asked = (tmp_path / "log").read_text().split()
+    assert asked[:3] == ["-m", "pip", "download"]
+    assert asked[-1] == wanted
+    assert "--no-deps" in asked
+    assert not any("index" in word or "http" in word for word in asked)
+
+
+def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
+    unpack(wheel(tmp_path))
+    pip_says(tmp_path, monkeypatch, "sys.exit(1)")
+    assert fetch("99.1").version == "V99.1.7"
+    assert fetch("99.1.7").version == "V99.1.7"
+    with pytest.raises(InfrastructureError):
+        fetch("99.2")
+
+
+def test_unpacking_twice_keeps_the_first(tmp_path):
+    first = unpack(wheel(tmp_path))
+    before = first.path.stat().st_ino
+    assert unpack(wheel(tmp_path)).path.stat().st_ino == before
+
+
+MISSING = (
+    "print('ERROR: Could not find a version that satisfies the requirement "
+    "nvidia-cuda-nvcc==13.9.* (from versions: 0.0.0a0, 13.0.48, 13.0.88, 13.10.1, 13.5.37)')\n"
+    "print('ERROR: No matching distribution found for nvidia-cuda-nvcc==13.9.*')\nsys.exit(1)"
+)
+
+
+def test_a_version_that_does_not_exist_is_a_sentence_with_those_that_do(tmp_path, monkeypatch):
+    pip_says(tmp_path, monkeypatch, MISSING)
+    with pytest.raises(UsageError, match=r"no wheel of ptxas 13.9 .* there are 13.0, 13.5, 13.10"):
+        fetch("13.9")
+
+
+@pytest.mark.parametrize("version", ["13", "", "newest", "13.5.x", "-13.5", "13.5; rm"])
+def test_what_is_no_version_is_a_usage_error(version):
+    with pytest.raises(UsageError, match="is not a version"):
+        fetch(version)
+
+
+def test_versions_older_than_the_wheels_are_a_usage_error():
+    with pytest.raises(UsageError, match=r"no wheel of ptxas 10.2; the oldest are 11.7"):
+        fetch("10.2")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("print('python: No module named pip'); sys.exit(1)", "has no pip to fetch with; install"),
+        (
+            "print('WARNING: Retrying after connection broken by NewConnectionError')\n"
+            "print('ERROR: Could not find a version that satisfies x (from versions: none)')\n"
+            "print('ERROR: No matching distribution found for x')\nsys.exit(1)",
+            "pip could not download .*No matching distribution.*check the network",
+        ),
+        ("print('ERROR: [Errno 28] No space left on device'); sys.exit(1)", "no space is left"),
+        ("sys.exit(1)", "pip could not download .* it said 'nothing'"),
+        ("pass", "pip downloaded no wheel"),
+    ],
+)
+def test_a_pip_that_fails_is_a_sentence(tmp_path, monkeypatch, body, says):
+    pip_says(tmp_path, monkeypatch, body)
+    with pytest.raises(InfrastructureError, match=says):
+        fetch("13.5")
+    assert list(fetched_folder().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({"nvidia/bin/nvcc": "x"}, "holds no bin/ptxas"),
+        ({"nvidia/bin/ptxas": "#!/bin/sh\necho hello\n"}, "holds no working ptxas"),
+    ],
+)
+def test_a_wheel_without_a_working_ptxas_leaves_nothing(tmp_path, members, says):
+    with pytest.raises(InfrastructureError, match=says):
+        unpack(wheel(tmp_path, members))
+    assert list(fetched_folder().iterdir()) == []
+
+
+def test_a_broken_wheel_is_a_sentence(tmp_path):
+    broken = tmp_path / WHEEL
+    broken.write_bytes(b"PK\3\4 and then nothing")
+    with pytest.raises(InfrastructureError, match="is not a wheel"):
+        unpack(broken)
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(source, sink):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fetching.shutil, "copyfileobj", full)
+    with pytest.raises(InfrastructureError, match="no space is left"):
+        unpack(wheel(tmp_path))
+    assert list(fetched_folder().iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(InfrastructureError, match=r"cannot be written.*XDG_CACHE_HOME"):
+        fetch("13.5")
+
+
+def test_pip_dies_with_whoever_fetches(tmp_path, monkeypatch):
+    pip_says(
+        tmp_path, monkeypatch,
+        f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "print('Progress 1 of 2', flush=True)\ntime.sleep(600)",
+    )  # fmt: skip
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch("13.5", interrupt)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

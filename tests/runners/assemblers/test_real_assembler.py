@@ -1,0 +1,171 @@
+"""What the newest ptxas that is here says, through a judge and without one."""
+
+import random
+import subprocess
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oracle.errors import UsageError
+from oracle.isa import FORMS, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.targets import parse_target
+from runners.assemblers.discovery import find
+from runners.assemblers.judgements import Outcome
+from runners.assemblers.judging import Judge, judge_module
+from runners.instruction_modules import minimal_module
+
+PREFIXES = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
+QUALIFIERS = [
+    "sync", "aligned", "row", "col", "global", "shared", "local", "f16", "bf16", "tf32", "f32",
+    "f64", "s8", "u8", "s4", "u4", "b1", "s32", "b16", "b8", "satfinite", "rn", "xor", "popc", "x1",
+    "x4", "trans", "m8n8", "m16n16k16", "m16n16k8", "m8n8k4", "m8n8k32", "m8n8k128", "a", "d",
+]  # fmt: skip
+TOKENS = ["wmma.mma", "ldmatrix", ".sync", ".row", "{", "}", "%r0", "[", "]", ";", "//", "/*", '"',
+          ".reg", ":", "@%p0", ",", "ret", "0x", "1.0"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def assembler():
+    try:
+        return find()
+    except UsageError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def judge(assembler):
+    return Judge(assembler, target="sm_90", version="8.0")
+
+
+def vector(matrix, first):
+    prefix = PREFIXES[matrix.register_type]
+    return "{" + ", ".join(f"%{prefix}{first + i}" for i in range(matrix.registers)) + "}"
+
+
+def operands(form):
+    if isinstance(form, LoadForm):
+        return f"{vector(form.matrix, 0)}, [%addr], %stride"
+    if isinstance(form, StoreForm):
+        return f"[%addr], {vector(form.matrix, 0)}"
+    if isinstance(form, MmaForm):
+        firsts = zip("dabc", (0, 8, 16, 24), strict=True)
+        return ", ".join(vector(form.matrix(matrix), first) for matrix, first in firsts)
+    return "{" + ", ".join(f"%r{i}" for i in range(form.registers)) + "}, [tile]"
+
+
+def legal(form):
+    return f"{form.opcode} {operands(form)};"
+
+
+@st.composite
+def near_legal(draw):
+    form = draw(st.sampled_from(FORMS))
+    words = form.opcode.split(".")
+    at = draw(st.integers(0, len(words) - 1))
+    change = draw(st.sampled_from(["replace", "drop", "insert", "swap"]))
+    if change == "replace":
+        words[at] = draw(st.sampled_from(QUALIFIERS))
+    elif change == "drop":
+        del words[at]
+    elif change == "insert":
+        words.insert(at, draw(st.sampled_from(QUALIFIERS)))
+    else:
+        words[at], words[-1] = words[-1], words[at]
+    return f"{'.'.join(words)} {operands(draw(st.sampled_from([form, *FORMS[::50]])))};"
+
+
+soup = st.lists(st.sampled_from(TOKENS), min_size=1, max_size=8).map(" ".join)
+
+
+def alone(assembler, judgement):
+    verdict = judge_module(assembler, judgement.module)
+    return judgement.instruction, verdict.outcome
+
+
+@settings(max_examples=8, deadline=None)
+@given(texts=st.lists(st.one_of(near_legal(), soup), min_size=1, max_size=25))
+def test_a_batch_is_judged_as_each_instruction_alone(assembler, judge, texts):
+    judged = judge.judge(texts)
+    assert [(one.instruction, one.outcome) for one in judged] == [
+        alone(assembler, one) for one in judged
+    ]
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(texts=st.lists(st.one_of(near_legal(), soup), min_size=50, max_size=100))
+def test_large_batches_are_judged_as_each_instruction_alone(assembler, judge, texts):
+    judged = judge.judge(texts)
+    sample = random.Random(0).sample(judged, min(40, len(judged)))
+    odd = [one for one in judged if one.outcome > Outcome.REJECTED]
+    for one in {*sample, *odd}:
+        assert alone(assembler, one) == (one.instruction, one.outcome)
+
+
+def needs_another_target_or_version(form):
+    if isinstance(form, LdmatrixForm):
+        return form.columns == 16
+    return isinstance(form, MmaForm) and form.satfinite and form.a_type.name == "f16"
+
+
+def test_documented_forms_that_the_target_has_are_accepted_down_to_a_cubin(judge):
+    texts = [legal(form) for form in FORMS if not needs_another_target_or_version(form)]
+    assert len(texts) > 600
+    assert {one.instruction: one.messages for one in judge.judge(texts) if one.outcome} == {}
+
+
+def test_bad_lines_are_rejected_with_their_message(judge):
+    one, other = judge.judge(["wmma.load.a.sync {%r0}, [%addr];", "frobnicate %r0;"])
+    assert one.outcome is other.outcome is Outcome.REJECTED
+    assert "frobnicate" in " ".join(other.messages)
+    assert one.normalised != other.normalised
+
+
+def test_a_syntax_error_reaches_no_neighbour(judge):
+    load = "wmma.load.a.sync.aligned.row.m16n16k16.f16"
+    good = f"{load} {{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}}, [%addr];"
+    # Its modifiers would be counted for the next instruction.
+    broken = f"{load} .sync %f1 ret [ , }}"
+    outcomes = [one.outcome for one in judge.judge([broken, good, broken + " ", good + " "])]
+    assert outcomes == [Outcome.REJECTED, Outcome.ACCEPTED] * 2
+
+
+def test_the_stored_module_shows_the_outcome_with_plain_ptxas(assembler, judge, tmp_path):
+    for text, expected in (("frobnicate %r0;", 255), (legal(FORMS[0]), 0)):
+        (judged,) = judge.judge([text])
+        (tmp_path / "case.ptx").write_text(judged.module)
+        plain = subprocess.run(
+            [assembler.path, "-arch=sm_90", "case.ptx"], cwd=tmp_path, capture_output=True
+        )
+        assert plain.returncode == expected
+
+
+def test_every_target_of_the_help_is_accepted_with_the_highest_version(assembler):
+    assert all(assembler.accepts(assembler.highest_version, name) for name in assembler.targets)
+
+
+def test_pairs_are_accepted_as_the_rows_of_the_oracle_say(assembler):
+    for name in ("sm_75", "sm_80", "sm_90"):
+        since = parse_target(name).since
+        assert assembler.accepts(since, name)
+        assert not assembler.accepts(since._replace(minor=since.minor - 1), name)
+
+
+def test_a_target_that_it_does_not_have_is_a_usage_error(assembler):
+    with pytest.raises(UsageError, match=r"does not take .target sm_999 with .version 8.0"):
+        Judge(assembler, target="sm_999", version="8.0")
+    with pytest.raises(UsageError, match=r"does not take .target sm_90 with .version 77.0"):
+        Judge(assembler, target="sm_90", version="77.0")
+
+
+def test_a_module_that_stores_results_is_one_that_it_accepts(assembler):
+    for form in FORMS[::60]:
+        if needs_another_target_or_version(form):
+            continue
+        module = minimal_module(legal(form), target="sm_90", version="8.0", results_stored=True)
+        assert judge_module(assembler, module).outcome is Outcome.ACCEPTED
