@@ -8,10 +8,17 @@ import difflib
 
 from oracle.errors import UsageError
 from runners.faults.compiler import COMPILER_FAULTS
+from runners.faults.counting_units import COUNTING_FAULTS
+from runners.faults.data_paths import PATH_FAULTS
 from runners.faults.fault import Fault, Place
-from runners.faults.hardware import HARDWARE_FAULTS
+from runners.faults.floating_units import FLOATING_FAULTS
 
-CATALOGUE: tuple[Fault, ...] = (*COMPILER_FAULTS, *HARDWARE_FAULTS)
+CATALOGUE: tuple[Fault, ...] = (
+    *COMPILER_FAULTS,
+    *FLOATING_FAULTS,
+    *COUNTING_FAULTS,
+    *PATH_FAULTS,
+)
 """Every fault, those of the text first."""
 
 _BY_NAME = {fault.name: fault for fault in CATALOGUE}
