@@ -83,6 +83,8 @@ class _Working:
     absent: int
     """Exponent of an operand that is zero: so low that a product with it is never the largest of
     a block that has another, and twice this still fits `exponents`."""
+    smallest: int
+    """Smallest exponent of a product without a zero."""
     least: int
     """Below this largest exponent, powers of two leave the range of `binary`."""
 
@@ -90,8 +92,8 @@ class _Working:
 # f16: 22-bit products from 2^-48 to 2^32 fit float32; exponents of products are -28 to 30 (32 for
 # infinities), so that -64 + 16 < -28, and -128 fits int8.
 # bf16 and tf32: products from 2^-272 to 2^256 need float64; exponents -252 to 256 need int16.
-_HALF = _Working(binary=_SINGLE, exponents=np.int8, absent=-64, least=-100)
-_WIDE = _Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, least=-600)
+_HALF = _Working(binary=_SINGLE, exponents=np.int8, absent=-64, smallest=-28, least=-100)
+_WIDE = _Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, smallest=-252, least=-600)
 _WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
@@ -229,6 +231,10 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     largest = scratch.copy("largest", field, np.int16)
     largest -= fmt.bias
     products = _largest_exponents(a.exponents, b.exponents, scratch)
+    # Where every product has a zero, even the smallest normal accumulator is larger.
+    none = scratch.array("none", products.shape, np.bool_)
+    np.less(products, a.working.smallest, out=none)
+    np.copyto(products, np.iinfo(products.dtype).min, where=none)
     np.maximum(largest, products, out=largest)
     # An accumulator that is zero or subnormal has so far counted as 2^-bias, which only shows
     # where nothing larger is there; and only there can `zero_exponent` be the largest.

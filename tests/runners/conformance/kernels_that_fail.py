@@ -47,6 +47,9 @@ _PTX = """\
     ld.global.b32 %word, [%image];
 AGAIN:
     setp.eq.u32 %p, %word, 2;
+    // without effects, the driver removes the endless loop (measured on H200, 2026-11-21)
+    st.global.u32 [%sms], %sm;
+    bar.warp.sync 0xffffffff;
     @%p bra AGAIN;
     // the word is an offset: 1 is no multiple of 4
     cvt.u64.u32 %offset, %word;

@@ -32,6 +32,8 @@ class Access:
     """How many alignment units of bytes a matrix lies behind the start of its buffer."""
     in_instruction: bool = False
     """Whether that offset stands in the instruction."""
+    page_alignment: bool = False
+    """Whether shared memory is aligned no better than the page asks for."""
 
 
 @cache
@@ -60,17 +62,28 @@ class _Tile:
     access: Access
 
     @property
+    def unit(self) -> int:
+        """Bytes of which the start of each row (or column) is a multiple.
+
+        The fragment's size, as 9.7.14.4.2 wants it, and in shared memory at least 16 bytes: there
+        sm_90 loads 8- and 4-byte fragments with LDSM, which raises "misaligned address" for rows
+        that the page allows (measured on H200, 2026-11-21; `test_alignment.py`, docs/findings.md).
+        """
+        least = 16 if "shared" in self.access.space and not self.access.page_alignment else 1
+        return max(least, self.matrix.fragment_bytes)
+
+    @property
     def stride(self) -> int:
-        """Elements from one row (or column) to the next, aligned as 9.7.14.4.2 wants it."""
+        """Elements from one row (or column) to the next."""
         default = self.matrix.default_stride(self.layout)
         if self.access.padding == 0:
             return default
-        unit = self.matrix.fragment_bytes * 8 // self.matrix.type.bits
+        unit = self.unit * 8 // self.matrix.type.bits
         return -(-default // unit) * unit + (self.access.padding - 1) * unit
 
     @property
     def offset(self) -> int:
-        return self.access.offset * self.matrix.fragment_bytes
+        return self.access.offset * self.unit
 
     @property
     def size(self) -> int:

@@ -1,0 +1,43 @@
+"""Rows in shared memory that are aligned as the page asks for, and no better."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from image_contents import contents
+from single_multiplies import VARIANTS, Access, program
+
+from oracle.definedness import undefined
+from oracle.execution import execute
+from oracle.isa import MmaForm
+from runners.emission import emit
+from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
+
+ACCESSES = tuple(
+    Access(space=space, stride=stride, padding=1, offset=1, page_alignment=True)
+    for space in ("global", "shared", "generic shared")
+    for stride in ("immediate", "register")
+)
+
+
+@pytest.mark.parametrize("access", ACCESSES, ids=lambda access: f"{access.space} {access.stride}")
+@pytest.mark.parametrize("form", VARIANTS[::5], ids=lambda form: form.opcode)
+def test_rows_aligned_to_the_fragment_give_the_oracles_image_or_a_trap(
+    runner: Runner, form: MmaForm, access: Access
+) -> None:
+    """Never a wrong image: where the machine asks for more than the page, it says so."""
+    made = program(form, access)
+    assert not undefined(made, target="sm_80")
+    compiled = runner.compile(emit(made, target="sm_80", version="7.8", entry="aligned"))
+    assert isinstance(compiled, Compiled), compiled
+    _, images = contents(form, access, 4, seed=1)
+    ran = runner.run(compiled, images, entry="aligned")
+    if isinstance(ran, Failure):
+        assert runner.capabilities().name == "cuda", "the simulated device follows the page"
+        assert ran.trouble is Trouble.STICKY_ERROR
+        assert "misaligned address" in ran.detail
+        assert access.space != "global"
+        return
+    assert isinstance(ran, Ran)
+    expected = execute(made, images, target=compiled.architecture).images
+    np.testing.assert_array_equal(ran.images, expected)
