@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--levels", type=int, nargs="+", default=[0, 1, 2, 3])
     for level in parser.parse_args().levels:
-        with CudaRunner(compiler=DriverCompiler(level)) as runner:
+        with CudaRunner(compiler=DriverCompiler(level=level)) as runner:
             for space in ("shared", "generic shared"):
                 for stride in ("immediate", "register"):
                     access = Access(
