@@ -127,12 +127,13 @@ def test_bad_lines_are_rejected_with_their_message(judge):
 
 
 def test_a_syntax_error_reaches_no_neighbour(judge):
-    load = "wmma.load.a.sync.aligned.row.m16n16k16.f16"
-    good = f"{load} {{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}}, [%addr];"
+    load = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, "
+    good = [f"{load}[%addr], {stride};" for stride in range(16, 48)]
     # Its modifiers would be counted for the next instruction.
-    broken = f"{load} .sync %f1 ret [ , }}"
-    outcomes = [one.outcome for one in judge.judge([broken, good, broken + " ", good + " "])]
-    assert outcomes == [Outcome.REJECTED, Outcome.ACCEPTED] * 2
+    broken = [f"{load}[%addr] .sync %f{number} ret [ , ;" for number in range(32)]
+    texts = [text for pair in zip(good, broken, strict=True) for text in pair]
+    expected = [Outcome.ACCEPTED, Outcome.REJECTED] * 32
+    assert [one.outcome for one in judge.judge(texts)] == expected
 
 
 def test_the_stored_module_shows_the_outcome_with_plain_ptxas(assembler, judge, tmp_path):
