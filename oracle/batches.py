@@ -40,9 +40,16 @@ def matrices(form: MmaForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -
     Raises
     ------
     UsageError
-        If an operand is no NumPy array, or has another shape or dtype than the form asks for, or
-        if the leading dimensions differ.
+        If an operand is no NumPy array, or has another shape or dtype than the form asks for, if
+        the leading dimensions differ, or if the form has no known arithmetic.
     """
+    if form.satfinite and form.a_type.is_float:
+        # "deprecated in PTX ISA version 6.4 and is removed from PTX ISA version 6.5" (9.7.14.4.5,
+        # notes); what it did to floats the page no longer says, nor was it measured.
+        raise UsageError(
+            f"{form.opcode}: what .satfinite does to floating point is not known; "
+            "leave it away, or give integer multiplicands"
+        )
     shape = form.shape
     wanted = {
         "a": (a, form.a_type, (shape.m, shape.k)),

@@ -121,7 +121,8 @@ def double_chunk(
     error = sum((np.maximum(unit - grid, 0.0) for grid in grids), np.zeros_like(unit))
     down = 0.0 if form.rounding == "rp" else error
     up = 0.0 if form.rounding == "rm" else error
-    margin = total * _MARGIN
+    # Without an error all leaves are multiples of `unit`, and the sum of doubles is exact.
+    margin = np.where(error > 0.0, total * _MARGIN, 0.0)
     low = _inward(*_sum(head, tail, ends[0], -down - margin), frame, np.inf)
     high = _inward(*_sum(head, tail, ends[1], up + margin), frame, -np.inf)
 

@@ -64,9 +64,9 @@ Infinite and NaN operands follow IEEE 754: a NaN, 0 * inf, and infinities of bot
 otherwise infinities give an infinity. inf times a subnormal is an infinity or, flushed, a NaN.
 
 Computation: products are exact in float64; sums of float64 are given a margin of 2^-47 of the sum
-of magnitudes, more than their roundings can make; at the end the bounds are moved inwards to
-numbers of the format of D, which every result is. With C f32 and D f16, the single-precision
-result is rounded once more, to either neighbour.
+of magnitudes, more than their roundings can make (and none where W = 0); at the end the bounds are
+moved inwards to numbers of the format of D, which every result is. With C f32 and D f16, the
+single-precision result is rounded once more, to either neighbour.
 """
 
 from __future__ import annotations
@@ -220,7 +220,9 @@ def _chunk(
     _, exponent = np.frexp(np.maximum(np.maximum(positive, negative), leaves.power))
     unit = np.ldexp(1.0, exponent - (1 + accumulator.fraction_bits))
     unit = np.maximum(unit, 2.0 ** (1 - accumulator.bias))
-    error = (leaves.error(unit) + total * _MARGIN) * (1 + _MARGIN)
+    error = leaves.error(unit)
+    # Without an error all leaves are multiples of `unit`, and float64 adds them exactly.
+    error = np.where(error > 0.0, (error + total * _MARGIN) * (1 + _MARGIN), 0.0)
     low = _inward(leaves.low - error, accumulator, np.inf)
     high = _inward(leaves.high + error, accumulator, -np.inf)
 

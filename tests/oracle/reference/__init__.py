@@ -1,1 +1,1 @@
-"""Exact reference: integers and fractions, one dot product at a time; shares nothing with oracle."""
+"""Exact reference: integers and fractions, one dot product at a time; apart from oracle."""

@@ -5,26 +5,29 @@ other neighbour of a precision; each value that stems from a subnormal is kept o
 """
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from itertools import product as choices
 
 from reference.numbers import floor_log2
 
 
-def neighbours(value, layout):
-    """The finite numbers of a format on both sides of a value (one if it is a number)."""
+def neighbours(value, layout, flush=True):
+    """The finite numbers of a format on both sides of a value; 0 too if it is subnormal."""
     if value == 0:
-        return (value,)
+        return {value}
     exponent = max(floor_log2(abs(value)), layout.least_exponent)
     quantum = Fraction(2) ** (exponent - layout.fraction_bits)
     below = value // quantum * quantum
-    return (below,) if below == value else (below, below + quantum)
+    found = {below} if below == value else {below, below + quantum}
+    if flush and abs(value) < Fraction(2) ** layout.least_exponent:
+        found.add(Fraction(0))
+    return found
 
 
-def sums(values, layout):
+def sums(values, layout, flush=True):
     """All results of adding some values in any order, associated and rounded in any way."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def of(indices):
         if len(indices) == 1:
             return frozenset((values[indices[0]],))
@@ -35,7 +38,7 @@ def sums(values, layout):
             right = tuple(i for n, i in enumerate(rest) if not mask >> n & 1)
             for x in of(left):
                 for y in of(right):
-                    found.update(neighbours(x + y, layout))
+                    found.update(neighbours(x + y, layout, flush))
         return frozenset(found)
 
     return of(tuple(range(len(values))))

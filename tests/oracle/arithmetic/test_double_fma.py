@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference import dot_products
+from reference.numbers import F64, decode
+
+from oracle import mma
+from oracle.arithmetic.fma import Decoded, fma
+from oracle.models import NanRule, model_for
+
+MODES = ("rn", "rz", "rm", "rp")
+NAN = NanRule(order=("a", "b", "c"), invalid=0xFFF8_0000_0000_0000)
+SIGN = 1 << 63
+ONE = 0x3FF << 52
+
+
+def _fma(a, b, c, mode, nan=NAN):
+    arrays = [np.atleast_1d(np.array(x, np.uint64)) for x in (a, b, c)]
+    with np.errstate(all="ignore"):
+        left, right = Decoded.of(arrays[0]), Decoded.of(arrays[1])
+    return fma(left, right, arrays[2], rounding=mode, nan=nan)
+
+
+def _check(a, b, c, mode):
+    results = _fma(a, b, c, mode).tolist()
+    for x, y, z, result in zip(a, b, c, results, strict=True):
+        expected = dot_products.fma(x, y, z, mode)
+        if expected is None:
+            assert decode(result, F64).kind == "nan"
+        else:
+            assert result == expected, f"fma.{mode}({x:#x}, {y:#x}, {z:#x}) = {result:#x}"
+
+
+special = st.sampled_from(
+    [0, 1, 2, (1 << 52) - 1, 1 << 52, ONE, 0x7FE << 52, (0x7FF << 52) - 1, 0x7FF << 52]
+)
+fraction = st.one_of(
+    st.sampled_from([0, 1, (1 << 52) - 1, 1 << 51, (1 << 51) + 1, (1 << 26) - 1]),
+    st.integers(0, (1 << 52) - 1),
+)
+
+
+def doubles(least, greatest):
+    exponent = st.integers(least, greatest)
+    return st.builds(lambda e, f, s: e << 52 | f | s << 63, exponent, fraction, st.integers(0, 1))
+
+
+anything = st.one_of(
+    st.builds(lambda m, s: m | s << 63, special, st.integers(0, 1)), doubles(0, 2046)
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(st.lists(st.tuples(anything, anything, anything), min_size=1, max_size=10))
+def test_any_fma_is_rounded_once(mode, cases):
+    _check(*zip(*cases, strict=True), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@example(ONE | 1, ONE | 1, 0, 0)
+@given(doubles(512, 1534), doubles(512, 1534), st.integers(-2, 2), st.integers(0, 1))
+def test_cancellation_leaves_the_exact_rest(mode, a, b, steps, same_sign):
+    """The addend is about minus the product, so that its low half is what remains."""
+    with np.errstate(all="ignore"):
+        product = np.array([a, b], np.uint64).view(np.float64).prod()
+    pattern = int(np.array(product).view(np.uint64))
+    addend = max(0, min((pattern & ~SIGN) + steps, 0x7FEF << 48))
+    sign = (pattern ^ (0 if same_sign else SIGN)) & SIGN
+    _check([a], [b], [addend | sign], mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(doubles(400, 640), doubles(400, 640), st.integers(0, 1 << 54), st.integers(0, 1))
+def test_results_near_the_subnormals_are_rounded_once(mode, a, b, addend, sign):
+    _check([a], [b], [addend | sign << 63], mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(doubles(1500, 1560), doubles(1500, 1560), doubles(2040, 2046))
+def test_overflow_follows_the_mode(mode, a, b, c):
+    _check([a], [b], [c], mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_many_random_patterns_agree(mode):
+    rng = np.random.default_rng(MODES.index(mode))
+    bits = rng.integers(0, 1 << 64, (3, 1500), dtype=np.uint64)
+    near = (rng.integers(990, 1060, (3, 1500)).astype(np.uint64) << np.uint64(52)) | (
+        bits & np.uint64(SIGN | ((1 << 52) - 1))
+    )
+    for group in (bits, near):
+        _check(*group.tolist(), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exact_zeros_have_the_sign_of_ieee_754(mode):
+    minus = SIGN | ONE
+    zero_signs = {"rm": SIGN}.get(mode, 0)
+    assert _fma(ONE, ONE, minus, mode).tolist() == [zero_signs]
+    assert _fma(0, ONE, SIGN, mode).tolist() == [zero_signs]
+    assert _fma(SIGN, ONE, SIGN, mode).tolist() == [SIGN]
+    assert _fma(0, ONE, 0, mode).tolist() == [0]
+
+
+def test_nan_operands_are_quieted_and_chosen_in_the_order_of_the_rule():
+    first, second, third = 0x7FF0_0000_0000_0001, 0xFFF0_0000_0000_0002, 0x7FF8_0000_0000_0003
+    quiet = 1 << 51
+    for order, expected in ((("a", "b", "c"), first), (("c", "a", "b"), third)):
+        rule = NanRule(order=order, invalid=NAN.invalid)
+        assert _fma(first, second, third, "rn", rule).tolist() == [expected | quiet]
+    assert _fma(ONE, second, third, "rn").tolist() == [second | quiet]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_invalid_operations_return_the_default_nan(mode):
+    infinity = 0x7FF << 52
+    assert _fma(0, infinity, ONE, mode).tolist() == [NAN.invalid]
+    assert _fma(infinity, ONE, infinity | SIGN, mode).tolist() == [NAN.invalid]
+
+
+def test_infinite_addends_beat_overflowing_products():
+    huge, infinity = 0x7FE << 52, 0x7FF << 52
+    assert _fma(huge, huge, infinity | SIGN, "rn").tolist() == [infinity | SIGN]
+
+
+@pytest.mark.parametrize("rounding", ["", ".rn", ".rz", ".rm", ".rp"])
+def test_matrices_are_chains_over_rising_k(rounding):
+    rng = np.random.default_rng(8)
+    opcode = f"wmma.mma.sync.aligned.row.col.m8n8k4{rounding}.f64.f64.f64.f64"
+    a, b = rng.standard_normal((3, 8, 4)), rng.standard_normal((3, 4, 8))
+    c = rng.standard_normal((3, 8, 8))
+    a[1], c[2] = a[1] * 2.0**-540, c[2] * 2.0**-1070
+    b[1:] *= 2.0**-530
+    bits = [x.view(np.uint64) for x in (a, b, c)]
+    result = mma(opcode, *bits)
+    mode = rounding[1:] or "rn"
+    for t, i, j in np.ndindex(3, 8, 8):
+        total = int(bits[2][t, i, j])
+        for k in range(4):
+            total = dot_products.fma(bits[0][t, i, k], bits[1][t, k, j], total, mode)
+        assert int(result[t, i, j]) == total
+
+
+def test_the_figures_of_a_model_decide_which_nan():
+    assert model_for("sm_90").double_nan.value.invalid == NAN.invalid

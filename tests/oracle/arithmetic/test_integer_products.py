@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference.dot_products import bit_dot, integer_dot
+
+from oracle import isa, mma, permitted
+
+INTEGER_FORMS = [
+    form for form in isa.FORMS if isinstance(form, isa.MmaForm) and not form.a_type.is_float
+]
+RANGES = {"s8": (-128, 127), "u8": (0, 255), "s4": (-8, 7), "u4": (0, 15), "b1": (0, 1)}
+
+
+def _operands(form, seed, extreme):
+    rng = np.random.default_rng(seed)
+    low, high = RANGES[form.a_type.name]
+    shape = form.shape
+    a, b = (
+        rng.integers(low, high, size, endpoint=True).astype(form.a_type.raw)
+        for size in ((shape.m, shape.k), (shape.k, shape.n))
+    )
+    if extreme:
+        a[0], b[:, 0] = high, high
+        a[1], b[:, 1] = low, low
+    c = rng.integers(-(2**31), 2**31, (shape.m, shape.n)).astype(np.int32)
+    c[0, :2] = 2**31 - 1, -(2**31)
+    c[1, :2] = -(2**31), 2**31 - 1
+    return a, b, c
+
+
+def _expected(form, a, b, c):
+    def one(i, j):
+        if form.op:
+            return bit_dot(a[i], b[:, j], c[i, j], form.op)
+        return integer_dot(a[i], b[:, j], c[i, j], saturate=form.satfinite)
+
+    return [[one(i, j) for j in range(c.shape[1])] for i in range(c.shape[0])]
+
+
+@pytest.mark.parametrize("form", INTEGER_FORMS, ids=lambda form: form.opcode)
+def test_results_are_exact_and_then_wrap_or_clamp(form):
+    a, b, c = _operands(form, 1, extreme=True)
+    result = mma(form.opcode, a, b, c)
+    assert result.dtype == np.int32
+    assert result.tolist() == _expected(form, a, b, c)
+
+
+@given(st.sampled_from(INTEGER_FORMS), st.integers(0, 2**32), st.booleans())
+def test_the_permitted_result_is_the_result(form, seed, extreme):
+    a, b, c = _operands(form, seed, extreme)
+    low, high, nan_ok = permitted(form.opcode, a, b, c)
+    assert low.dtype == np.int64
+    assert np.array_equal(low, mma(form.opcode, a, b, c))
+    assert np.array_equal(low, high)
+    assert not nan_ok.any()
+
+
+def test_overflow_happens_in_these_tests_in_both_directions():
+    form = next(f for f in INTEGER_FORMS if f.satfinite and f.a_type.name == "s8")
+    a, b, c = _operands(form, 1, extreme=True)
+    result = mma(form.opcode, a, b, c)
+    assert result.max() == 2**31 - 1
+    assert result.min() == -(2**31)

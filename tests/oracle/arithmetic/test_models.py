@@ -1,0 +1,96 @@
+import pytest
+
+from oracle import isa
+from oracle.errors import UsageError
+from oracle.isa import mma_form
+from oracle.models import Confidence, model_for, weakest
+from oracle.targets import TARGETS
+
+# MMA-Sim 2.1.1, nv_ptx/sim.py: F, L in 16-bit elements, e_zero of f32 and of f16.
+PUBLISHED = {
+    "sm_70": (23, 4, -131, -19), "sm_75": (24, 8, -132, -20), "sm_80": (24, 8, -132, -20),
+    "sm_89": (24, 8, -132, -20), "sm_90": (25, 16, -133, -21), "sm_100": (25, 16, -133, -21),
+    "sm_120": (25, 16, -133, -21),
+}  # fmt: skip
+MODELLED = [name for name, row in TARGETS.items() if row.number >= 70]
+F64 = "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"
+
+
+@pytest.mark.parametrize("target", PUBLISHED)
+def test_figures_are_those_that_were_published(target):
+    model = model_for(target)
+    wide, narrow = model.dot("f16", "f32"), model.dot("f16", "f16")
+    assert wide.block.value == narrow.block.value
+    assert wide.fraction_bits.value == narrow.fraction_bits.value
+    figures = (
+        wide.fraction_bits.value,
+        wide.block.value,
+        wide.zero_exponent.value,
+        narrow.zero_exponent.value,
+    )
+    assert figures == PUBLISHED[target]
+
+
+@pytest.mark.parametrize("target", MODELLED)
+def test_every_figure_says_where_it_comes_from(target):
+    model = model_for(target)
+    figures = [figure for dot in model.dots for figure in dot.figures]
+    figures += [model.mixed_types, model.integers, model.double_chain, model.double_nan]
+    assert all(figure.source for figure in figures)
+
+
+@pytest.mark.parametrize("target", MODELLED)
+def test_only_sm_90_is_measured_and_relatives_are_inferred(target):
+    model = model_for(target)
+    own = model.base == f"sm_{TARGETS[target].number}"
+    dots = {figure.confidence for dot in model.dots for figure in dot.figures}
+    if model.base == "sm_90":
+        assert model.confidence is Confidence.MEASURED
+    elif not own:
+        assert dots == {Confidence.INFERRED}
+    else:
+        assert Confidence.MEASURED not in dots
+        assert model.confidence is Confidence.INFERRED
+
+
+def test_suffixes_do_not_change_arithmetic():
+    assert model_for("sm_90a").dots == model_for("sm_90").dots
+    assert model_for("sm_103a").base == "sm_100"
+    assert model_for("sm_121f").base == "sm_120"
+
+
+def test_the_confidence_of_a_form_is_that_of_its_weakest_figure():
+    prefix = "wmma.mma.sync.aligned.row.col."
+    plain, mixed = mma_form(prefix + "m16n16k16.f32.f32"), mma_form(prefix + "m16n16k16.f16.f32")
+    assert model_for("sm_80").confidence_for(plain) is Confidence.PUBLISHED
+    assert model_for("sm_80").confidence_for(mixed) is Confidence.INFERRED
+    assert model_for("sm_90").confidence_for(mixed) is Confidence.MEASURED
+    order = [Confidence.MEASURED, Confidence.PUBLISHED, Confidence.INFERRED]
+    assert [weakest(order[:n]) for n in (1, 2, 3)] == order
+
+
+@pytest.mark.parametrize("target", ["sm_61", "sm_1", "90", ""])
+def test_targets_without_a_model_are_refused_with_those_that_have_one(target):
+    with pytest.raises(UsageError, match="sm_90"):
+        model_for(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "opcode"),
+    [
+        ("sm_75", F64),
+        ("sm_70", "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32"),
+        ("sm_72", "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32"),
+        ("sm_75", "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32"),
+        ("sm_75", "wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"),
+    ],
+)
+def test_forms_that_a_target_lacks_are_refused_with_the_note(target, opcode):
+    with pytest.raises(UsageError, match="or higher"):
+        model_for(target).figures_for(mma_form(opcode))
+
+
+def test_every_form_has_figures_on_sm_90():
+    for form in isa.FORMS:
+        if isinstance(form, isa.MmaForm):
+            assert model_for("sm_90").figures_for(form)

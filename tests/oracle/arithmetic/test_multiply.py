@@ -1,0 +1,200 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import dot_products
+from reference.numbers import BF16, F16, F32, TF32, decode, encode
+
+from oracle import isa, mma, permitted
+from oracle.errors import UsageError
+from oracle.isa import mma_form
+from oracle.models import model_for
+from oracle.multiply import multiply
+
+ALL_FORMS = [form for form in isa.FORMS if isinstance(form, isa.MmaForm)]
+SATURATED_FLOATS = [form for form in ALL_FORMS if form.satfinite and form.a_type.is_float]
+FORMS = [form for form in ALL_FORMS if form not in SATURATED_FLOATS]
+TENSOR_FORMS = [f for f in FORMS if f.a_type.name in ("f16", "bf16", "tf32")]
+LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32}
+F16_F32 = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+F64 = "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"
+
+
+def random_operands(form, leading, seed=0):
+    """Any bits that the formats allow."""
+    rng = np.random.default_rng(seed)
+    shape = form.shape
+    sizes = ((shape.m, shape.k), (shape.k, shape.n), (shape.m, shape.n))
+    operands = []
+    for fmt, size in zip((form.a_type, form.b_type, form.c_type), sizes, strict=True):
+        dtype = np.dtype(fmt.raw)
+        if fmt.bits < 8:
+            least = -(1 << (fmt.bits - 1)) if fmt.raw == "int8" else 0
+            values = rng.integers(least, least + (1 << fmt.bits), (*leading, *size))
+            operands.append(values.astype(dtype))
+        else:
+            info = np.iinfo(dtype)
+            operands.append(rng.integers(info.min, info.max, (*leading, *size), dtype, True))
+    return operands
+
+
+def _widened(bits):
+    number = decode(bits, F16)
+    if number.kind != "finite":
+        return 0x7FC0_0000 if number.kind == "nan" else 0x7F80_0000 | number.negative << 31
+    return encode(number.value, F32, "rn", negative_zero=number.negative)
+
+
+def _narrowed(bits):
+    number = decode(bits, F32)
+    if number.kind != "finite":
+        return 0x7FFF if number.kind == "nan" else 0x7C00 | number.negative << 15
+    return encode(number.value, F16, "rn") | number.negative << 15
+
+
+def test_there_are_138_variants():
+    assert len(FORMS) == 138
+
+
+@pytest.mark.parametrize("function", [mma, permitted])
+def test_saturated_floats_are_refused(function):
+    """PTX ISA 6.5 removed them, and the page no longer says what they did."""
+    assert len(SATURATED_FLOATS) == 48
+    form = SATURATED_FLOATS[0]
+    with pytest.raises(UsageError, match="satfinite"):
+        function(form.opcode, *random_operands(form, ()))
+
+
+@pytest.mark.parametrize("form", TENSOR_FORMS, ids=lambda form: form.opcode)
+def test_every_tensor_variant_is_that_of_the_reference_on_random_bits(form):
+    a, b, c = random_operands(form, (1,), seed=len(form.opcode))
+    a[0, :, ::3], b[0, 1::3] = 0, 0  # else nearly every result is special
+    d = mma(form.opcode, a, b, c)
+    half = form.c_type.name == form.d_type.name == "f16"
+    rule = dot_products.H100_F16 if half else dot_products.H100_F32
+    if form.a_type.name == "tf32":
+        rule = dot_products.Rule(block=4, fraction_bits=25, zero_exponent=-133)
+    layout = LAYOUTS[form.a_type.name]
+    for i in range(0, form.shape.m, 3):
+        for j in range(0, form.shape.n, 3):
+            start = int(c[0, i, j])
+            if form.c_type.name == "f16" and not half:
+                start = _widened(start)
+            expected = dot_products.truncated_dot(a[0, i], b[0, :, j], start, layout, rule)
+            if form.d_type.name == "f16" and not half:
+                expected = _narrowed(expected)
+            assert int(d[0, i, j]) == expected
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.opcode)
+def test_results_have_the_shape_and_dtype_of_d(form):
+    for leading in ((), (0,), (2, 3)):
+        operands = random_operands(form, leading)
+        d = mma(form.opcode, *operands)
+        assert d.shape == (*leading, form.shape.m, form.shape.n)
+        assert d.dtype == np.dtype(form.d_type.raw)
+        low, high, nan_ok = permitted(form.opcode, *operands)
+        assert low.shape == high.shape == nan_ok.shape == d.shape
+
+
+@given(st.sampled_from(FORMS), st.integers(0, 2**32), st.sampled_from([(7,), (2, 3), (1, 2, 2)]))
+def test_each_tile_of_a_batch_is_computed_alone(form, seed, leading):
+    a, b, c = random_operands(form, leading, seed)
+    together = mma(form.opcode, a, b, c)
+    for index in np.ndindex(*leading):
+        assert np.array_equal(mma(form.opcode, a[index], b[index], c[index]), together[index])
+
+
+@pytest.mark.parametrize("opcode", [F16_F32, F64])
+def test_strided_operands_and_batches_beyond_a_chunk_give_the_same(opcode):
+    form = mma_form(opcode)
+    a, b, c = random_operands(form, (1100,), seed=1)
+    d = mma(opcode, a, b, c)
+    shuffled = [
+        np.asfortranarray(x.reshape(11, 100, *x.shape[1:])).transpose(1, 0, 2, 3) for x in (a, b, c)
+    ]
+    result = mma(opcode, *shuffled)
+    assert np.array_equal(result.transpose(1, 0, 2, 3).reshape(d.shape), d)
+    assert np.array_equal(mma(opcode, a[::-1], b[::-1], c[::-1])[::-1], d)
+
+
+@pytest.mark.parametrize("form", FORMS[::12], ids=lambda form: form.opcode)
+def test_working_memory_does_not_grow_with_the_batch(form):
+    """Operands are one tile seen many times, so that only D and working memory are new."""
+    count = 3000
+    tile = random_operands(form, ())
+    operands = [np.broadcast_to(x, (30, count // 30, *x.shape)) for x in tile]
+    for function, results in ((mma, 1), (permitted, 3)):
+        tracemalloc.start()
+        try:
+            made = function(form.opcode, *operands)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        kept = made.nbytes if results == 1 else sum(part.nbytes for part in made)
+        assert peak - kept < 32 << 20
+
+
+def test_multiply_is_mma_without_the_text():
+    form = mma_form(F16_F32)
+    operands = random_operands(form, (3,))
+    assert np.array_equal(
+        multiply(form, *operands, model=model_for("sm_80")),
+        mma(F16_F32, *operands, target="sm_80"),
+    )
+
+
+def _with(index, value):
+    operands = random_operands(mma_form(F16_F32), (2,))
+    operands[index] = value
+    return operands
+
+
+@pytest.mark.parametrize(
+    ("operands", "message"),
+    [
+        (_with(0, [[0] * 16] * 16), "NumPy array"),
+        (_with(0, np.zeros((2, 16, 16), np.float16)), "uint16"),
+        (_with(1, np.zeros((2, 16, 16), np.int16)), "uint16"),
+        (_with(2, np.zeros((2, 16, 16), np.uint16)), "uint32"),
+        (_with(0, np.zeros((2, 16, 15), np.uint16)), r"\(\.\.\., 16, 16\)"),
+        (_with(2, np.zeros((3, 16, 16), np.uint32)), "leading dimensions"),
+        (_with(1, np.zeros((16, 16), np.uint16)), "leading dimensions"),
+        (_with(1, np.zeros(16, np.uint16)), r"\(\.\.\., 16, 16\)"),
+    ],
+)
+@pytest.mark.parametrize("function", [mma, permitted])
+def test_wrong_operands_are_refused_with_what_is_allowed(function, operands, message):
+    with pytest.raises(UsageError, match=message):
+        function(F16_F32, *operands)
+
+
+@pytest.mark.parametrize("opcode", ["", "wmma.mma", F16_F32 + ".f32", "ldmatrix.sync.aligned"])
+@pytest.mark.parametrize("function", [mma, permitted])
+def test_unknown_opcodes_are_refused(function, opcode):
+    with pytest.raises(UsageError):
+        function(opcode, *random_operands(mma_form(F16_F32), ()))
+
+
+def test_unknown_targets_are_refused():
+    with pytest.raises(UsageError, match="sm_90"):
+        mma(F16_F32, *random_operands(mma_form(F16_F32), ()), target="sm_9")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "wrong"),
+    [
+        ("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32", 8),
+        ("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32", -9),
+        ("wmma.mma.sync.aligned.row.col.m8n8k32.s32.u4.u4.s32", 16),
+        ("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32", 2),
+    ],
+)
+@pytest.mark.parametrize("operand", [0, 1])
+def test_elements_outside_a_narrow_format_are_refused(opcode, wrong, operand):
+    operands = random_operands(mma_form(opcode), (2,))
+    operands[operand][1, 3, 4] = wrong
+    with pytest.raises(UsageError, match=str(wrong)):
+        mma(opcode, *operands)
