@@ -12,7 +12,7 @@ from corpus import Family, Kind
 from oracle.isa import FORMS
 from oracle.legality import Explanation
 from oracle.reasons import Rule
-from strategies.drafts import Draft, canonical
+from strategies.drafts import Draft, canonical, fits_declarations
 from strategies.vocabulary import documented
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
@@ -48,6 +48,7 @@ def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) 
 
 _TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
 """Kinds of which the assembler's own words say something."""
+_DEADLY = (Kind.CRASH, Kind.HANG)
 _TITLE_LENGTH = 240
 
 
@@ -57,9 +58,13 @@ def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: boo
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
         return [kind, draft.mnemonic, *spelling]
+    if explanation.form is not None and not fits_declarations(draft, explanation.form):
+        return [kind, draft.mnemonic, "register of another type"]
     if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
         return [kind, draft.mnemonic, *_notes(explanation)]
     about = [kind, _subject(draft, kind)]
+    if kind in _DEADLY and draft.mnemonic == "wmma.mma":
+        return about
     # Where shape and type are documented together, something else sets the instruction off.
     if modifiers and _subject(draft, kind) in _documented_subjects(kind):
         texts = [draft.qualifier(slot) for slot in ("dtype", "ctype", *_MODIFIERS)]
@@ -92,7 +97,7 @@ def _subject(draft: Draft, kind: Kind) -> str:
     if any(not slot for slot, _ in draft.qualifiers):
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
-    if draft.mnemonic == "wmma.mma" and kind in (Kind.CRASH, Kind.HANG):
+    if draft.mnemonic == "wmma.mma" and kind in _DEADLY:
         # Which of the wrong types it is makes no difference to an assembler that dies.
         parts.append("with types of another shape")
     elif draft.mnemonic == "wmma.mma":
