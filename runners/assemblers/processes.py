@@ -19,12 +19,12 @@ from pathlib import Path
 from oracle.errors import InfrastructureError
 
 OUTPUT_NAME = "output.txt"
-# 20,000 rejected instructions print 3 MB (measured with ptxas 13.5, 2026-11).
+# 8,192 rejected instructions print 1.5 MB (measured with ptxas 13.5, 2026-11).
 MAX_OUTPUT_BYTES = 32 << 20
 # A cubin of 64 instructions has 20 kB (measured with ptxas 13.5, 2026-11); the limit also stops a
 # process that writes faster than the watchdog looks.
 MAX_FILE_BYTES = 512 << 20
-# ptxas 13.5 stays below 300 MB with 8,192 instructions a process (measured, 2026-11).
+# ptxas 13.5 stays below 120 MB with 8,192 instructions a process (measured, 2026-11).
 MAX_MEMORY_BYTES = 4 << 30
 WATCH_SECONDS = 0.1
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # what `tempfile` reads

@@ -8,6 +8,7 @@ syntax           a syntax error: the rest of the file is not parsed, and its mod
                  the next instruction, in whichever file
 crash, hang      while parsing
 macro            a fatal error in text of the assembler's own, that ends all parsing
+taint            the same, but parsing goes on: `bad` is no longer seen, and `good` is rejected
 late_bad         rejected with the line, but only in a later phase
 late_inside      rejected in a later phase, with a message about a helper, without a line of ours
 late_crash, late_hang, late_quit
@@ -54,6 +55,12 @@ def parse(name, state):
             if word == "macro":
                 say("fake <builtin>, line 7; fatal   : Parsing error near ')': syntax error")
                 raise SystemExit(255)
+            if word == "taint":
+                say("fake <builtin>, line 7; fatal   : Parsing error near ')': syntax error")
+                state["tainted"] = state["errors"] = True
+                continue
+            if state.get("tainted") and word in ("good", "bad"):
+                word = "unknown" if word == "good" else "good"
             instruction = text == "ret;" or not text.startswith(SCAFFOLD)
             if instruction and state.pop("leaked", False):
                 say(f"fake {name}, line {number}; error   : Illegal modifier '.sync'")

@@ -17,6 +17,7 @@ OUTCOMES = {
     "late_bad": Outcome.REJECTED,
     "late_inside": Outcome.INTERNAL,
     "macro": Outcome.INTERNAL,
+    "taint": Outcome.INTERNAL,
     "crash": Outcome.CRASHED,
     "late_crash": Outcome.CRASHED,
     "late_quit": Outcome.UNREADABLE,
