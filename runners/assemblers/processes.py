@@ -29,7 +29,7 @@ MAX_MEMORY_BYTES = 4 << 30
 WATCH_SECONDS = 0.1
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # what `tempfile` reads
 _SHARED_MEMORY = Path("/dev/shm")
-# A container may have 64 MiB; a batch takes 20 MB, and several may run.
+# A container may have 64 MiB; a batch takes below 20 MB, and several may run.
 _SHARED_MEMORY_BYTES = 512 << 20
 
 
