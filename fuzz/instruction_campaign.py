@@ -195,7 +195,9 @@ class InstructionCampaign:
         key = derived_seed(self._seed, GENERATOR_VERSION, number)
         self.progress.pair = f"{target.name}, PTX ISA {version}"
         drafts = round_drafts(self._forms, target, version, key)
-        drafts = drafts[: self._remaining(len(drafts))]
+        kept = self._remaining(len(drafts))
+        # Some of every sort: a round begins with what is legal.
+        drafts = [drafts[index * len(drafts) // kept] for index in range(kept)]
         distinct = self._affordable({draft.text: draft for draft in drafts})
         judge = self._judge(0, target.name, str(version))
         judgements = judge.judge(list(distinct))

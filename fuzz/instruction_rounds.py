@@ -12,6 +12,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy, lists
 
+from fuzz.uniform_draws import BACKEND
 from oracle.isa import FORMS, Form
 from oracle.notes import is_available
 from oracle.targets import PtxVersion, Target
@@ -24,7 +25,7 @@ from strategies.instructions import (
     token_soup,
 )
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """Goes up when the same seed would draw other instructions."""
 
 # Instructions of a round of each sort: a third legal, most of the rest in neighbourhoods, whose
@@ -65,6 +66,7 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     @seed(key)
     @settings(
         max_examples=count,
+        backend=BACKEND,
         database=None,
         deadline=None,
         phases=[Phase.generate],
