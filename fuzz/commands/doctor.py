@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from fuzz.output import console, emit
@@ -45,7 +46,8 @@ def examine(*, json: bool) -> None:
         table.add_column(heading, overflow="fold")
     for part in parts:
         mark = "[legal]yes[/]" if part.here else "[undefined]no[/]"
-        table.add_row(mark, part.name, part.found, part.gives, "" if part.here else part.install)
+        words = (part.name, part.found, part.gives, "" if part.here else part.install)
+        table.add_row(mark, *map(escape, words))
     out.print(table)
 
 
