@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as distribution_version
 from typing import Protocol
@@ -26,17 +28,20 @@ from fuzz.disagreements import expectation_of, kind_of
 from fuzz.families import core_of, family_of, rules_of
 from fuzz.instruction_rounds import GENERATOR_VERSION, Selection, derived_seed, round_drafts
 from fuzz.instruction_shrinking import shrink
-from oracle.errors import UsageError
+from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import forms_by_opcode
 from oracle.legality import Explanation, Verdict, explain, verdict_of
 from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
-from runners.assemblers.judging import Judge, judge_module
+from runners.assemblers.judging import DEADLINE_SECONDS, Judge, judge_module
 from strategies.drafts import Draft
 
 _MAIN_TARGET = "sm_90"
-"""Target of every second round where none is asked for: what most of the facts are known of."""
+"""Target of every second block of rounds where none is asked for: what most is known of."""
+_ROUNDS_OF_A_PAIR = 4
+"""Rounds that stay with one target and version: the legal instructions of the first are judged
+once, and cost nothing in the next."""
 
 
 @dataclass(kw_only=True)
@@ -170,25 +175,53 @@ class InstructionCampaign:
         self._seen: set[int] = set()
         self._costly: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self.progress = Progress(seed=seed, assemblers=assemblers, forms=len(self._forms))
-        self._stopping = False
+        self._batch = _FIRST_BATCH
+        self._stopping = self._interruptible = False
 
     def stop(self) -> None:
         """End the campaign after the finding or the batch at hand."""
         self._stopping = True
 
+    def interrupt(self) -> None:
+        """End the campaign at once; for signal handlers, so for the thread that runs it.
+
+        An assembler that hangs holds up a batch for minutes. What is being stored is stored first.
+        """
+        self._stopping = True
+        if self._interruptible:
+            self._interruptible = False
+            raise _Interrupted
+
     def run(self) -> Progress:
-        """Go on until the budget is spent or a stop is requested."""
+        """Go on until the budget is spent or a stop is requested.
+
+        Raises
+        ------
+        WarpfuzzError
+            If an assembler does not work, or a finding cannot be stored; `progress` still holds
+            what was found until then, that finding included.
+        """
         progress = self.progress
-        while not progress.stopped:
-            self._round(progress.rounds)
-            progress.rounds += 1
+        try:
+            while not progress.stopped:
+                self._round(progress.rounds)
+                progress.rounds += 1
+                if self._spent():
+                    progress.stopped = "budget spent"
+                elif self._stopping:
+                    progress.stopped = "stopped on request"
+                self._observer.progressed(progress)
+        except _Interrupted:
+            progress.stopped = "budget spent" if self._spent() else "stopped on request"
+        except WarpfuzzError as error:
+            progress.stopped = str(error)
+            raise
+        finally:
             progress.seconds = time.monotonic() - progress.started
-            if self._stopping:
-                progress.stopped = "stopped on request"
-            elif self._budget.spent(progress.seconds, progress.cases):
-                progress.stopped = "budget spent"
-            self._observer.progressed(progress)
         return progress
+
+    def _spent(self) -> bool:
+        return self._budget.spent(time.monotonic() - self.progress.started, self.progress.cases)
 
     def _round(self, number: int) -> None:
         target, version = self._pair(number)
@@ -198,15 +231,26 @@ class InstructionCampaign:
         kept = self._remaining(len(drafts))
         # Some of every sort: a round begins with what is legal.
         drafts = [drafts[index * len(drafts) // kept] for index in range(kept)]
+        while drafts and not self._stopping and not self._spent():
+            size = self._batch
+            self._batch_of(drafts[:size], target, version, number)
+            drafts = drafts[size:]
+
+    def _batch_of(
+        self, drafts: list[Draft], target: Target, version: PtxVersion, number: int
+    ) -> None:
+        """Judge instructions, and sort in those on which assembler and ISA disagree."""
         distinct = self._affordable({draft.text: draft for draft in drafts})
-        judge = self._judge(0, target.name, str(version))
-        judgements = judge.judge(list(distinct))
+        with self._to_be_interrupted():
+            judgements = self._judge(0, target.name, str(version)).judge(list(distinct))
         found = [
             _Disagreement(kind, draft, {0: judgement})
             for draft, judgement in zip(distinct.values(), judgements, strict=True)
             if (kind := self._compare(draft, judgement)) is not None
         ]
         found += self._differences(distinct, judgements, target, version)
+        hung = sum(judgement.outcome is Outcome.HUNG for judgement in judgements)
+        self._batch = max(self._batch // 4, 1) if hung > 1 else min(self._batch * 2, _LARGEST_BATCH)
         self.progress.cases += len(drafts)
         self._seen.update(hash((text, self.progress.pair)) for text in distinct)
         self.progress.judged = len(self._seen)
@@ -237,10 +281,11 @@ class InstructionCampaign:
 
     def _pair(self, number: int) -> tuple[Target, PtxVersion]:
         assembler = self._assemblers[0]
-        if number % 2 == 0 or len(self._pairs) == 1:
+        block = number // _ROUNDS_OF_A_PAIR
+        if block % 2 == 0 or len(self._pairs) == 1:
             return self._pairs[0]
         for attempt in range(len(self._pairs)):
-            at = derived_seed(self._seed, "pair", number, attempt) % len(self._pairs)
+            at = derived_seed(self._seed, "pair", block, attempt) % len(self._pairs)
             target, version = self._pairs[at]
             if assembler.accepts(version, target.name):
                 return target, version
@@ -282,7 +327,8 @@ class InstructionCampaign:
         for which, assembler in enumerate(self._assemblers[1:], start=1):
             if not assembler.accepts(version, target.name):
                 continue
-            others = self._judge(which, target.name, str(version)).judge(list(drafts))
+            with self._to_be_interrupted():
+                others = self._judge(which, target.name, str(version)).judge(list(drafts))
             found += [
                 _Disagreement(Kind.DIFFER, draft, {0: one, which: other})
                 for draft, one, other in zip(drafts.values(), judgements, others, strict=True)
@@ -303,13 +349,24 @@ class InstructionCampaign:
         self, core: str, disagreement: _Disagreement, number: int
     ) -> FamilyState | None:
         """Replay, store, shrink and store again; None if the disagreement does not replay."""
-        if not self._replays(disagreement):
-            return None
-        raw = self._case(disagreement, number, ShrinkStatus.RAW)
-        saved = self._corpus.add(raw, _files(disagreement))
-        smallest, status = self._shrunk(core, disagreement)
-        case = self._case(smallest, number, status)
-        saved = self._corpus.replace(saved.id, case, _files(smallest))
+        with self._to_be_interrupted():
+            if not self._replays(disagreement):
+                return None
+        case = self._case(disagreement, number, ShrinkStatus.RAW)
+        saved = None
+        try:
+            saved = self._corpus.add(case, _files(disagreement))
+            smallest, status = self._shrunk(core, disagreement)
+            smaller = self._case(smallest, number, status)
+            saved = self._corpus.replace(saved.id, smaller, _files(smallest))
+            case = smaller
+        finally:
+            # Also what could not be stored, or not be shrunk any more, is a finding.
+            state = self._family(case, saved)
+        return state
+
+    def _family(self, case: Case, saved: Saved | None) -> FamilyState:
+        """Return the family of a finding, made if it is the first of it."""
         families = self.progress.families
         if case.family.key not in families:
             # Another core may have led to the same plainest instruction already.
@@ -322,7 +379,7 @@ class InstructionCampaign:
                 message=case.runners[-1].message,
                 known=self._known.match(case),
                 saved=saved,
-                shrink=status,
+                shrink=case.shrink,
             )
             self._observer.found(self.progress, state)
         return families[case.family.key]
@@ -339,10 +396,12 @@ class InstructionCampaign:
     def _shrunk(self, core: str, disagreement: _Disagreement) -> tuple[_Disagreement, ShrinkStatus]:
         rules = rules_of(disagreement.explanation)
         found: dict[Draft, _Disagreement] = {disagreement.draft: disagreement}
+        hangs = Outcome.HUNG in disagreement.outcomes
+        deadline = _HANG_SECONDS if hangs else DEADLINE_SECONDS
 
         def disagrees(draft: Draft) -> bool:
             judgements = {
-                which: self._judge_alone(which, draft, old)
+                which: self._judge_alone(which, draft, old, deadline)
                 for which, old in disagreement.judgements.items()
             }
             candidate = found[draft] = _Disagreement(disagreement.kind, draft, judgements)
@@ -357,16 +416,33 @@ class InstructionCampaign:
             )
 
         key = derived_seed(self._seed, "shrink", core)
-        draft, status = shrink(disagreement.draft, disagrees, key)
-        return found[draft], status
+        with self._to_be_interrupted():
+            draft, status = shrink(disagreement.draft, disagrees, key)
+            smallest = found[draft]
+            if hangs and not self._replays(smallest):
+                return disagreement, ShrinkStatus.FLAKY
+        return smallest, status
 
-    def _judge_alone(self, which: int, draft: Draft, like: Judgement) -> Judgement:
+    def _judge_alone(
+        self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
+    ) -> Judgement:
         """Judge an instruction in a minimal module like that of another judgement."""
         changed = replace(like, instruction=draft.text)
-        verdict = judge_module(self._assemblers[which], changed.module, target=like.target)
+        verdict = judge_module(
+            self._assemblers[which], changed.module, target=like.target, deadline=deadline
+        )
         return replace(
             changed, outcome=verdict.outcome, messages=verdict.messages, ending=verdict.ending
         )
+
+    @contextmanager
+    def _to_be_interrupted(self) -> Iterator[None]:
+        """Mark work that may be left at any moment: that of assemblers, and nothing that is stored."""
+        self._interruptible = True
+        try:
+            yield
+        finally:
+            self._interruptible = False
 
     def _case(self, disagreement: _Disagreement, number: int, status: ShrinkStatus) -> Case:
         explanation, judgement = disagreement.explanation, disagreement.judgement
@@ -393,6 +469,18 @@ class InstructionCampaign:
             shrink=status,
         )
 
+
+class _Interrupted(KeyboardInterrupt):  # noqa: N818 - nothing is wrong
+    """The campaign is to end; no Exception, for Hypothesis takes those for findings."""
+
+
+_FIRST_BATCH, _LARGEST_BATCH = 250, 8192
+"""Instructions that are judged together: few while it is not known whether the assembler hangs, which
+takes seconds for each; so the holes that it has are known, and left out, before many are met."""
+
+_HANG_SECONDS = 1.0
+"""Time for each of the plainer instructions of one that hangs, 50 times what ptxas 13.5 takes
+(2026-11); the plainest gets the usual time once more."""
 
 _COSTLY_ENOUGH = 2
 """Instructions of one likeness that are judged, for each target and version, after which the rest
