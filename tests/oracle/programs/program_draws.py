@@ -114,7 +114,10 @@ def family(form: isa.MmaForm) -> tuple[object, ...]:
     return (form.a_type.name, form.c_type.name, form.d_type.name, form.satfinite, form.op)
 
 
-FAMILIES = sorted({family(form) for form in isa.MMA_FORMS}, key=str)
+# Floats with .satfinite have no known arithmetic: the oracle refuses them.
+FAMILIES = sorted(
+    {family(f) for f in isa.MMA_FORMS if not (f.satfinite and f.a_type.is_float)}, key=str
+)
 
 
 def _store(draw: st.DrawFn, names: Names) -> list[Step]:
