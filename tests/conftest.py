@@ -1,0 +1,21 @@
+"""How hard the tests look: Hypothesis profiles, chosen by HYPOTHESIS_PROFILE.
+
+`dev` is the default; `ci`, the default where CI=true, draws the same examples every time;
+`thorough` draws twenty times as many. A test that sets its own number of examples keeps it.
+"""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+# Nothing is timed here: the machines are shared. Speed is measured by benchmarks/.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True
+)
+settings.register_profile(
+    "thorough", settings.get_profile("dev"), max_examples=2000, phases=list(Phase)
+)
+
+_default = "ci" if os.environ.get("CI", "").lower() == "true" else "dev"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _default)

@@ -1,0 +1,312 @@
+"""The rows are the forms of the pages' syntax: no more, no less, spelled and ordered as there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from page_syntax import opcodes
+
+from oracle.isa import (
+    FORMS,
+    LDMATRIX_FORMS,
+    LOAD_FORMS,
+    MMA_FORMS,
+    STORE_FORMS,
+    form_of,
+    forms_by_opcode,
+    spellings,
+)
+
+# PTX ISA 9.7.14.4.3, Syntax.
+LOADS = (
+    """
+    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride};
+    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride};
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride};
+
+    .layout = {.row, .col};
+    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.f16, .s8, .u8};
+    .btype  = {.f16, .s8, .u8};
+    .ctype  = {.f16, .f32, .s32};
+    """,
+    """
+    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
+    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.bf16 };
+    .btype  = {.bf16 };
+    .ctype  = {.f32 };
+    """,
+    """
+    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
+    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m16n16k8 };
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.tf32 };
+    .btype  = {.tf32 };
+    .ctype  = {.f32 };
+    """,
+    """
+    wmma.load.a.sync.aligned.layout.shape{.ss}.atype r, [p] {, stride}
+    wmma.load.b.sync.aligned.layout.shape{.ss}.btype r, [p] {, stride}
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m8n8k4 };
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.f64 };
+    .btype  = {.f64 };
+    .ctype  = {.f64 };
+    """,
+    """
+    wmma.load.a.sync.aligned.row.shape{.ss}.atype r, [p] {, stride}
+    wmma.load.b.sync.aligned.col.shape{.ss}.btype r, [p] {, stride}
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m8n8k32};
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.s4, .u4};
+    .btype  = {.s4, .u4};
+    .ctype  = {.s32};
+    """,
+    """
+    wmma.load.a.sync.aligned.row.shape{.ss}.atype r, [p] {, stride}
+    wmma.load.b.sync.aligned.col.shape{.ss}.btype r, [p] {, stride}
+    wmma.load.c.sync.aligned.layout.shape{.ss}.ctype r, [p] {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m8n8k128};
+    .ss     = {.global, .shared{::cta}};
+    .atype  = {.b1};
+    .btype  = {.b1};
+    .ctype  = {.s32};
+    """,
+)
+
+# PTX ISA 9.7.14.4.4, Syntax.
+STORES = (
+    """
+    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride};
+
+    .layout = {.row, .col};
+    .shape  = {.m16n16k16, .m8n32k16, .m32n8k16};
+    .ss     = {.global, .shared{::cta}};
+    .type   = {.f16, .f32, .s32};
+    """,
+    """
+    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m8n8k32, .m8n8k128};
+    .ss     = {.global, .shared{::cta}};
+    .type   = {.s32};
+    """,
+    """
+    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m16n16k8};
+    .ss     = {.global, .shared{::cta}};
+    .type   = {.f32};
+    """,
+    """
+    wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r {, stride}
+    .layout = {.row, .col};
+    .shape  = {.m8n8k4 };
+    .ss     = {.global, .shared{::cta}};
+    .type   = {.f64};
+    """,
+)
+
+# PTX ISA 9.7.14.4.5, Syntax; the heading of each block, and how many variants stand under it where
+# .atype and .btype are the same ("the values for .atype and .btype must be the same").
+MMAS = {
+    "Floating point (.f16 multiplicands)": (
+        48,
+        """
+        wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype d, a, b, c;
+        .alayout = {.row, .col};
+        .blayout = {.row, .col};
+        .shape  =  {.m16n16k16, .m8n32k16, .m32n8k16};
+        .dtype   = {.f16, .f32};
+        .ctype   = {.f16, .f32};
+        """,
+    ),
+    "Integer (.u8/.s8 multiplicands)": (
+        48,
+        """
+        wmma.mma.sync.aligned.alayout.blayout.shape.s32.atype.btype.s32{.satfinite} d, a, b, c;
+        .alayout = {.row, .col};
+        .blayout = {.row, .col};
+        .shape  =  {.m16n16k16, .m8n32k16, .m32n8k16};
+        .atype   = {.s8, .u8};
+        .btype   = {.s8, .u8};
+        """,
+    ),
+    "Floating point format .bf16": (
+        12,
+        """
+        wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c;
+        .alayout = {.row, .col};
+        .blayout = {.row, .col};
+        .shape   = {.m16n16k16, .m8n32k16, .m32n8k16};
+        .atype   = {.bf16 };
+        .btype   = {.bf16};
+        """,
+    ),
+    "Floating point format .tf32": (
+        4,
+        """
+        wmma.mma.sync.aligned.alayout.blayout.shape.f32.atype.btype.f32 d, a, b, c;
+        .alayout = {.row, .col};
+        .blayout = {.row, .col};
+        .shape   = {.m16n16k8 };
+        .atype   = {.tf32 };
+        .btype   = {.tf32};
+        """,
+    ),
+    "Floating point Double precision": (
+        20,
+        """
+        wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.f64.f64.f64.f64 d, a, b, c;
+        .alayout = {.row, .col};
+        .blayout = {.row, .col};
+        .shape   = {.m8n8k4 };
+        .rnd = { .rn, .rz, .rm, .rp };
+        """,
+    ),
+    "Sub-byte": (
+        4,
+        """
+        wmma.mma.sync.aligned.row.col.shape.s32.atype.btype.s32{.satfinite} d, a, b, c;
+        .shape  = {.m8n8k32};
+        .atype  = {.s4, .u4};
+        .btype  = {.s4, .u4};
+        """,
+    ),
+    "Single-bit": (
+        2,
+        """
+        wmma.mma.op.popc.sync.aligned.row.col.shape.s32.atype.btype.s32 d, a, b, c;
+        .shape  = {.m8n8k128};
+        .atype  = {.b1};
+        .btype  = {.b1};
+        .op     = {.xor, .and}
+        """,
+    ),
+}
+
+# "Support for .satfinite on floating point wmma.mma is deprecated in PTX ISA version 6.4 and is
+# removed from PTX ISA version 6.5" (9.7.14.4.5, PTX ISA Notes): older pages have it here.
+REMOVED = """
+    wmma.mma.sync.aligned.alayout.blayout.shape.dtype.ctype.satfinite d, a, b, c;
+    .alayout = {.row, .col};
+    .blayout = {.row, .col};
+    .shape  =  {.m16n16k16, .m8n32k16, .m32n8k16};
+    .dtype   = {.f16, .f32};
+    .ctype   = {.f16, .f32};
+    """
+
+# PTX ISA 9.7.14.5.15, Syntax.
+LDMATRIX = """
+    ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type r, [p];
+
+    ldmatrix.sync.aligned.m8n16.num{.ss}.dst_fmt.src_fmt        r, [p];
+    ldmatrix.sync.aligned.m16n16.num.trans{.ss}.dst_fmt.src_fmt r, [p];
+
+    .shape   = {.m8n8, .m16n16};
+    .num     = {.x1, .x2, .x4};
+    .ss      = {.shared{::cta}};
+    .type    = {.b16, .b8};
+    .dst_fmt = { .b8x16 };
+    .src_fmt = { .b6x16_p32, .b4x16_p64 };
+    """
+
+
+def same_multiplicands(opcode: str) -> bool:
+    """ "The values for .atype and .btype must be the same" (9.7.14.4.5)."""
+    pair = re.search(r"\.s32\.(\w+)\.(\w+)\.s32", opcode)
+    return pair is None or pair[1] == pair[2]
+
+
+def ldmatrix_allows(opcode: str) -> bool:
+    """Apply what the description of 9.7.14.5.15 adds to the syntax."""
+    words = opcode.split(".")
+    if "m8n8" in words:  # table: .m8n8, 8x8, 16-bit
+        return "b16" in words
+    if "m16n16" in words:  # table: 8-bit or 6-bit or 4-bit; only .x1 and .x2; .trans is mandatory
+        return "b16" not in words and "x4" not in words and "trans" in words
+    return True
+
+
+def test_the_load_forms_are_those_of_the_syntax() -> None:
+    assert {f.opcode for f in LOAD_FORMS} == {o for block in LOADS for o in opcodes(block)}
+
+
+def test_the_store_forms_are_those_of_the_syntax() -> None:
+    assert {f.opcode for f in STORE_FORMS} == {o for block in STORES for o in opcodes(block)}
+
+
+@pytest.mark.parametrize("heading", MMAS)
+def test_the_mma_forms_under_each_heading_are_those_of_its_syntax(heading: str) -> None:
+    count, block = MMAS[heading]
+    rows = {f.opcode for f in MMA_FORMS if f.page_family == heading}
+    if "f16" in heading and "bf16" not in heading:
+        rows -= set(opcodes(REMOVED))
+    assert rows == set(filter(same_multiplicands, opcodes(block)))
+    assert len(rows) == count
+
+
+def test_there_are_138_documented_variants_of_mma_beside_the_removed_ones() -> None:
+    removed = set(opcodes(REMOVED))
+    assert removed <= {form.opcode for form in MMA_FORMS}
+    by_heading = Counter(f.page_family for f in MMA_FORMS if f.opcode not in removed)
+    assert by_heading == {heading: count for heading, (count, _) in MMAS.items()}
+    assert by_heading.total() == 138
+
+
+def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> None:
+    assert {f.opcode for f in LDMATRIX_FORMS} == set(filter(ldmatrix_allows, opcodes(LDMATRIX)))
+
+
+def test_every_form_is_there_once() -> None:
+    assert len({form.opcode for form in FORMS}) == len(FORMS)
+    assert len(FORMS) == sum(map(len, (LOAD_FORMS, STORE_FORMS, MMA_FORMS, LDMATRIX_FORMS)))
+
+
+def test_the_second_spelling_has_the_shape_before_the_layout_and_the_rest_in_its_place() -> None:
+    for form in FORMS:
+        first, *others = spellings(form)
+        assert first == form.slots
+        if form.mnemonic == "ldmatrix":
+            assert not others
+            continue
+        (second,) = others
+        names = [slot.name for slot in second]
+        assert sorted(names) == sorted(slot.name for slot in first)
+        layouts = [i for i, name in enumerate(names) if name.endswith("layout")]
+        before = ["shape"] if form.mnemonic == "wmma.mma" else ["shape", "space"]
+        assert names[min(layouts) - len(before) : min(layouts)] == before
+        others_of = [
+            [s for s in some if s.name not in ("shape", "space")] for some in (first, second)
+        ]
+        assert others_of[0] == others_of[1]
+
+
+def test_every_spelling_leads_to_its_form_and_no_two_forms_share_one() -> None:
+    table = forms_by_opcode()
+    expected = 0
+    for form in FORMS:
+        texts = {
+            ".".join((form.mnemonic, *(slot.text for slot in slots if slot.text)))
+            for slots in spellings(form)
+        }
+        texts |= {text.replace(".aligned", "") for text in texts}
+        assert all(table[text] is form and form_of(f" {text} ") is form for text in texts)
+        expected += len(texts)
+    assert len(table) == expected
