@@ -127,9 +127,9 @@ def truncated_dot(
     until the next call.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
-        left = _Operand.decode("a", a.transpose(2, 1, 0), multiplicand, scratch)
-        right = _Operand.decode("b", b.transpose(1, 2, 0), multiplicand, scratch)
-        total = scratch.copy("c", c.transpose(1, 2, 0))
+        left = _Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
+        right = _Operand.decode("b", b, (1, 2, 0), multiplicand, scratch)
+        total = scratch.tiles_last("c", c, (1, 2, 0))
         m, n, tiles = total.shape
         rows = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
         block = rule.block.value
@@ -155,8 +155,16 @@ class _Operand:
     """Whether any element is infinite or NaN."""
 
     @classmethod
-    def decode(cls, name: str, bits: Array, fmt: Format, scratch: Scratch) -> _Operand:
+    def decode(
+        cls,
+        name: str,
+        tiles: Array,
+        axes: tuple[int, int, int],
+        fmt: Format,
+        scratch: Scratch,
+    ) -> _Operand:
         working = _WORKING[fmt.name]
+        bits = scratch.tiles_last(name, tiles, axes)
         values = scratch.array(f"{name} values", bits.shape, working.binary.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         if fmt.name == "f16":
@@ -164,9 +172,8 @@ class _Operand:
             for table, out in zip(_half_tables(), (values, exponents), strict=True):
                 table.take(index, out=out, mode="clip")  # unlike "raise", without a buffer
         else:
-            kept = scratch.copy(name, bits)
-            np.copyto(values, _values(kept, fmt))
-            np.copyto(exponents, _exponents(kept, fmt))
+            np.copyto(values, _values(bits, fmt))
+            np.copyto(exponents, _exponents(bits, fmt))
         return cls(values, exponents, working, bool(exponents.max(initial=0) > fmt.bias))
 
     def lines(self, part: slice) -> _Operand:
