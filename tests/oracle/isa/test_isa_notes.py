@@ -1,0 +1,197 @@
+"""Versions and targets: every note of the pages, just before its boundary and just at it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from page_notes import NOTES, SPECIFIC_TARGETS, PageNote, available
+
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, Form, form_of
+from oracle.legality import Explanation, Verdict, explain
+from oracle.notes import deprecations, is_available, needs_aligned, notes_of, refusals
+from oracle.reasons import Rule
+from oracle.targets import TARGETS, VERSIONS, PtxVersion, parse_target
+from strategies.drafts import canonical
+
+NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]
+LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16"
+SATFINITE = "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16.satfinite"
+PACKED = "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64"
+
+
+def name(value: object) -> str:
+    return value.text.replace(" ", "_") if isinstance(value, PageNote) else str(value)
+
+
+def before(version: PtxVersion) -> PtxVersion:
+    return VERSIONS[VERSIONS.index(version) - 1]
+
+
+def judged(opcode: str, version: PtxVersion | str, target: str) -> Explanation:
+    text = canonical(form_of(opcode)).text.replace(form_of(opcode).opcode, opcode)
+    return explain(text, target=target, ptx_version=str(version))
+
+
+@pytest.mark.parametrize("mnemonic", NOTES)
+def test_the_notes_of_the_rows_are_those_of_the_page(mnemonic: str) -> None:
+    section, notes = NOTES[mnemonic]
+    rows = {note for form in FORMS if form.mnemonic == mnemonic for note in notes_of(form)}
+    assert {row.section for row in rows} == {section}
+    specific = {row.text for row in rows if row.specific}
+    assert len(specific) == (mnemonic == "ldmatrix")
+    assert {row.text for row in rows} - specific == {note.text.replace("`", "") for note in notes}
+
+
+@pytest.mark.parametrize(("mnemonic", "note"), NOTE_ROWS, ids=name)
+def test_a_note_is_given_as_a_reason_up_to_its_boundary_and_not_beyond(
+    mnemonic: str, note: PageNote
+) -> None:
+    if note.since is not None:
+        good = (PtxVersion(*note.since), "sm_90")
+        bad = (before(PtxVersion(*note.since)), "sm_90")
+    elif note.until is not None:
+        good = (before(PtxVersion(*note.until)), "sm_90")
+        bad = (PtxVersion(*note.until), "sm_90")
+    else:
+        older = {70: 62, 72: 70, 75: 72, 80: 75}
+        good = (PtxVersion(9, 0), f"sm_{note.target}")
+        bad = (PtxVersion(9, 0), f"sm_{older[note.target or 0]}")
+    text, section = note.text.replace("`", ""), NOTES[mnemonic][0]
+    forms = [form for form in FORMS if form.mnemonic == mnemonic]
+    assert any(note.concerns(form.opcode) for form in forms)
+    for form in forms:
+        assert not _gives(form, *good, text, section)
+        assert _gives(form, *bad, text, section) == note.concerns(form.opcode)
+
+
+def _gives(form: Form, version: PtxVersion, target: str, text: str, section: str) -> bool:
+    explanation = judged(form.opcode, version, target)
+    given = {
+        (reason.text[: len(text)], reason.section)
+        for reason in explanation.reasons
+        if reason.rule is Rule.AVAILABILITY
+    }
+    if (text, section) not in given:
+        return False
+    assert explanation.verdict is Verdict.ILLEGAL
+    return True
+
+
+# Each boundary of the notes and the version before it, and one beyond all.
+GRID_VERSIONS = [
+    VERSIONS[at]
+    for since in ((6, 0), (6, 1), (6, 3), (6, 5), (7, 0), (7, 1), (7, 8), (8, 6), (8, 8), (9, 0))
+    for at in (VERSIONS.index(PtxVersion(*since)) - 1, VERSIONS.index(PtxVersion(*since)))
+] + [PtxVersion(8, 7), PtxVersion(9, 3), PtxVersion(9, 4), VERSIONS[-1]]
+
+
+def test_a_form_is_available_exactly_where_all_notes_of_the_page_are_satisfied() -> None:
+    wrong = [
+        (form.opcode, str(version), target.name)
+        for version, target in product(dict.fromkeys(GRID_VERSIONS), TARGETS.values())
+        if target.number >= 60
+        for form in FORMS
+        if is_available(form, version, target) != available(form.opcode, version, target.name)
+    ]
+    assert not wrong
+
+
+def test_a_form_is_available_exactly_where_nothing_refuses_it() -> None:
+    for form, version in product(FORMS[::11], VERSIONS[::5]):
+        for target in TARGETS.values():
+            found = refusals(form, version, target)
+            assert is_available(form, version, target) == (not found)
+            assert all(text and section == form.section for text, section in found)
+
+
+# "Modifier .aligned is required from PTX ISA version 6.3 onwards, and considered implicit in PTX
+# ISA versions less than 6.3." (9.7.14.4.3 to .5)
+def test_aligned_may_be_left_out_of_wmma_before_6_3_and_of_nothing_else() -> None:
+    for form, version in product(FORMS, (PtxVersion(6, 0), PtxVersion(6, 2), PtxVersion(6, 3))):
+        needed = form.mnemonic == "ldmatrix" or version >= (6, 3)
+        assert needs_aligned(form, version) == needed
+        bare = judged(form.opcode.replace(".aligned", ""), version, "sm_90")
+        missing = [r for r in bare.reasons if r.rule is Rule.MISSING_QUALIFIER]
+        assert len(missing) == needed
+        for reason in missing:
+            assert ".aligned" in reason.text
+            assert reason.section == form.section
+
+
+@pytest.mark.parametrize("version", ["6.0", "6.1", "6.2"])
+def test_aligned_may_be_written_before_6_3_as_well(version: str) -> None:
+    assert judged(LOAD, version, "sm_70").legal
+    assert judged(LOAD.replace(".aligned", ""), version, "sm_70").legal
+
+
+def test_aligned_has_to_be_written_from_6_3_on() -> None:
+    for version in VERSIONS:
+        if version >= (6, 3):
+            assert judged(LOAD, version, "sm_90").legal
+            assert not judged(LOAD.replace(".aligned", ""), version, "sm_90").legal
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "remarked"),
+    [("6.0", "legal", False), ("6.3", "legal", False), ("6.4", "legal", True),
+     ("6.5", "illegal", False), ("9.3", "illegal", False)],
+)  # fmt: skip
+def test_satfinite_of_floating_point_is_legal_then_deprecated_then_removed(
+    version: str, verdict: str, remarked: bool
+) -> None:
+    found = judged(SATFINITE, version, "sm_70")
+    assert found.verdict == verdict
+    assert [remark.rule for remark in found.remarks] == [Rule.DEPRECATED] * remarked
+    if verdict == "illegal":
+        (reason,) = found.reasons
+        assert "removed from PTX ISA version 6.5" in reason.text
+        assert reason.section == "9.7.14.4.5"
+
+
+def test_nothing_but_satfinite_of_floating_point_is_ever_deprecated() -> None:
+    removed = {f for f in MMA_FORMS if f.satfinite and f.a_type.is_float}
+    for version in VERSIONS:
+        found = {form for form in FORMS if deprecations(form, version)}
+        assert found == (removed if version >= (6, 4) else set())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_shapes_of_8_6_are_there_on_the_targets_of_the_page_alone(target: str) -> None:
+    packed = [form for form in LDMATRIX_FORMS if "m8n8" not in form.opcode]
+    for version in VERSIONS:
+        since, until = SPECIFIC_TARGETS.get(target, ((99, 0), None))
+        expected = version >= since and (until is None or version < until)
+        found = {is_available(form, version, parse_target(target)) for form in packed}
+        assert found == {expected}
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "legal"),
+    [
+        ("8.5", "sm_100a", False), ("8.6", "sm_100a", True), ("8.6", "sm_100", False),
+        ("8.6", "sm_101a", True), ("8.8", "sm_101a", True), ("9.0", "sm_101a", False),
+        ("8.8", "sm_110a", False), ("9.0", "sm_110a", True), ("8.7", "sm_120a", True),
+        ("8.7", "sm_100f", False), ("8.8", "sm_100f", True), ("8.8", "sm_101f", True),
+        ("9.0", "sm_101f", False), ("8.8", "sm_110f", False), ("9.0", "sm_110f", True),
+        ("8.8", "sm_120f", True), ("8.8", "sm_103f", True), ("8.8", "sm_103a", True),
+        ("8.7", "sm_103a", False), ("8.8", "sm_103", False), ("8.8", "sm_121f", True),
+        ("9.3", "sm_90a", False), ("9.3", "sm_120", False), ("9.3", "sm_110", False),
+    ],
+)  # fmt: skip
+def test_packed_formats_are_legal_on_specific_targets_and_their_families(
+    version: str, target: str, legal: bool
+) -> None:
+    found = judged(PACKED, version, target)
+    assert found.legal == legal
+    if not legal:
+        assert {reason.section for reason in found.reasons} == {"9.7.14.5.15"}
+
+
+def test_a_target_that_the_version_does_not_know_is_remarked_on() -> None:
+    found = judged(LOAD, "7.0", "sm_90")
+    assert found.legal
+    assert [remark.rule for remark in found.remarks] == [Rule.AVAILABILITY]
+    assert "sm_90" in found.remarks[0].text
+    assert "7.0" in found.remarks[0].text
+    assert not judged(LOAD, "7.8", "sm_90").remarks
