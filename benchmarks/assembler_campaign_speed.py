@@ -20,7 +20,8 @@ from pathlib import Path
 from corpus import create_corpus
 from corpus.known import load_known
 from fuzz.budget import Budget
-from fuzz.instruction_campaign import FamilyState, InstructionCampaign, Progress
+from fuzz.instruction_campaign import InstructionCampaign
+from fuzz.instruction_progress import FamilyState, Progress
 from fuzz.instruction_rounds import Selection
 from runners.assemblers.discovery import find
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from corpus import Kind
 from fuzz.budget import Budget
-from fuzz.instruction_campaign import FamilyState, Progress
+from fuzz.instruction_progress import FamilyState, Progress
 from fuzz.output import THEME, console, emit
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import SHAPES
@@ -307,8 +307,10 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
     out.print(_counters(progress, Budget(), progress.seconds))
     if progress.families:
         out.print(families_table(progress))
-    else:
+    elif progress.cases:
         out.print("Assembler and ISA agree on every case.")
+    else:
+        out.print("No instruction was judged.")
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in progress.agreements.items())
     out.print(
         f"Checked {progress.judged:,} different instructions in {_duration(progress.seconds)} "

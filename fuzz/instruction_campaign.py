@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version as distribution_version
-from typing import Protocol
 
 from corpus import (
     Case,
@@ -22,92 +22,25 @@ from corpus import (
     ShrinkStatus,
     Versions,
 )
-from corpus.known import Known, KnownEntry
+from corpus.known import Known
 from fuzz.budget import Budget
 from fuzz.disagreements import expectation_of, kind_of
 from fuzz.families import core_of, family_of, rules_of
+from fuzz.instruction_progress import FamilyState, Observer, Progress
 from fuzz.instruction_rounds import GENERATOR_VERSION, Selection, derived_seed, round_drafts
 from fuzz.instruction_shrinking import shrink
+from fuzz.module_pairs import pairs_of
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import forms_by_opcode
 from oracle.legality import Explanation, Verdict, explain, verdict_of
-from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
+from oracle.targets import PtxVersion, Target
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, Judge, judge_module
 from strategies.drafts import Draft
 
-_MAIN_TARGET = "sm_90"
-"""Target of every second block of rounds where none is asked for: what most is known of."""
-_ROUNDS_OF_A_PAIR = 4
-"""Rounds that stay with one target and version: the legal instructions of the first are judged
-once, and cost nothing in the next."""
-
-
-@dataclass(kw_only=True)
-class FamilyState:
-    """One line of the report: a family of disagreements and its smallest member."""
-
-    kind: Kind
-    key: str
-    title: str
-    text: str
-    """The instruction that stands for the family: the smallest, once it is shrunk."""
-    verdict: str
-    """What the oracle says of it."""
-    message: str
-    """What the assembler says of it."""
-    known: KnownEntry | None = None
-    cases: int = 0
-    """Instructions drawn so far that belong here."""
-    saved: Saved | None = None
-    shrink: ShrinkStatus = ShrinkStatus.RAW
-
-
-@dataclass
-class Progress:
-    """What a campaign has done so far."""
-
-    seed: int
-    assemblers: tuple[Assembler, ...]
-    forms: int
-    """Documented forms that the selection covers."""
-    started: float = field(default_factory=time.monotonic)
-    cases: int = 0
-    """Instructions drawn."""
-    judged: int = 0
-    """Distinct instructions that went to an assembler."""
-    rounds: int = 0
-    pair: str = ""
-    """Target and PTX ISA version of the current round."""
-    reached: set[str] = field(default_factory=set)
-    """Opcodes of the documented forms that were drawn."""
-    agreements: Counter[str] = field(default_factory=Counter)
-    """Cases by the oracle's verdict."""
-    skipped: int = 0
-    """Illegal instructions left out, because others like them killed the assembler."""
-    unconfirmed: int = 0
-    """Disagreements that were gone when the instruction was assembled by itself."""
-    families: dict[str, FamilyState] = field(default_factory=dict)
-    """By the key of the family."""
-    seconds: float = 0.0
-    stopped: str = ""
-    """Why the campaign ended; empty while it goes on."""
-
-    @property
-    def findings(self) -> list[FamilyState]:
-        """Families that nobody has explained yet."""
-        return [family for family in self.families.values() if family.known is None]
-
-
-class Observer(Protocol):
-    """Somebody who watches a campaign."""
-
-    def progressed(self, progress: Progress) -> None:
-        """Hear that counters changed."""
-
-    def found(self, progress: Progress, family: FamilyState) -> None:
-        """Hear of a family when its first member is stored."""
+BUDGET_SPENT, _ON_REQUEST = "budget spent", "stopped on request"
+"""Why a campaign ends, where nothing fails."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +101,7 @@ class InstructionCampaign:
             )
         self._budget, self._seed = budget, seed
         self._corpus, self._known, self._observer = corpus, known, observer
-        self._pairs = _pairs(assemblers[0], target, ptx_version)
+        self._pairs = pairs_of(assemblers[0], target, ptx_version)
         self._judges: dict[tuple[int, str, str], Judge] = {}
         self._states: dict[str, FamilyState | None] = {}
         """By core; None where the first member did not replay."""
@@ -207,12 +140,12 @@ class InstructionCampaign:
                 self._round(progress.rounds)
                 progress.rounds += 1
                 if self._spent():
-                    progress.stopped = "budget spent"
+                    progress.stopped = BUDGET_SPENT
                 elif self._stopping:
-                    progress.stopped = "stopped on request"
+                    progress.stopped = _ON_REQUEST
                 self._observer.progressed(progress)
         except _Interrupted:
-            progress.stopped = "budget spent" if self._spent() else "stopped on request"
+            progress.stopped = BUDGET_SPENT if self._spent() else _ON_REQUEST
         except WarpfuzzError as error:
             progress.stopped = str(error)
             raise
@@ -228,9 +161,9 @@ class InstructionCampaign:
         key = derived_seed(self._seed, GENERATOR_VERSION, number)
         self.progress.pair = f"{target.name}, PTX ISA {version}"
         drafts = round_drafts(self._forms, target, version, key)
-        kept = self._remaining(len(drafts))
-        # Some of every sort: a round begins with what is legal.
-        drafts = [drafts[index * len(drafts) // kept] for index in range(kept)]
+        # Some of every sort in every batch: a round begins with what is legal.
+        random.Random(derived_seed(key, "order")).shuffle(drafts)
+        drafts = drafts[: self._remaining(len(drafts))]
         while drafts and not self._stopping and not self._spent():
             size = self._batch
             self._batch_of(drafts[:size], target, version, number)
@@ -250,12 +183,16 @@ class InstructionCampaign:
         ]
         found += self._differences(distinct, judgements, target, version)
         hung = sum(judgement.outcome is Outcome.HUNG for judgement in judgements)
-        self._batch = max(self._batch // 4, 1) if hung > 1 else min(self._batch * 2, _LARGEST_BATCH)
+        if hung == 0:
+            self._batch = min(self._batch * 2, _LARGEST_BATCH)
+        elif hung > _HANGS:
+            self._batch = max(self._batch // 2, _FIRST_BATCH)
         self.progress.cases += len(drafts)
         self._seen.update(hash((text, self.progress.pair)) for text in distinct)
         self.progress.judged = len(self._seen)
         self._observer.progressed(self.progress)
-        for disagreement in found:
+        # What takes seconds to confirm does not hold up the rest.
+        for disagreement in sorted(found, key=lambda one: Outcome.HUNG in one.outcomes):
             if self._stopping:
                 break
             self._sort_in(disagreement, number)
@@ -294,7 +231,9 @@ class InstructionCampaign:
     def _judge(self, which: int, target: str, version: str) -> Judge:
         key = (which, target, version)
         if key not in self._judges:
-            self._judges[key] = Judge(self._assemblers[which], target=target, version=version)
+            self._judges[key] = Judge(
+                self._assemblers[which], target=target, version=version, deadline=_HANG_SECONDS
+            )
         return self._judges[key]
 
     def _compare(self, draft: Draft, judgement: Judgement) -> Kind | None:
@@ -341,6 +280,7 @@ class InstructionCampaign:
         core = core_of(disagreement.kind, disagreement.draft, disagreement.explanation)
         if core not in self._states:
             self._states[core] = self._new_family(core, disagreement, number)
+            return
         state = self._states[core]
         if state is not None:
             state.cases += 1
@@ -350,7 +290,9 @@ class InstructionCampaign:
     ) -> FamilyState | None:
         """Replay, store, shrink and store again; None if the disagreement does not replay."""
         with self._to_be_interrupted():
-            if not self._replays(disagreement):
+            times = 1 if Outcome.HUNG in disagreement.outcomes else _REPLAYS
+            if not all(self._replays(disagreement) for _ in range(times)):
+                self.progress.unconfirmed += 1
                 return None
         case = self._case(disagreement, number, ShrinkStatus.RAW)
         saved = None
@@ -381,17 +323,18 @@ class InstructionCampaign:
                 saved=saved,
                 shrink=case.shrink,
             )
+            state.cases = 1
             self._observer.found(self.progress, state)
+        else:
+            families[case.family.key].cases += 1
         return families[case.family.key]
 
     def _replays(self, disagreement: _Disagreement) -> bool:
-        """Assemble the minimal modules again, each by itself, before anything is reported."""
-        same = all(
+        """Assemble the minimal modules again, each by itself, and compare the outcomes."""
+        return all(
             self._judge_alone(which, disagreement.draft, one).outcome is one.outcome
             for which, one in disagreement.judgements.items()
         )
-        self.progress.unconfirmed += not same
-        return same
 
     def _shrunk(self, core: str, disagreement: _Disagreement) -> tuple[_Disagreement, ShrinkStatus]:
         rules = rules_of(disagreement.explanation)
@@ -404,22 +347,25 @@ class InstructionCampaign:
                 which: self._judge_alone(which, draft, old, deadline)
                 for which, old in disagreement.judgements.items()
             }
-            candidate = found[draft] = _Disagreement(disagreement.kind, draft, judgements)
+            candidate = _Disagreement(disagreement.kind, draft, judgements)
             if disagreement.kind is Kind.DIFFER:
                 same = candidate.outcomes == disagreement.outcomes
             else:
                 same = self._kind(draft, candidate.judgement) is disagreement.kind
             explanation = candidate.explanation
-            return same and (
+            if same and (
                 rules_of(explanation) < rules
                 or core_of(disagreement.kind, draft, explanation) == core
-            )
+            ):
+                found[draft] = candidate
+                return True
+            return False
 
         key = derived_seed(self._seed, "shrink", core)
         with self._to_be_interrupted():
             draft, status = shrink(disagreement.draft, disagrees, key)
             smallest = found[draft]
-            if hangs and not self._replays(smallest):
+            if not self._replays(smallest):
                 return disagreement, ShrinkStatus.FLAKY
         return smallest, status
 
@@ -437,7 +383,7 @@ class InstructionCampaign:
 
     @contextmanager
     def _to_be_interrupted(self) -> Iterator[None]:
-        """Mark work that may be left at any moment: that of assemblers, and nothing that is stored."""
+        """Mark work that may be left at any moment: an assembler's, never that of storing."""
         self._interruptible = True
         try:
             yield
@@ -470,17 +416,27 @@ class InstructionCampaign:
         )
 
 
-class _Interrupted(KeyboardInterrupt):  # noqa: N818 - nothing is wrong
+class _Interrupted(KeyboardInterrupt):
     """The campaign is to end; no Exception, for Hypothesis takes those for findings."""
 
 
-_FIRST_BATCH, _LARGEST_BATCH = 250, 8192
-"""Instructions that are judged together: few while it is not known whether the assembler hangs, which
-takes seconds for each; so the holes that it has are known, and left out, before many are met."""
+_FIRST_BATCH, _LARGEST_BATCH = 16, 8192
+"""Instructions that are judged together: few while nobody knows whether the assembler hangs, which
+takes seconds for each. So its holes are known, and left out, before many are met."""
+
+_HANGS = 2
+"""Hangs in a batch after which the next is smaller."""
+
+_REPLAYS = 2
+"""Times that a disagreement is assembled again before it is called one."""
 
 _HANG_SECONDS = 1.0
-"""Time for each of the plainer instructions of one that hangs, 50 times what ptxas 13.5 takes
-(2026-11); the plainest gets the usual time once more."""
+"""Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets
+`DEADLINE_SECONDS` before it is said to hang, and so does the plainest like it."""
+
+_ROUNDS_OF_A_PAIR = 4
+"""Rounds that stay with one target and version: the legal instructions of the first are judged
+once, and cost nothing in the next."""
 
 _COSTLY_ENOUGH = 2
 """Instructions of one likeness that are judged, for each target and version, after which the rest
@@ -505,43 +461,3 @@ def _runner_verdict(assembler: Assembler, judgement: Judgement) -> RunnerVerdict
 def _files(disagreement: _Disagreement) -> dict[str, bytes]:
     """Return the module that shows the disagreement with plain ptxas."""
     return {"module.ptx": disagreement.judgement.module.encode()}
-
-
-def _pairs(
-    assembler: Assembler, target: str | None, version: str | None
-) -> tuple[tuple[Target, PtxVersion], ...]:
-    """Return the pairs of target and version that rounds are about, the main one first.
-
-    Raises
-    ------
-    UsageError
-        If the assembler does not have what is asked for.
-    """
-    wanted = (
-        [parse_target(target)]
-        if target
-        else [TARGETS[name] for name in assembler.targets if name in TARGETS]
-    )
-    highest = assembler.highest_version
-    versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
-    pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
-    if not pairs:
-        raise UsageError(
-            f"no PTX ISA version up to {highest} knows {target or 'a target of ' + str(assembler)}"
-            f"{' in version ' + version if version else ''}; `warpfuzz compilers list` shows what "
-            "each assembler has"
-        )
-    newest = max(v for _, v in pairs)
-    main = next(
-        (pair for pair in pairs if pair[0].name == _MAIN_TARGET and pair[1] == newest), pairs[-1]
-    )
-    if (target or version) and not any(assembler.accepts(v, t.name) for t, v in pairs):
-        raise UsageError(
-            f"{assembler} takes no module with .target {target or main[0].name} and .version "
-            f"{version or main[1]}; `warpfuzz compilers list` shows what each assembler has"
-        )
-    return (main, *(pair for pair in pairs if pair != main))
-
-
-_FIRST = 70
-"""First target with matrix instructions: "Floating point wmma requires sm_70" (9.7.14.4)."""

@@ -1,0 +1,78 @@
+"""What a campaign against an assembler has done so far, and who is told of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from corpus import Kind, Saved, ShrinkStatus
+from corpus.known import KnownEntry
+from runners.assemblers.assembler import Assembler
+
+
+@dataclass(kw_only=True)
+class FamilyState:
+    """One line of the report: a family of disagreements and its smallest member."""
+
+    kind: Kind
+    key: str
+    title: str
+    text: str
+    """The instruction that stands for the family: the smallest, once it is shrunk."""
+    verdict: str
+    """What the oracle says of it."""
+    message: str
+    """What the assembler says of it."""
+    known: KnownEntry | None = None
+    cases: int = 0
+    """Instructions drawn so far that belong here."""
+    saved: Saved | None = None
+    shrink: ShrinkStatus = ShrinkStatus.RAW
+
+
+@dataclass
+class Progress:
+    """What a campaign has done so far."""
+
+    seed: int
+    assemblers: tuple[Assembler, ...]
+    forms: int
+    """Documented forms that the selection covers."""
+    started: float = field(default_factory=time.monotonic)
+    cases: int = 0
+    """Instructions drawn."""
+    judged: int = 0
+    """Distinct instructions that went to an assembler."""
+    rounds: int = 0
+    pair: str = ""
+    """Target and PTX ISA version of the current round."""
+    reached: set[str] = field(default_factory=set)
+    """Opcodes of the documented forms that were drawn."""
+    agreements: Counter[str] = field(default_factory=Counter)
+    """Cases by the oracle's verdict."""
+    skipped: int = 0
+    """Illegal instructions left out, because others like them killed the assembler."""
+    unconfirmed: int = 0
+    """Disagreements that were gone when the instruction was assembled by itself."""
+    families: dict[str, FamilyState] = field(default_factory=dict)
+    """By the key of the family."""
+    seconds: float = 0.0
+    stopped: str = ""
+    """Why the campaign ended; empty while it goes on."""
+
+    @property
+    def findings(self) -> list[FamilyState]:
+        """Families that nobody has explained yet."""
+        return [family for family in self.families.values() if family.known is None]
+
+
+class Observer(Protocol):
+    """Somebody who watches a campaign."""
+
+    def progressed(self, progress: Progress) -> None:
+        """Hear that counters changed."""
+
+    def found(self, progress: Progress, family: FamilyState) -> None:
+        """Hear of a family when its first member is stored."""
