@@ -5,6 +5,9 @@ Nothing heavy is imported here; each command imports its part when it runs.
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -91,7 +94,7 @@ def app() -> None:
 @click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=2**64 - 1),
     help="Same seed, same cases.  [default: a random one, which is shown]",
 )
 @_corpus
@@ -289,6 +292,10 @@ def main(arguments: list[str] | None = None) -> None:
     if hasattr(signal, "SIGPIPE"):
         # A closed pipe ends the program as it ends any other, not with a traceback.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What the terminal's encoding lacks is shown as an escape, and is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_exit_code(arguments))
 
 
@@ -304,6 +311,18 @@ def _exit_code(arguments: list[str] | None) -> int:
     except UsageError as error:
         print(f"warpfuzz: {error}", file=sys.stderr)
         return Exit.USAGE
-    except (WarpfuzzError, OSError) as error:
+    except WarpfuzzError as error:
         print(f"warpfuzz: {error}", file=sys.stderr)
         return Exit.INFRASTRUCTURE
+    except OSError as error:
+        print(f"warpfuzz: {_sentence(error)}", file=sys.stderr)
+        return Exit.INFRASTRUCTURE
+
+
+def _sentence(error: OSError) -> str:
+    """Say what failed and what to do, where nobody who knew more did."""
+    what = f"{error.filename} cannot be used" if error.filename else "output cannot be written"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{what}: no space is left on the disk; free some, or choose another place"
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"{what}: {reason}; mend that, and try again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import dataclass
 from io import StringIO
@@ -318,7 +319,12 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
         f"{len(progress.families) - len(progress.findings)} known.",
     )
     if progress.families:
-        out.print(f"Stored in {corpus}. Replay: warpfuzz replay {corpus}", markup=False)
+        command = shlex.join(("warpfuzz", "replay", str(corpus)))
+        out.print(f"Stored in {corpus}. Replay: {command}", markup=False, soft_wrap=True)
+    for family in progress.families.values():
+        if family.saved is None:
+            lost = f"Not stored ({progress.pair}), keep it: {family.text}"
+            out.print(lost, style="worst", markup=False, soft_wrap=True)
 
 
 def write_report(progress: Progress, corpus: Path, path: Path) -> None:

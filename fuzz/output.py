@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from typing import Any
 
@@ -24,12 +26,34 @@ THEME = Theme(
 )
 
 
+_WIDTH_WITHOUT_TERMINAL = 160
+"""Columns in a pipe or a file: so many that no opcode is folded, and `grep` finds it."""
+
+
 def console(**options: Any) -> Console:
     """Return a console on standard output; plain where that is no terminal or NO_COLOR is set."""
-    return Console(theme=THEME, highlight=False, **options)
+    made = Console(theme=THEME, highlight=False, **options)
+    if not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options:
+        made.width = _WIDTH_WITHOUT_TERMINAL
+    return made
+
+
+def encoded(row: object) -> str:
+    """Return a row as one line of JSON."""
+    try:
+        return msgspec.json.encode(row).decode() + "\n"
+    except UnicodeEncodeError:
+        # Arguments and names of files may hold bytes that are no text; Python keeps each as a
+        # lone surrogate, for which JSON has an escape.
+        return json.dumps(msgspec.to_builtins(row), separators=(",", ":")) + "\n"
 
 
 def emit(row: object) -> None:
     """Write one JSON object on a line of its own, at once."""
-    sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+    sys.stdout.write(encoded(row))
     sys.stdout.flush()
+
+
+def printable(text: str) -> str:
+    """Return a text in which nothing can move the cursor or change the colours of a terminal."""
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
