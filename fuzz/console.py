@@ -355,4 +355,6 @@ def view(budget: Budget, *, json: bool) -> LiveView | PlainView | JsonView:
     if json:
         return JsonView()
     out = console()
-    return LiveView(budget, out) if out.is_terminal else PlainView(out)
+    # A dumb terminal cannot take back what it has shown.
+    live = out.is_terminal and not out.is_dumb_terminal
+    return LiveView(budget, out) if live else PlainView(out)

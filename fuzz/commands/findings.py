@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
-from corpus import Entry, Problem, create_corpus, open_corpus
+from corpus import Cause, Entry, Problem, create_corpus, open_corpus
 from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import families
@@ -43,7 +43,7 @@ def list_findings(path: Path, *, json: bool) -> None:
                     "path": str(group.smallest.path),
                 }
             )
-        _warn(problems)
+        report_problems(problems)
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("id", "members", "family", "smallest"):
@@ -58,7 +58,7 @@ def list_findings(path: Path, *, json: bool) -> None:
     out = console()
     out.print(table)
     out.print(f"{len(groups)} families in {path}", markup=False)
-    _warn(problems)
+    report_problems(problems)
 
 
 def show_finding(path: Path, prefix: str, *, json: bool) -> None:
@@ -110,7 +110,7 @@ def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> 
         emit({"added": list(merged.added), "updated": list(merged.updated)})
     else:
         console().print(f"{len(merged.added)} added, {len(merged.updated)} updated")
-    _warn(merged.problems)
+    report_problems(merged.problems)
 
 
 def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
@@ -122,7 +122,7 @@ def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
     else:
         would = "would be " if dry_run else ""
         console().print(f"{len(pruned.kept)} kept, {len(removed)} {would}removed")
-    _warn(pruned.problems)
+    report_problems(pruned.problems)
 
 
 def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
@@ -149,8 +149,9 @@ def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
             f"{right}, {len(difference.common)} in both",
             markup=False,
         )
-    _warn(difference.problems)
-    return bool(difference.only_left or difference.only_right)
+    differ = bool(difference.only_left or difference.only_right)
+    report_problems(difference.problems, fail=not differ)
+    return differ
 
 
 def export_corpus(path: Path, file: Path) -> None:
@@ -168,7 +169,7 @@ def export_corpus(path: Path, file: Path) -> None:
     else:
         raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
     console().print(f"{len(entries)} findings written to {file}", markup=False)
-    _warn(problems)
+    report_problems(problems)
 
 
 def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
@@ -181,7 +182,21 @@ def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
         console().print(f"{saved.id} {was}: {saved.path}", markup=False)
 
 
-def _warn(problems: Iterable[Problem]) -> None:
+def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
+    """Print what is wrong with a corpus, behind all that is right.
+
+    Raises
+    ------
+    InfrastructureError
+        If findings are broken, and `fail` is set. What a killed writer left is no finding.
+    """
     errors = console(stderr=True)
+    broken = 0
     for problem in problems:
-        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False)
+        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False, soft_wrap=True)
+        broken += problem.cause is not Cause.LEFTOVER
+    if broken and fail:
+        entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
+        raise InfrastructureError(
+            f"{broken} {entries} broken and left out; mend or remove what is named above"
+        )

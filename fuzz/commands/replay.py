@@ -12,9 +12,10 @@ from rich.progress import track
 from corpus import Entry, Problem, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
+from fuzz.commands.findings import report_problems
 from fuzz.output import console, emit
 from fuzz.replaying import MODULE, Replayed, replay
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
@@ -32,8 +33,15 @@ def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bo
         raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
     shown = console(stderr=json)
     rows, cases = [], 0
+    left_out: list[WarpfuzzError] = []
     for entry in track(entries, "replaying", console=shown, transient=True, disable=json):
-        replayed = replay(entry, times=times, wanted=wanted)
+        try:
+            replayed = replay(entry, times=times, wanted=wanted)
+        except WarpfuzzError as error:
+            if len(entries) == 1:
+                raise
+            left_out.append(error)
+            continue
         cases += times
         entry_known = known.match(entry.finding)
         row = _row(replayed, entry_known.id if entry_known else None)
@@ -52,8 +60,6 @@ def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bo
             )
     findings = [row for row in rows if row["verdict"] != "gone"]
     seconds = time.monotonic() - started
-    for problem in problems:
-        console(stderr=True).print(f"warpfuzz: {problem.sentence}", style="odd", markup=False)
     if json:
         emit(
             {
@@ -62,6 +68,7 @@ def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bo
                     "seconds": round(seconds, 3),
                     "seed": None,
                     "findings": findings,
+                    "left_out": [str(reason) for reason in left_out],
                     "broken": [problem.sentence for problem in problems],
                 }
             }
@@ -70,9 +77,18 @@ def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bo
         gone = len(rows) - len(findings)
         shown.print(
             f"{len(rows)} findings replayed {times} time(s) in {seconds:.1f} s: "
-            f"{len(findings)} still disagree, {gone} gone, {len(problems)} broken"
+            f"{len(findings)} still disagree, {gone} gone, {len(left_out)} left out, "
+            f"{len(problems)} broken"
         )
-    return any(not row["known"] for row in findings)
+    unknown = any(not row["known"] for row in findings)
+    for reason in left_out:
+        console(stderr=True).print(f"warpfuzz: {reason}", markup=False, soft_wrap=True)
+    report_problems(problems, fail=not unknown)
+    if left_out and not unknown:
+        raise InfrastructureError(
+            f"{len(left_out)} of {len(entries)} findings could not be replayed, as said above"
+        )
+    return unknown
 
 
 def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
