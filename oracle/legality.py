@@ -61,19 +61,20 @@ class Explanation:
         return self.verdict is Verdict.LEGAL
 
 
-# PTX ISA 4.4 (identifiers) and 4.5.1 (integer constants).
+# PTX ISA 4.4 (identifiers) and 4.5.1 (integer constants). Source is ASCII text (4.1), so these
+# are expressions over ASCII; none of them has two ways to match the same spaces.
 _IDENTIFIER = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
 _INTEGER = r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?"
-_COMMENT = re.compile(r"/\*.*?\*/|//.*", re.DOTALL)
-_INSTRUCTION = re.compile(
-    rf"(?:@\s*!?\s*{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?:\s+(.*?)|([{{\[].*?))?\s*(;?)",
-    re.DOTALL,
+_SPACES = " \t\n\r\f\v"
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_HEAD = re.compile(
+    rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
 _OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
-_REGISTER = re.compile(_IDENTIFIER)
-_INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})")
+_REGISTER = re.compile(_IDENTIFIER, re.ASCII)
+_INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})", re.ASCII)
 _ADDRESS = re.compile(
-    rf"\[\s*(?:({_IDENTIFIER})|([+-]?{_INTEGER}))\s*(?:\+\s*([+-]?{_INTEGER}))?\s*\]"
+    rf"\[\s*(?:({_IDENTIFIER})|([+-]?{_INTEGER}))\s*(?:\+\s*([+-]?{_INTEGER})\s*)?\]", re.ASCII
 )
 ADDRESSES = "6.4.1"
 """Section of the PTX ISA on addresses as operands, to which both pages refer."""
@@ -121,23 +122,28 @@ def verdict_of(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Verdict:
     """Return the verdict of `explain` alone, which costs a tenth where the opcode is illegal."""
-    match = _INSTRUCTION.fullmatch(_COMMENT.sub(" ", instruction).strip())
+    match = _HEAD.match(_statement(instruction))
     if match is None or match[1] not in forms_by_opcode():
         return Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
+def _statement(instruction: str) -> str:
+    """Return the instruction without comments, spaces around it, and its semicolon."""
+    return _COMMENT.sub(" ", instruction).strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+
+
 def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanation:
-    text = _COMMENT.sub(" ", instruction).strip()
-    match = _INSTRUCTION.fullmatch(text)
+    text = _statement(instruction)
+    match = _HEAD.match(text)
     if match is None:
         what = "an empty line" if not text else f"{text[:80]!r}"
         return _illegal(
             instruction,
             [Reason(f"{what} is not one instruction with its operands", _SYNTAX, Rule.SYNTAX)],
         )
-    opcode, operands = match[1], match[2] or match[3] or ""
-    resolution, reasons, remarks = _judge_opcode(opcode, target, version)
+    operands = text[match.end() :]
+    resolution, reasons, remarks = _judge_opcode(match[1], target, version)
     undefined: list[Reason] = []
     if resolution.mnemonic is not None:
         wrong, undefined = _judge_operands(resolution, resolution.mnemonic, operands)
@@ -234,19 +240,19 @@ def _split(text: str) -> list[str] | None:
     """Split operands at the commas outside braces and brackets; None if they do not nest."""
     operands: list[str] = []
     position = 0
-    text = text.strip()
+    text = text.strip(_SPACES)
     while position < len(text):
         match = _OPERAND.match(text, position)
-        if match is None or not match[0].strip():
+        if match is None or not match[0].strip(_SPACES):
             return None
-        operands.append(match[0].strip())
+        operands.append(match[0].strip(_SPACES))
         position = match.end()
-        rest = text[position:].lstrip()
+        rest = text[position:].lstrip(_SPACES)
         if not rest:
             return operands
-        if not rest.startswith(",") or not rest[1:].strip():
+        if not rest.startswith(",") or not rest[1:].strip(_SPACES):
             return None
-        position = len(text) - len(rest[1:].lstrip())
+        position = len(text) - len(rest[1:].lstrip(_SPACES))
     return operands
 
 
@@ -258,7 +264,8 @@ def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reaso
                 f"operand {kind} is a brace-enclosed vector, not {operand!r}", section, Rule.VECTOR
             )
         ]
-    registers = [item.strip() for item in operand[1:-1].split(",")]
+    inside = operand[1:-1].strip(_SPACES)
+    registers = [item.strip(_SPACES) for item in inside.split(",")] if inside else []
     reasons = [
         Reason(f"{item!r} in operand {kind} is not the name of a register", section, Rule.REGISTER)
         for item in registers
@@ -286,16 +293,19 @@ def _registers(form: Form, kind: str) -> int:
 
 
 def _judge_address(operand: str) -> list[Reason]:
-    if _ADDRESS.fullmatch(operand):
-        return []
-    return [
-        Reason(
+    match = _ADDRESS.fullmatch(operand)
+    if match is None:
+        fault = (
             f"{operand!r} is not an address: [register], [variable], [immediate], or one of the "
-            "first two + a constant",
-            ADDRESSES,
-            Rule.ADDRESS,
+            "first two + a constant"
         )
-    ]
+    elif match[2] and not 0 <= (_integer(match[2]) or 0) < 1 << 32:
+        fault = f"the immediate address {match[2]} is not an unsigned 32-bit integer"
+    elif match[3] and not -(1 << 31) <= (_integer(match[3]) or 0) < 1 << 31:
+        fault = f"the offset {match[3]} is not a signed 32-bit integer"
+    else:
+        return []
+    return [Reason(fault, ADDRESSES, Rule.ADDRESS)]
 
 
 def _judge_stride(operand: str, section: str) -> list[Reason]:
@@ -320,12 +330,17 @@ def _integer(text: str) -> int | None:
     match = _INTEGER_OPERAND.fullmatch(text)
     if match is None:
         return None
-    digits = match[2].removesuffix("U")
-    if digits[:2] in ("0x", "0X", "0b", "0B"):
-        value = int(digits, 0)
-    else:
-        value = int(digits, 8 if digits.startswith("0") else 10)
+    digits = match[2].removesuffix("U").lower()
+    prefix = next((prefix for prefix in _BASES if digits.startswith(prefix)), "")
+    significant = digits.removeprefix(prefix).lstrip("0")
+    # Constants have 64 bits (4.5.1); of a longer one, only that it is too large matters, and
+    # Python refuses to convert thousands of decimal digits.
+    value = int(significant or "0", _BASES[prefix]) if len(significant) <= 64 else 1 << 64
     return -value if match[1] == "-" else value
+
+
+_BASES = {"0x": 16, "0b": 2, "0": 8, "": 10}
+"""Base of an integer constant, by how it begins (PTX ISA 4.5.1)."""
 
 
 def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:

@@ -52,7 +52,7 @@ def resolve(opcode: str) -> Resolution:
             Rule.INSTRUCTION,
         )
         return Resolution(None, None, (), False, (fault,))
-    return _diagnose(mnemonic, opcode[len(mnemonic) + 1 :].split("."))
+    return _diagnose(mnemonic, opcode[len(mnemonic) :].split(".")[1:])
 
 
 def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:

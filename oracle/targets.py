@@ -25,8 +25,8 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-# Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are accepted by
-# ptxas 13.5 and are newer than the stored pages.
+# Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are newer than
+# the stored pages: the highest that ptxas 13.4 and 13.5 accept (2026-11).
 _LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 5}
 VERSIONS: tuple[PtxVersion, ...] = tuple(
     PtxVersion(major, minor) for major, last in _LAST_MINOR.items() for minor in range(last + 1)
