@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CHUNK_TILES = 512
 """Tiles computed together: enough to make the cost of a NumPy call negligible, and few enough
 that the working arrays stay below 16 MiB whatever the size of the batch."""
-_DOUBLE_CHUNK_TILES = 64
+_DOUBLE_CHUNK_TILES = 128
 """The same for f64, whose many temporary arrays of 64 KiB then fit the cache."""
 
 
@@ -127,4 +127,6 @@ def _multiply_chunk(
     if form.c_type.name != rule.accumulator:
         c = conversions.widen(c)
     d = truncated_dot(a, b, c, multiplicand=form.a_type, rule=rule, scratch=scratch)
-    return d if form.d_type.name == rule.accumulator else conversions.narrow(d)
+    if form.d_type.name != rule.accumulator:
+        d = conversions.narrow(d)
+    return d.transpose(2, 0, 1)

@@ -19,16 +19,48 @@ def widen(bits: NDArray[np.uint16]) -> NDArray[np.uint32]:
         return bits.view(np.float16).astype(np.float32).view(np.uint32)
 
 
+_PIECE = 1 << 14
+"""Elements narrowed together: a dozen working arrays of 64 KiB stay in the cache."""
+_LEAST_NORMAL = (127 - 14) << 23
+"""f32 pattern of 2^-14, the least normal f16."""
+_TOO_LARGE = (127 + 16) << 23
+"""f32 pattern of 2^16; everything from there on is infinite as f16, or NaN."""
+
+
 def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
     """Return f32 values rounded to f16 bit patterns, to nearest even.
 
     Overflow gives infinity, the sign of a zero is kept, and any NaN becomes 0x7fff, as
     F2FP.F16.F32 does with the canonical NaN of the dot product (measured on H200, 2026-11).
+    (NumPy's own conversion raises a floating-point exception for each overflow and underflow,
+    which makes it ten times as slow on random bits.)
     """
-    values = bits.view(np.float32)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        narrowed = values.astype(np.float16).view(np.uint16)
-    nan = np.isnan(values)
-    if nan.any():
-        narrowed[nan] = CANONICAL_NAN["f16"]
-    return narrowed
+    halves = np.empty(bits.shape, np.uint16)
+    source, target = bits.reshape(-1), halves.reshape(-1)
+    for start in range(0, source.size, _PIECE):
+        part = slice(start, start + _PIECE)
+        target[part] = _narrow_piece(source[part])
+    return halves
+
+
+def _narrow_piece(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    magnitude = bits & np.uint32(0x7FFF_FFFF)
+    # Subtract the difference of the biases, and add just less than half of a unit of f16; one
+    # more where the last bit that stays is odd.
+    halves = magnitude - np.uint32(((127 - 15) << 23) - 0xFFF)
+    halves += (magnitude >> 13) & 1
+    halves >>= 13
+    small = magnitude < _LEAST_NORMAL
+    if small.any():
+        # Around 0.5, f32 has the spacing of subnormal f16: the addition rounds to nearest even.
+        shifted = (magnitude.view(np.float32) + np.float32(0.5)).view(np.uint32)
+        np.copyto(halves, shifted - np.uint32(0x3F00_0000), where=small)
+    large = magnitude >= _TOO_LARGE
+    if large.any():
+        np.copyto(halves, np.uint32(0x7C00), where=large)
+        np.copyto(halves, np.uint32(CANONICAL_NAN["f16"]), where=magnitude > 0x7F80_0000)
+        sign = np.where(magnitude > 0x7F80_0000, np.uint32(0), bits)
+    else:
+        sign = bits
+    halves |= (sign >> 16) & 0x8000
+    return halves

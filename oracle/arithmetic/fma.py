@@ -30,6 +30,9 @@ _SIGN = 1 << 63
 _INFINITY = 0x7FF0_0000_0000_0000
 _QUIET = 0x0008_0000_0000_0000
 """Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
+_SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
+_HALF = 1022 << 52
+"""Exponent field of numbers in [0.5, 1)."""
 _LARGEST_FINITE = 0x7FEF_FFFF_FFFF_FFFF
 _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant for 53-bit significands."""
@@ -73,14 +76,29 @@ class Decoded:
 
 def _normalise(bits: Bits) -> tuple[Floats, Ints, bool]:
     """Return significands in [0.5, 1) with sign, exponents, and whether any is special."""
-    values = bits.view(np.float64)
-    significand, exponent = np.frexp(values)
-    exponent[values == 0.0] = _ABSENT
-    finite = np.isfinite(values)
-    if finite.all():
-        return significand, exponent, False
-    # Special elements go another way; here they only must not trap or overflow an index.
-    return np.where(finite, significand, 0.5), np.where(finite, exponent, 0), True
+    pattern = bits.view(np.int64)
+    exponent = (pattern >> 52).astype(np.int32)
+    exponent &= 0x7FF
+    significand = (pattern & _SIGN_AND_FRACTION) | _HALF
+    special = bool(exponent.max(initial=0) == 0x7FF)
+    least = int(exponent.min(initial=1))
+    exponent -= 1022
+    values = significand.view(np.float64)
+    if least == 0:
+        small = exponent == -1022
+        subnormal = bits[small].view(np.float64)
+        values[small], exponent[small] = np.frexp(subnormal)
+        exponent[small] = np.where(subnormal == 0.0, _ABSENT, exponent[small])
+    # Special elements go another way; here they count as [0.5, 1) * 2^1025.
+    return values, exponent, special
+
+
+def _power(exponents: Ints) -> Floats:
+    """Return 2^exponents, from -1022 to 1023."""
+    pattern = exponents.astype(np.int64)
+    pattern += 1023
+    pattern <<= 52
+    return pattern.view(np.float64)
 
 
 def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
@@ -138,10 +156,10 @@ def _finite(
     product, error = two_product(a, b)
     shift = exponent - frame
     if shift.any():
-        scale = np.ldexp(1.0, np.maximum(shift, -_SPAN - 100))
+        scale = _power(np.maximum(shift, -_SPAN - 100))
         product *= scale
         error *= scale
-    scaled = np.ldexp(addend, np.maximum(addend_exponent - frame, -_SPAN))
+    scaled = addend * _power(np.maximum(addend_exponent - frame, -_SPAN))
 
     # Boldo and Melquiond 2008, figure 3 (Fmac): total = head + tail, tail rounded to odd.
     upper, lower = two_sum(scaled, error)
@@ -152,7 +170,7 @@ def _finite(
     pattern = total.view(np.int64)
     if rounding != "rn":
         pattern += _directed_step(total, residue, rounding)
-    result = np.ldexp(total, frame)
+    result = _scaled_up(total, frame)
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
     small = np.flatnonzero(np.abs(result) <= 2.0**-1022)
     out: Bits = result.view(np.uint64)
@@ -168,6 +186,17 @@ def _finite(
             kept = over & ~_away(np.signbit(total), rounding)
             out[kept] = (out[kept] & _SIGN) | _LARGEST_FINITE
     return out
+
+
+def _scaled_up(total: Floats, frame: Ints) -> Floats:
+    """Return total * 2^frame where that is normal; what is subnormal is computed again."""
+    near = np.clip(frame, -1000, 1000)
+    result = total * _power(near)
+    rest = frame - near
+    if rest.any():
+        # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
+        result *= _power(np.minimum(rest, 1000))
+    return result
 
 
 def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.conversions import CANONICAL_NAN, narrow
 from oracle.formats import FORMATS, Format
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ def truncated_dot(
 
     Returns
     -------
-    Raw patterns of the accumulator format, shape (tiles, m, n): a view of working memory, good
-    until the next call.
+    Raw patterns of the accumulator format, shape (m, n, tiles): working memory, good until the
+    next call.
     """
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = _Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
@@ -139,7 +139,7 @@ def truncated_dot(
             for k in range(0, len(right.values), block):
                 ks = slice(k, k + block)
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
-    return total.transpose(2, 0, 1)
+    return total
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     # where nothing larger is there; and only there can `zero_exponent` be the largest.
     least = int(largest.min())
     if least <= 1 - fmt.bias:
-        largest = _exact_largest(a, b, c, products, rule)
+        _settle_small(largest, a, b, c, products, rule)
         least = int(largest.min())
     if least < a.working.least:
         a, b = a.widened(), b.widened()
@@ -284,21 +284,19 @@ def _largest_exponents(a: Array, b: Array, scratch: Scratch) -> Array:
     return largest
 
 
-def _exact_largest(
-    a: _Operand, b: _Operand, c: Array, products: Array, rule: TruncatedDot
-) -> Array:
-    """Return the largest exponent of the block, zeros and subnormal accumulators included."""
+def _settle_small(
+    largest: Array, a: _Operand, b: _Operand, c: Array, products: Array, rule: TruncatedDot
+) -> None:
+    """Correct the largest exponents that are small, for zeros and subnormal accumulators."""
     fmt = rule.accumulator_format
-    magnitude = c & ((1 << (fmt.bits - 1)) - 1)
+    small = largest <= 1 - fmt.bias
+    zero = np.broadcast_to(a.has_zero() | b.has_zero(), small.shape)[small]
+    magnitude = c[small] & ((1 << (fmt.bits - 1)) - 1)
     field = (magnitude >> fmt.fraction_bits).astype(np.int16)
-    largest = np.maximum(field, 1) - np.int16(fmt.bias)
     zero_exponent = np.int16(rule.zero_exponent.value)
-    zero = magnitude == 0
-    largest[zero] = zero_exponent
-    np.maximum(largest, products, out=largest)
-    zero = zero | a.has_zero() | b.has_zero()
-    raised: Array = np.where(zero, np.maximum(largest, zero_exponent), largest)
-    return raised
+    own = np.where(magnitude == 0, zero_exponent, np.maximum(field, 1) - np.int16(fmt.bias))
+    settled = np.maximum(own, products[small])
+    largest[small] = np.where(zero, np.maximum(settled, zero_exponent), settled)
 
 
 def _truncated_sum(
@@ -351,9 +349,14 @@ def _round_to_nearest_half(
     exact: NDArray[np.float64], grid: Array, out: NDArray[np.uint16]
 ) -> None:
     """Round exact * grid to f16 patterns, to nearest even; any zero is +0. `exact` is lost."""
-    exact *= grid
-    out.view(np.float16)[...] = exact
-    out[out == 0x8000] = 0
+    # Rounded to odd, f32 keeps what decides the rounding to f16's 11 bits: no double rounding.
+    pattern = exact.view(np.uint64)
+    low = np.uint64(2**29 - 1)
+    pattern |= (pattern & low) + low
+    pattern &= ~low
+    single = np.multiply(exact, grid, dtype=np.float32, casting="unsafe")
+    halves = narrow(single.view(np.uint32))
+    np.copyto(out, np.where(halves == 0x8000, np.uint16(0), halves))
 
 
 def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
@@ -362,7 +365,9 @@ def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
     The plain sum is not finite exactly where a term is not: f16 products stay below 2^32, which
     leaves the largest f32 unchanged when added to it, and float64 holds all others.
     """
-    float_type = np.float16 if fmt.name == "f16" else np.float32
-    patterns = plain.astype(float_type, copy=False).view(result.dtype)
+    if fmt.name == "f32":
+        patterns: Array = plain.astype(np.float32, copy=False).view(np.uint32)
+    else:
+        patterns = np.where(plain < 0.0, np.uint16(0xFC00), np.uint16(0x7C00))
     np.copyto(result, patterns, where=~np.isfinite(plain))
     np.copyto(result, CANONICAL_NAN[fmt.name], where=np.isnan(plain))

@@ -23,7 +23,7 @@ def fast(multiplicand, rule, a, b, c):
         rule=rule,
         scratch=Scratch(),
     )
-    return d[:, 0, 0].copy()
+    return d[0, 0].copy()
 
 
 def rule_of(target, multiplicand, accumulator):
