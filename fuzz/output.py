@@ -38,10 +38,16 @@ def console(**options: Any) -> Console:
     return made
 
 
+_OTHER_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""Signs that end a line and that JSON lets stand in a text (Unicode, UAX 14, class BK and NL)."""
+
+
 def encoded(row: object) -> str:
     """Return a row as one line of JSON."""
     try:
-        return msgspec.json.encode(row).decode() + "\n"
+        text = msgspec.json.encode(row).decode()
+        # Lines end there, too, for programs that go by Unicode (such as Python's `splitlines`).
+        return (text if text.isascii() else text.translate(_OTHER_LINE_ENDS)) + "\n"
     except UnicodeEncodeError:
         # Arguments and names of files may hold bytes that are no text; Python keeps each as a
         # lone surrogate, for which JSON has an escape.

@@ -1,0 +1,92 @@
+"""What a round draws: some of everything, the same for the same seed, wherever it is drawn."""
+
+import subprocess
+import sys
+from collections import Counter
+from fnmatch import fnmatchcase
+
+import pytest
+from command_line import ROOT, environment
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuzz.instruction_rounds import Selection, derived_seed, draw, round_drafts
+from oracle.isa import FORMS
+from oracle.legality import Verdict, verdict_of
+from oracle.targets import parse_target, parse_version
+
+TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
+
+PRINTED = """
+import hashlib
+from fuzz.instruction_rounds import round_drafts
+from oracle.isa import FORMS
+from oracle.targets import parse_target, parse_version
+drafts = round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), 5)
+print(hashlib.sha256("\\n".join(draft.text for draft in drafts).encode()).hexdigest())
+"""
+
+
+def test_a_seed_draws_the_same_beside_any_other_modules(tmp_path):
+    # Hypothesis draws integers that stand in modules outside of site-packages.
+    constants = ", ".join(map(str, range(1, 700)))
+    (tmp_path / "neighbour.py").write_text(f"NUMBERS = [{constants}]\n")
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", extra + PRINTED],
+            cwd=tmp_path,
+            env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}", PYTHONHASHSEED=number),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for extra, number in (("", "1"), ("import neighbour", "2"))
+    }
+    assert len(printed) == 1
+    # Nor does drawing leave a folder of its own where a person happens to be.
+    assert not (tmp_path / ".hypothesis").exists()
+
+
+def test_integers_are_drawn_uniformly():
+    drawn = draw(st.lists(st.integers(0, 599), min_size=500, max_size=500), 7, 7)
+    drawn = [number for numbers in drawn[1:] for number in numbers]
+    counts = Counter(number // 100 for number in drawn)
+    # 500 each; the standard deviation is 20.
+    assert all(380 < counts[part] < 620 for part in range(6)), counts
+    assert max(Counter(drawn).values()) < 20  # 5 each
+
+
+@pytest.mark.parametrize("key", [0, 1, 7919, 2**64 - 1])
+def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_key(key):
+    drafts = round_drafts(FORMS, TARGET, VERSION, key)
+    assert drafts == round_drafts(FORMS, TARGET, VERSION, key)
+    verdicts = Counter(
+        verdict_of(draft.text, target="sm_90", ptx_version="8.0") for draft in drafts
+    )
+    assert verdicts[Verdict.LEGAL] > len(drafts) // 5
+    assert verdicts[Verdict.ILLEGAL] > len(drafts) // 3
+    assert {draft.mnemonic for draft in drafts} >= {
+        "wmma.load",
+        "wmma.mma",
+        "wmma.store",
+        "ldmatrix",
+    }
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*", "wmma.mma*", "*.tf32", "wmma.load.?.sync*", "[wl]*x4*", "ldmatrix", "f64", "zz"],
+)
+def test_a_selection_holds_the_forms_that_fit_its_pattern(pattern):
+    chosen = set(Selection(pattern=pattern).forms())
+    for form in FORMS:
+        fits = fnmatchcase(form.opcode, pattern) or (pattern.isalnum() and pattern in form.opcode)
+        assert (form in chosen) == fits, form.opcode
+
+
+@given(st.lists(st.integers() | st.text(), min_size=1, max_size=3), st.integers())
+def test_a_derived_seed_has_64_bits_and_depends_on_every_part(parts, other):
+    key = derived_seed(*parts)
+    assert 0 <= key < 2**64
+    assert key == derived_seed(*parts)
+    assert key != derived_seed(*parts, other)

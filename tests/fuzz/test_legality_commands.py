@@ -1,0 +1,149 @@
+"""`warpfuzz legal`, `explain` and `isa`: text in, verdicts out."""
+
+import random
+
+import pytest
+from command_line import warpfuzz
+
+from oracle.isa import FORMS
+from oracle.legality import explain, explain_lines
+from oracle.notes import is_available
+from oracle.targets import TARGETS, VERSIONS, parse_target, parse_version
+from strategies.drafts import canonical
+
+LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%addr]"
+LINES = [
+    LOAD + ";",
+    LOAD + ", 8;",
+    LOAD.replace("m16n16k16", "m16n16k17") + ";",
+    "",
+    "   ",
+    "what is this?",
+    "ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [tile];",
+    "\t// a comment",
+    "wmma.mma" * 50,
+    "𝕎mma ☃",
+    "\x1b[31mred",
+]
+
+
+def judged(rows):
+    return [(row["instruction"], row["verdict"]) for row in rows]
+
+
+def expected(lines):
+    return [(line, explain(line).verdict.value) for line in lines]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "an end"])
+def test_each_line_of_a_file_has_one_verdict_in_order(tmp_path, end, last):
+    (tmp_path / "file").write_bytes((end.join(LINES) + (end if last else "")).encode())
+    told = warpfuzz(tmp_path, "legal", "file", "--json")
+    assert (told.code, told.err) == (0, "")
+    assert judged(told.rows) == expected(LINES)
+    for row, line in zip(told.rows, LINES, strict=True):
+        assert [reason["text"] for reason in row["reasons"]] == [
+            reason.text for reason in explain(line).reasons
+        ]
+        assert bool(row["reasons"]) == (row["verdict"] != "legal")
+
+
+def test_standard_input_is_read_like_a_file(tmp_path):
+    (tmp_path / "file").write_bytes("\n".join(LINES).encode())
+    from_file = warpfuzz(tmp_path, "legal", "file", "--json")
+    piped = warpfuzz(tmp_path, "legal", "-", "--json", stdin="\n".join(LINES).encode())
+    assert piped.out == from_file.out
+
+
+@pytest.mark.parametrize("command", [("legal", "file"), ("legal", "-")], ids=" ".join)
+@pytest.mark.parametrize("json", [True, False])
+def test_bytes_that_are_no_text_are_verdicts(tmp_path, command, json):
+    noise = random.Random(4).randbytes(20_000)
+    (tmp_path / "file").write_bytes(noise)
+    lines = noise.count(b"\n") + (not noise.endswith(b"\n"))
+    told = warpfuzz(tmp_path, *command, *(["--json"] if json else []), stdin=noise)
+    assert told.code == 0
+    if json:
+        assert [row["verdict"] for row in told.rows] == ["illegal"] * lines
+    else:
+        assert told.out.endswith(f"\n{lines} lines: {lines} illegal\n")
+        # Nothing that a terminal would obey is passed on.
+        assert all(sign == "\n" or sign.isprintable() for sign in told.out)
+
+
+def test_an_empty_file_has_no_verdicts(tmp_path):
+    (tmp_path / "file").touch()
+    assert warpfuzz(tmp_path, "legal", "file", "--json").out == ""
+    assert warpfuzz(tmp_path, "legal", "file").out == "0 lines: none\n"
+
+
+@pytest.mark.parametrize(("count", "json"), [(100_000, True), (20_000, False)])
+def test_a_hundred_thousand_lines_are_judged(tmp_path, count, json):
+    some = [canonical(form).text for form in FORMS] + ["", "no", LOAD]
+    lines = [some[index % len(some)] for index in range(count)]
+    (tmp_path / "file").write_text("\n".join(lines))
+    told = warpfuzz(tmp_path, "legal", "file", *(["--json"] if json else []))
+    assert told.code == 0
+    verdicts = [str(one.verdict) for one in explain_lines(some)] * (count // len(some) + 1)
+    if json:
+        assert [row["verdict"] for row in told.rows] == verdicts[:count]
+    else:
+        numbered = [line for line in told.out.splitlines() if line[:6].strip().isdigit()]
+        assert [line.split()[1] for line in numbered[:-1]] == verdicts[:count]
+
+
+def test_explain_gives_the_verdict_and_every_reason_with_its_section(tmp_path):
+    wrong = LOAD.replace("m16n16k16", "m16n16k17") + ";"
+    told = warpfuzz(tmp_path, "explain", wrong, "--json", "--target", "sm_80")
+    (row,) = told.rows
+    reasons = explain(wrong, target="sm_80").reasons
+    assert row["verdict"] == "illegal"
+    assert [(one["text"], one["section"]) for one in row["reasons"]] == [
+        (reason.text, reason.section) for reason in reasons
+    ]
+    shown = warpfuzz(tmp_path, "explain", wrong, "--target", "sm_80", COLUMNS="1000")
+    assert all(str(reason) in shown.out for reason in reasons)
+    assert (told.code, shown.code) == (0, 0)
+
+
+@pytest.mark.parametrize("argument", [b"\xff\xfe wmma", b"", b"\x1b[31m", "☃".encode()])
+def test_explain_takes_any_argument(tmp_path, argument):
+    assert warpfuzz(tmp_path, "explain", argument).code == 0
+    (row,) = warpfuzz(tmp_path, "explain", argument, "--json").rows
+    assert row["verdict"] == "illegal"
+
+
+def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tmp_path):
+    rows = warpfuzz(tmp_path, "isa", "--json").rows
+    assert [row["opcode"] for row in rows] == [form.opcode for form in FORMS]
+    # One pair for each form: the newest version and the last target that have it.
+    for row, form in zip(rows, FORMS, strict=True):
+        version, target = next(
+            (version, target)
+            for version in reversed(VERSIONS)
+            for target in reversed(TARGETS.values())
+            if target.known_to(version) and is_available(form, version, target)
+        )
+        verdict = explain(row["text"], target=target.name, ptx_version=str(version))
+        assert verdict.legal, (row["text"], verdict.reasons)
+
+
+@pytest.mark.parametrize(("target", "version"), [("sm_70", "6.0"), ("sm_75", "6.3"), ("sm_90", "8.0"), ("sm_100a", "8.6")])  # fmt: skip
+def test_isa_lists_what_a_target_and_a_version_have(tmp_path, target, version):
+    told = warpfuzz(tmp_path, "isa", "--json", "--target", target, "--ptx-version", version)
+    assert [row["opcode"] for row in told.rows] == [
+        form.opcode
+        for form in FORMS
+        if is_available(form, parse_version(version), parse_target(target))
+    ]
+    for row in told.rows:
+        assert explain(row["text"], target=target, ptx_version=version).legal
+
+
+def test_isa_in_a_pipe_has_a_whole_form_on_each_line(tmp_path):
+    told = warpfuzz(tmp_path, "isa", "--only", "wmma.mma")
+    lines = told.out.splitlines()
+    opcodes = [form.opcode for form in FORMS if form.mnemonic == "wmma.mma"]
+    assert [line.split()[0] for line in lines[1:-1]] == opcodes
+    assert lines[-1] == f"{len(opcodes)} forms: {len(opcodes)} wmma.mma"

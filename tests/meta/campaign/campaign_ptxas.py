@@ -1,0 +1,112 @@
+"""A stand-in for ptxas that does what the oracle says, but for the fault that it is given.
+
+Arguments: the fault, a word, then those of ptxas. The fault befalls instructions that contain the
+word (any instruction, if it is empty):
+
+none       nothing is wrong
+crash      killed by SIGSEGV while parsing
+late crash killed by SIGSEGV once the module is parsed without an error
+hang       never ends
+inside     rejected with the name of a function of its own
+mumble     ends with a sentence that is no message, and exit code 3
+accept     accepted, whatever it is
+reject     rejected, whatever it is
+coin       accepted or rejected, by chance
+slow       takes 0.2 s for each
+"""
+
+# ruff: noqa: PTH123 - started hundreds of times, and pathlib takes longer than all the rest
+
+import os
+import random
+import re
+import signal
+import sys
+import time
+
+FAULT, WORD, *ARGUMENTS = sys.argv[1:]
+RELEASE = os.environ.get("FAKE_RELEASE", "12.0")
+TARGETS = ("sm_80", "sm_90")
+HIGHEST = (8, 0)
+SCAFFOLD = (".", "{", "}", "//", "ret;", "ld.param", "st.global", "mov.b32", "add.s32")
+STRAY = re.compile(r"warpfuzz_(marker|bad)")
+CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
+
+
+def say(text):
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def is_legal(text, target, version):
+    # Most processes are asked about no instruction, and the oracle takes 60 ms to import.
+    from oracle.legality import Verdict, verdict_of
+
+    return verdict_of(text, target=target, ptx_version=version) is not Verdict.ILLEGAL
+
+
+def good(text, target, version):
+    """Tell whether an instruction is accepted, if the fault lets it come to that."""
+    struck = WORD in text
+    if struck and FAULT == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if struck and FAULT == "hang":
+        time.sleep(600)
+    if struck and FAULT == "slow":
+        time.sleep(0.2)
+    if struck and FAULT == "mumble":
+        say("this is not what an assembler says")
+        raise SystemExit(3)
+    if struck and FAULT == "coin":
+        return random.random() < 0.5
+    if struck and FAULT in ("accept", "reject"):
+        return FAULT == "accept"
+    return is_legal(text, target, version)
+
+
+def assemble(names, output):
+    bad = late = False
+    for name in names:
+        with open(name) as file:
+            lines = file.read().split("\n")
+        version = lines[0].removeprefix(".version ")
+        target = lines[1].removeprefix(".target ")
+        if target not in TARGETS or tuple(map(int, version.split("."))) > HIGHEST:
+            say(f"fake {name}, line 1; fatal   : Unsupported .version {version} or .target")
+            bad = True
+            continue
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if not text or text.startswith(SCAFFOLD):
+                continue
+            if STRAY.match(text):
+                say(f"fake {name}, line {number}; error   : Not a name of any known instruction")
+                bad = True
+            elif not good(text, target, version):
+                say(f"fake {name}, line {number}; error   : Not what the page says")
+                bad = True
+            elif WORD in text and FAULT == "inside":
+                say(f"fake {name}, line {number}; error   : Call to '__fake_helper' is wrong")
+                bad = True
+            else:
+                late = late or (WORD in text and FAULT == "late crash")
+    if bad:
+        say("fake fatal   : Ptx assembly aborted due to errors")
+        raise SystemExit(255)
+    if late:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    with open(output, "wb") as file:
+        file.write(CUBIN)
+
+
+def main():
+    if "--version" in ARGUMENTS:
+        print(f"Cuda compilation tools, release {RELEASE}, V{RELEASE}.1")
+    elif "--help" in ARGUMENTS:
+        print(" ".join(f"'{target}'" for target in TARGETS))
+    else:
+        names = [argument for argument in ARGUMENTS if argument.endswith(".ptx")]
+        assemble(names, ARGUMENTS[ARGUMENTS.index("-o") + 1] if "-o" in ARGUMENTS else "elf.o")
+
+
+main()
