@@ -66,7 +66,7 @@ class Explanation:
 _IDENTIFIER = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
 _INTEGER = r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?"
 _SPACES = " \t\n\r\f\v"
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r"/\*(?:.*?\*/|(?P<endless>.*))|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(
     rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
@@ -130,7 +130,12 @@ def verdict_of(
 
 def _statement(instruction: str) -> str:
     """Return the instruction without comments, spaces around it, and its semicolon."""
-    return _COMMENT.sub(" ", instruction).strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+    text = _COMMENT.sub(_without_comment, instruction)
+    return text.strip(_SPACES).removesuffix(";").rstrip(_SPACES)
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    return " " if match["endless"] is None else match[0]
 
 
 def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanation:

@@ -1,0 +1,333 @@
+"""Verdicts: on any text there is one, with reasons, and nothing that should not matter does."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice, product
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from instruction_texts import SECTION, any_texts, forms, legal_texts
+
+from oracle.errors import UsageError
+from oracle.isa import FORMS, Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.legality import Verdict, explain, explain_lines, verdict_of
+from oracle.notes import is_available
+from oracle.reasons import Rule
+from oracle.targets import TARGETS, VERSIONS, parse_target, parse_version
+from strategies.drafts import canonical
+from strategies.instructions import legal_drafts
+
+versions = st.sampled_from([str(version) for version in VERSIONS])
+targets = st.sampled_from(list(TARGETS))
+# What gives every form a place where it is legal (9.7.14.5.15 for the second).
+PLACES = (("9.3", "sm_90"), ("9.3", "sm_100a"), ("6.4", "sm_75"))
+
+
+@given(any_texts(), versions, targets)
+def test_any_text_has_a_verdict_with_reasons_and_sections(
+    text: str, version: str, target: str
+) -> None:
+    found = explain(text, target=target, ptx_version=version)
+    assert found.instruction == text
+    assert found.legal == (found.verdict is Verdict.LEGAL)
+    assert bool(found.reasons) == (found.verdict is not Verdict.LEGAL)
+    assert found.form is None or found.form in FORMS
+    for reason in (*found.reasons, *found.remarks):
+        assert reason.text.strip()
+        assert SECTION.fullmatch(reason.section)
+        assert isinstance(reason.rule, Rule)
+        assert str(reason) == f"{reason.text} [PTX ISA {reason.section}]"
+    assert not (found.remarks and not found.legal and found.verdict is Verdict.ILLEGAL)
+
+
+@given(any_texts(), versions, targets)
+def test_the_quick_verdict_is_that_of_the_explanation(text: str, version: str, target: str) -> None:
+    expected = explain(text, target=target, ptx_version=version).verdict
+    assert verdict_of(text, target=target, ptx_version=version) is expected
+
+
+@given(st.lists(any_texts(), max_size=5), versions, targets)
+def test_lines_are_explained_one_by_one_in_their_order(
+    texts: list[str], version: str, target: str
+) -> None:
+    found = list(explain_lines(texts, target=target, ptx_version=version))
+    assert [one.verdict for one in found] == [
+        explain(text.rstrip("\n"), target=target, ptx_version=version).verdict for text in texts
+    ]
+    assert [one.instruction for one in found] == [text.rstrip("\n") for text in texts]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.opcode)
+def test_legal_drafts_are_legal_wherever_the_form_is_available(form: Form) -> None:
+    where = [
+        (version, target)
+        for version, target in PLACES
+        if is_available(form, parse_version(version), parse_target(target))
+    ]
+    assert where
+    for draft, (version, target) in product(legal_drafts(form), where):
+        found = explain(draft.text, target=target, ptx_version=version)
+        assert found.verdict is Verdict.LEGAL, found
+        assert found.form is form
+
+
+@given(forms(), versions, targets)
+def test_a_canonical_instruction_is_legal_exactly_where_its_form_is_available(
+    form: Form, version: str, target: str
+) -> None:
+    found = explain(canonical(form).text, target=target, ptx_version=version)
+    assert found.legal == is_available(form, parse_version(version), parse_target(target))
+    assert all(reason.rule is Rule.AVAILABILITY for reason in found.reasons)
+
+
+WHITE = st.text(" \t\n\r\f\v", max_size=3)
+COMMENT = st.sampled_from(["/* */", "/* a; b */", "/*// */", "// c\n", "/* [\n{ */"])
+
+
+@given(any_texts(), st.sampled_from(["9.3", "6.2"]))
+def test_the_final_semicolon_does_not_matter(text: str, version: str) -> None:
+    assume("//" not in text)
+    bare = text.rstrip(" \t\n\r\f\v")
+    assume(not bare.endswith(";") and not bare.endswith("/"))
+    verdict = verdict_of(bare, ptx_version=version)
+    assert verdict_of(bare + ";", ptx_version=version) is verdict
+    assert verdict_of(bare + " ;\n", ptx_version=version) is verdict
+
+
+@given(legal_texts(), st.data())
+def test_spaces_and_comments_between_the_parts_do_not_matter(
+    text: str, data: st.DataObject
+) -> None:
+    parts = re.findall(r"[{}\[\],;]|[^\s{}\[\],;]+", text)
+    assert "".join(parts) == text.replace(" ", "")
+    opcode, *others = parts
+    gap = st.one_of(WHITE, COMMENT)
+    spread = data.draw(gap) + opcode + data.draw(gap)
+    spread += " " + "".join(part + data.draw(gap) for part in others)
+    for version, target in PLACES:
+        found = explain(spread, target=target, ptx_version=version)
+        expected = explain(text, target=target, ptx_version=version)
+        assert (found.verdict, found.reasons) == (expected.verdict, expected.reasons)
+
+
+@given(legal_texts(), st.sampled_from([" ", "/**/", "\n"]), st.data())
+def test_spaces_and_comments_inside_the_opcode_are_illegal(
+    text: str, gap: str, data: st.DataObject
+) -> None:
+    opcode = text.partition(" ")[0]
+    at = data.draw(st.integers(1, len(opcode) - 1))
+    assert verdict_of(text[:at] + gap + text[at:], ptx_version="9.3") is Verdict.ILLEGAL
+
+
+@pytest.mark.parametrize("guard", ["@%p0 ", "@!%p0 ", "@ p ", "@! $p\t", "@ ! p ", "@p\n"])
+@given(text=legal_texts())
+def test_a_guard_does_not_change_the_verdict(guard: str, text: str) -> None:
+    assert verdict_of(guard + text) is verdict_of(text)
+
+
+@pytest.mark.parametrize(
+    "guard", ["@", "@!", "@!!p ", "@1 ", "!p ", "@p", "@p, ", "@{p} ", "@p @q "]
+)
+@given(text=legal_texts())
+def test_a_malformed_guard_is_illegal(guard: str, text: str) -> None:
+    assert verdict_of(guard + text) is Verdict.ILLEGAL
+
+
+@given(legal_texts(), legal_texts(), st.sampled_from(["", " ", "\n", "; "]))
+def test_two_instructions_are_not_one(one: str, other: str, gap: str) -> None:
+    assert explain(one + gap + other).verdict is Verdict.ILLEGAL
+
+
+@given(legal_texts(), st.characters(min_codepoint=128), st.data())
+def test_a_letter_or_space_beyond_ascii_is_illegal_outside_comments(
+    text: str, letter: str, data: st.DataObject
+) -> None:
+    # "PTX source modules are ASCII text" (4.1)
+    at = data.draw(st.integers(0, len(text)))
+    assert verdict_of(text[:at] + letter + text[at:], ptx_version="9.3") is Verdict.ILLEGAL
+    commented = f"{text} // {letter}"
+    assert verdict_of(commented) is verdict_of(text)
+
+
+def test_a_comment_to_the_end_of_the_line_ends_with_it() -> None:
+    load = "wmma.load.a.sync.aligned.row.m16n16k16.f16 // A\n {a,b,c,d,e,f,g,h}, // to\n [p];"
+    assert explain(load).legal
+    assert not explain(load + " // p\n garbage").legal
+
+
+def test_an_unknown_target_or_version_is_an_error_that_lists_what_is_allowed() -> None:
+    for function in (explain, verdict_of):
+        with pytest.raises(UsageError, match=r"sm_91.*sm_70, .*sm_121f"):
+            function(canonical(FORMS[0]).text, target="sm_91")
+        with pytest.raises(UsageError, match=r"'8\.9'.*1\.0 to 9\.\d"):
+            function(canonical(FORMS[0]).text, ptx_version="8.9")
+    with pytest.raises(UsageError):
+        list(explain_lines([], target="compute_90"))
+
+
+@given(st.text(max_size=12), st.text(max_size=8))
+def test_a_target_or_version_is_known_or_an_error(target: str, version: str) -> None:
+    for parse, text, known in (
+        (parse_target, target, set(TARGETS)),
+        (parse_version, version, {str(one) for one in VERSIONS}),
+    ):
+        if text in known:
+            assert parse(text) is not None
+        else:
+            with pytest.raises(UsageError):
+                parse(text)
+
+
+def test_a_hundred_thousand_lines_have_a_hundred_thousand_verdicts() -> None:
+    texts = [draft.text for form in FORMS for draft in legal_drafts(form)]
+    damaged = [text.replace("sync", "sink") for text in texts]
+    lines = (texts * 50)[:50_000] + (damaged * 50)[:50_000]
+    found = explain_lines(iter(lines), target="sm_90", ptx_version="9.3")
+    verdicts = [one.verdict for one in found]
+    assert len(verdicts) == 100_000
+    assert Verdict.LEGAL in verdicts[:50_000]
+    assert set(verdicts[50_000:]) == {Verdict.ILLEGAL}
+
+
+def test_explanations_are_given_line_by_line_and_not_at_the_end() -> None:
+    def endless() -> object:
+        while True:
+            yield "ret;"
+
+    assert len(list(islice(explain_lines(endless()), 3))) == 3  # type: ignore[arg-type]
+
+
+# Each would take minutes if two parts of an expression could share its spaces, or raise an error
+# if Python converted its digits.
+LONG = 50_000
+LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {a,b,c,d,e,f,g,h}, [p]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * LONG, "@" + " " * LONG + "1", "@!" + " " * LONG + "!", "@p" + " " * LONG,
+        "a" * LONG, "wmma.load" + ".x" * LONG, "wmma.load" + "." * LONG, "@" + "p" * LONG,
+        LOAD + " " * LONG + "x", LOAD.replace("p", "p" + " " * LONG + "x"),
+        LOAD.replace("p", "p" + " " * LONG + "+" + " " * LONG + "-"), LOAD + "," * LONG,
+        LOAD.replace("a,", "a," * LONG), "{" * LONG, "[" * LONG, "wmma.load {" * LONG,
+        "/*" * LONG, "/* " * LONG, "//" * LONG, LOAD + ", " + "1" * LONG,
+        LOAD + ", 0x" + "f" * LONG, LOAD + ", -" + " " * LONG,
+        LOAD.replace("p", "p+" + "1" * LONG), LOAD.replace("p", "1" * LONG), ";" * LONG,
+        LOAD + " ;" * LONG, LOAD + ", 0b" + "2" * LONG, LOAD + "/* " * LONG,
+    ],
+    ids=lambda text: re.sub(r"(.{1,12}?)\1{20,}", r"<\1>", text[:200], flags=re.DOTALL),
+)  # fmt: skip
+def test_a_very_long_text_is_illegal_and_judged_at_once(text: str) -> None:
+    assert explain(text).verdict is Verdict.ILLEGAL
+    assert verdict_of(text) is Verdict.ILLEGAL
+
+
+def test_very_many_spaces_are_judged_at_once_as_one_is() -> None:
+    assert explain(LOAD.replace(" ", " " * LONG)).legal
+    assert explain(LOAD.replace("p", " " * LONG + "p" + " " * LONG)).legal
+    assert explain(LOAD + "// " * LONG).legal
+    assert explain(LOAD + "/* */" * LONG).legal
+
+
+def kinds(form: Form) -> tuple[str, ...]:
+    if isinstance(form, LoadForm):
+        return ("r", "p", "stride")
+    if isinstance(form, StoreForm):
+        return ("p", "r", "stride")
+    return ("d", "a", "b", "c") if isinstance(form, MmaForm) else ("r", "p")
+
+
+def place(form: Form) -> dict[str, str]:
+    version, target = next(
+        (v, t) for v, t in PLACES if is_available(form, parse_version(v), parse_target(t))
+    )
+    return {"ptx_version": version, "target": target}
+
+
+def registers(form: Form, kind: str) -> int:
+    if isinstance(form, MmaForm):
+        return form.matrix(kind).registers
+    return form.registers if isinstance(form, LdmatrixForm) else form.matrix.registers
+
+
+@given(forms(), st.data())
+def test_another_number_of_registers_is_illegal_and_the_right_one_is_named(
+    form: Form, data: st.DataObject
+) -> None:
+    draft = canonical(form)
+    vectors = [i for i, kind in enumerate(kinds(form)) if kind not in ("p", "stride")]
+    at = data.draw(st.sampled_from(vectors))
+    right = registers(form, kinds(form)[at])
+    count = data.draw(st.integers(0, 40).filter(lambda n: n != right))
+    operands = list(draft.operands)
+    operands[at] = "{" + ", ".join(f"%r{i}" for i in range(count)) + "}"
+    found = explain(f"{form.opcode} {', '.join(operands)}", **place(form))
+    (reason,) = found.reasons
+    assert reason.rule is Rule.REGISTERS
+    assert re.search(rf"\b{count} registers.*\b{right}\b", reason.text)
+    assert reason.section == ("9.7.14.5.15" if form.mnemonic == "ldmatrix" else "9.7.14.4.1")
+
+
+@given(forms(), st.data())
+def test_another_number_of_operands_is_illegal(form: Form, data: st.DataObject) -> None:
+    operands = list(canonical(form, stride="%stride").operands)
+    required = len([kind for kind in kinds(form) if kind != "stride"])
+    allowed = range(required, len(kinds(form)) + 1)
+    count = data.draw(st.integers(0, 7).filter(lambda n: n not in allowed))
+    text = f"{form.opcode} {', '.join((operands * 7)[:count])}"
+    (reason,) = explain(text, **place(form)).reasons
+    assert reason.rule is Rule.OPERANDS
+    assert reason.section == form.section
+    assert str(count) in reason.text
+
+
+@given(forms(), st.data())
+def test_operands_in_another_order_are_illegal(form: Form, data: st.DataObject) -> None:
+    operands = canonical(form, stride="" if isinstance(form, MmaForm) else "16").operands
+    order = data.draw(st.permutations(operands))
+    kinds_of = [operand[0] for operand in order]
+    assume(kinds_of != [operand[0] for operand in operands])
+    assert not explain(f"{form.opcode} {', '.join(order)}", **place(form)).legal
+
+
+NOT_REGISTERS = ("_", "7", "1.0", "", "%", "a b", "a.x", "%r0.x", "a-b", "-a", "é", "[a]", "(a)")
+
+
+@pytest.mark.parametrize("item", NOT_REGISTERS)
+@given(form=forms(), data=st.data())
+def test_what_is_no_register_is_illegal_in_a_vector(
+    item: str, form: Form, data: st.DataObject
+) -> None:
+    operands = list(canonical(form).operands)
+    at = data.draw(st.sampled_from([i for i, o in enumerate(operands) if o.startswith("{")]))
+    names = operands[at].strip("{}").split(", ")
+    names[data.draw(st.integers(0, len(names) - 1))] = item
+    assume(names != [""])  # no registers at all: another rule
+    operands[at] = "{" + ", ".join(names) + "}"
+    found = explain(f"{form.opcode} {', '.join(operands)};", **place(form))
+    assert found.verdict is Verdict.ILLEGAL
+    assert {reason.rule for reason in found.reasons} <= {Rule.REGISTER, Rule.SYNTAX}
+
+
+# PTX ISA 4.4: [a-zA-Z]{followsym}* or [_$%]{followsym}+
+@given(forms(), st.from_regex(r"\A([a-zA-Z][a-zA-Z0-9_$]*|[_$%][a-zA-Z0-9_$]+)\Z"))
+def test_every_identifier_names_a_register(form: Form, name: str) -> None:
+    operands = [
+        re.sub(r"%[rfd]\d+", lambda _: name, operand) for operand in canonical(form).operands
+    ]
+    assert explain(f"{form.opcode} {', '.join(operands)};", **place(form)).legal
+
+
+@given(
+    forms(), st.sampled_from(["{}%r0", "%r0", "[%r0]", "({0})", "{{%r0}}", "{%r0", "%r0}", "..."])
+)
+def test_what_is_no_vector_is_illegal_in_the_place_of_one(form: Form, operand: str) -> None:
+    operands = list(canonical(form).operands)
+    at = kinds(form).index("d" if isinstance(form, MmaForm) else "r")
+    operands[at] = operand
+    assert (
+        explain(f"{form.opcode} {', '.join(operands)};", **place(form)).verdict is Verdict.ILLEGAL
+    )
