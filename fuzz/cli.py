@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
+from fuzz.device_lost import DeviceLostError
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
@@ -73,6 +74,17 @@ def _corpus(command: _Command) -> _Command:
     return option(command)
 
 
+def _planted(command: _Command) -> _Command:
+    """Add the options that change what reaches a runner."""
+    faults = click.option(
+        "--fault", "faults", multiple=True, help="Plant a fault; again for others."
+    )
+    ptx_pass = click.option(
+        "--ptx-pass", help="Command that every module's PTX goes through, from input to output."
+    )
+    return faults(ptx_pass(command))
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
@@ -85,10 +97,9 @@ def app() -> None:
 @app.command()
 @click.option(
     "--runner",
-    type=click.Choice(["ptxas"]),
-    default="ptxas",
-    show_default=True,
-    help="What is judged: an assembler.",
+    type=click.Choice(["ptxas", "sim", "cuda"]),
+    help="What is judged: an assembler, the simulated device, or a GPU.  [default: the best there "
+    "is: cuda, else ptxas, else sim]",
 )
 @click.option("--time", help="How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]")
 @click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
@@ -103,16 +114,19 @@ def app() -> None:
     "--assembler",
     "assemblers",
     multiple=True,
-    help="Path or version of a ptxas; again for others, which are compared with the first.",
+    help="Path or version of a ptxas; again for others, which are compared with the first. "
+    "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
 )
+@_planted
+@click.option("--opt", "level", type=click.IntRange(0, 3), help="-O level of code for a GPU.")
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
 @_json
 def run(**options: Any) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
-    from fuzz.commands.campaign import Request, run_campaign
+    from fuzz.commands.running import run_on
 
-    return Exit.FINDINGS if run_campaign(Request(**options)) else Exit.CLEAN
+    return Exit.FINDINGS if run_on(options) else Exit.CLEAN
 
 
 @app.command()
@@ -121,12 +135,20 @@ def run(**options: Any) -> int:
     "--times", type=click.IntRange(min=1), default=1, show_default=True, help="How often each."
 )
 @click.option("--assembler", help="Path or version.  [default: the one of the finding]")
+@click.option(
+    "--runner",
+    type=click.Choice(["sim", "cuda"]),
+    help="Where programs run.  [default: what found them]",
+)
+@_planted
 @_json
-def replay(path: Path, times: int, assembler: str | None, json: bool) -> int:
+def replay(path: Path, times: int, assembler: str | None, json: bool, **planted: Any) -> int:
     """Run saved cases again: a corpus, the folder of a finding, or a .ptx file."""
     from fuzz.commands.replay import replay_path
+    from fuzz.commands.value_replays import ReplayOptions
 
-    found = replay_path(path, times=times, wanted=assembler, json=json)
+    options = ReplayOptions(assembler=assembler, **planted)
+    found = replay_path(path, times=times, options=options, json=json)
     return Exit.FINDINGS if found else Exit.CLEAN
 
 
@@ -311,6 +333,9 @@ def _exit_code(arguments: list[str] | None) -> int:
     except UsageError as error:
         print(f"warpfuzz: {error}", file=sys.stderr)
         return Exit.USAGE
+    except DeviceLostError as error:
+        print(f"warpfuzz: {error}", file=sys.stderr)
+        return Exit.DEVICE_LOST
     except WarpfuzzError as error:
         print(f"warpfuzz: {error}", file=sys.stderr)
         return Exit.INFRASTRUCTURE

@@ -1,4 +1,4 @@
-"""What a campaign against an assembler looks like: live, as plain lines, and at its end."""
+"""What a campaign looks like: live, as plain lines, and at its end."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ from oracle.isa import SHAPES
 _STYLES = {
     Kind.CRASH: "worst",
     Kind.HANG: "worst",
+    Kind.DEVICE_LOST: "worst",
+    Kind.VIOLATION: "worst",
+    Kind.FLAKY: "bad",
+    Kind.LAUNCH_FAILURE: "bad",
+    Kind.COMPILE_FAILURE: "bad",
+    Kind.DEVIATION: "odd",
     Kind.UNREADABLE: "bad",
     Kind.INTERNAL: "bad",
     Kind.REJECTED: "bad",
@@ -72,7 +78,7 @@ class LiveView:
 
     def _render(self) -> RenderableType:
         if self._progress is None:
-            return Text("asking the assembler …", style="quiet")
+            return Text("starting …", style="quiet")
         rows = max(4, self._out.height - _LINES_AROUND)
         return dashboard(self._progress, self._budget, self._newest, rows)
 
@@ -105,7 +111,7 @@ def _counters(progress: Progress, budget: Budget, seconds: float) -> RenderableT
     rate = progress.cases / seconds
     grid.add_row(
         "cases",
-        f"[count]{progress.cases:,}[/] drawn, {progress.judged:,} different",
+        f"[count]{progress.cases:,}[/] drawn, {progress.judged:,} {progress.judged_so}",
         f"[count]{rate:,.0f}[/] a second",
     )
     grid.add_row(
@@ -121,8 +127,7 @@ def _counters(progress: Progress, budget: Budget, seconds: float) -> RenderableT
     grid.add_row(
         "findings", f"[count]{unknown}[/] families, {known} known{unconfirmed}", progress.pair
     )
-    judged = " and ".join(f"ptxas {assembler.version}" for assembler in progress.assemblers)
-    title = f"[bold]warpfuzz[/] against {judged} · seed {progress.seed}"
+    title = f"[bold]warpfuzz[/] against {escape(progress.subject)} · seed {progress.seed}"
     return Panel(grid, title=title, title_align="left")
 
 
@@ -309,13 +314,12 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
     if progress.families:
         out.print(families_table(progress))
     elif progress.cases:
-        out.print("Assembler and ISA agree on every case.")
+        out.print(progress.agreement)
     else:
-        out.print("No instruction was judged.")
-    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in progress.agreements.items())
+        out.print("Nothing was judged.")
     out.print(
-        f"Checked {progress.judged:,} different instructions in {_duration(progress.seconds)} "
-        f"({verdicts}): {len(progress.findings)} families of disagreements, "
+        f"Checked {progress.checked} in {_duration(progress.seconds)}: "
+        f"{len(progress.findings)} families of disagreements, "
         f"{len(progress.families) - len(progress.findings)} known.",
     )
     if progress.families:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
@@ -61,6 +61,22 @@ class Progress:
     seconds: float = 0.0
     stopped: str = ""
     """Why the campaign ended; empty while it goes on."""
+
+    judged_so: ClassVar[str] = "different"
+    """What the cases are that were judged."""
+    agreement: ClassVar[str] = "Assembler and ISA agree on every case."
+    """What is to be said if nothing was found."""
+
+    @property
+    def subject(self) -> str:
+        """What is judged."""
+        return " and ".join(f"ptxas {assembler.version}" for assembler in self.assemblers)
+
+    @property
+    def checked(self) -> str:
+        """What was looked at, in words."""
+        verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in self.agreements.items())
+        return f"{self.judged:,} different instructions ({verdicts})"
 
     @property
     def findings(self) -> list[FamilyState]:

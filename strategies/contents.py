@@ -204,7 +204,8 @@ def _decode(raw: NDArray[Any], type_: Format) -> NDArray[np.float64]:
     if type_.name == "tf32":
         raw = raw & np.uint32(0xFFFFE000)
     dtypes = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f64": np.float64}
-    return raw.view(dtypes.get(type_.name, np.float32)).astype(np.float64)
+    values: NDArray[np.float64] = raw.view(dtypes.get(type_.name, np.float32)).astype(np.float64)
+    return values
 
 
 def _mirrored(

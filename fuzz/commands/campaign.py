@@ -47,9 +47,9 @@ class Request:
 
 def run_campaign(request: Request) -> bool:
     """Run a campaign; tell whether it found something that is not known."""
-    budget = _budget(request)
-    known = _known(request.known)
-    _check_report(request.report)
+    budget = budget_of(request.time, request.cases)
+    known = known_with(request.known)
+    check_report(request.report)
     assemblers = tuple(find(wanted) for wanted in request.assemblers) or (find(),)
     corpus = create_corpus(request.corpus, generator=generator())
     seed = secrets.randbits(32) if request.seed is None else request.seed
@@ -94,14 +94,15 @@ def run_campaign(request: Request) -> bool:
     return bool(progress.findings)
 
 
-def _budget(request: Request) -> Budget:
-    seconds = None if request.time is None else parse_duration(request.time)
-    if seconds is None and request.cases is None:
+def budget_of(time: str | None, cases: int | None) -> Budget:
+    """Return the limits that two options give; a minute without any."""
+    seconds = None if time is None else parse_duration(time)
+    if seconds is None and cases is None:
         seconds = _DEFAULT_SECONDS
-    return Budget(seconds=seconds, cases=request.cases)
+    return Budget(seconds=seconds, cases=cases)
 
 
-def _check_report(path: Path | None) -> None:
+def check_report(path: Path | None) -> None:
     """Raise UsageError now for what could not be written at the end of a long campaign."""
     if path is None:
         return
@@ -113,7 +114,14 @@ def _check_report(path: Path | None) -> None:
         )
 
 
-def _known(path: Path | None) -> Known:
+def known_with(path: Path | None) -> Known:
+    """Return the packaged known discrepancies and those of a file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or it is not of this kind.
+    """
     packaged = load_known()
     if path is None:
         return packaged

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 
@@ -13,18 +14,22 @@ from corpus import Entry, Problem, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
 from fuzz.commands.findings import report_problems
+from fuzz.commands.value_replays import ReplayOptions, ValueReplays
+from fuzz.device_lost import DeviceLostError
 from fuzz.output import console, emit
 from fuzz.replaying import MODULE, Replayed, replay
+from fuzz.runner_choice import has_device_fault
+from fuzz.value_findings import is_value_finding
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 
 
-def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bool:
+def replay_path(path: Path, *, times: int, options: ReplayOptions, json: bool) -> bool:
     """Replay a corpus, a finding or a module; tell whether something unknown still disagrees."""
     if path.suffix == ".ptx":
-        return _replay_module(path, times=times, wanted=wanted, json=json)
+        return _replay_module(path, times=times, wanted=options.assembler, json=json)
     started = time.monotonic()
     known = load_known()
     problems: list[Problem] = []
@@ -34,30 +39,30 @@ def replay_path(path: Path, *, times: int, wanted: str | None, json: bool) -> bo
     shown = console(stderr=json)
     rows, cases = [], 0
     left_out: list[WarpfuzzError] = []
-    for entry in track(entries, "replaying", console=shown, transient=True, disable=json):
-        try:
-            replayed = replay(entry, times=times, wanted=wanted)
-        except WarpfuzzError as error:
-            if len(entries) == 1:
+    has_device_fault(options.faults)  # a fault that does not exist is said now, and once
+    with ValueReplays(options) as values:
+        for entry in track(entries, "replaying", console=shown, transient=True, disable=json):
+            try:
+                if is_value_finding(entry):
+                    row = values.replay(entry, times=times)
+                else:
+                    row = _row(replay(entry, times=times, wanted=options.assembler))
+            except DeviceLostError:
                 raise
-            left_out.append(error)
-            continue
-        cases += times
-        entry_known = known.match(entry.finding)
-        row = _row(replayed, entry_known.id if entry_known else None)
-        rows.append(row)
-        if json:
-            emit(row)
-        else:
-            style = {"reproduced": "bad", "changed": "odd", "flaky": "odd"}.get(
-                replayed.verdict, "legal"
-            )
-            note = f" [known]known: {escape(entry_known.id)}[/]" if entry_known else ""
-            shown.print(
-                f"[{style}]{replayed.verdict:<10}[/] {entry.id}  "
-                f"{escape(entry.finding.family.title)}{note}",
-                soft_wrap=True,
-            )
+            except WarpfuzzError as error:
+                if len(entries) == 1:
+                    raise
+                left_out.append(error)
+                continue
+            cases += times
+            entry_known = known.match(entry.finding)
+            row["known"] = entry_known is not None
+            row["known_as"] = entry_known.id if entry_known else None
+            rows.append(row)
+            if json:
+                emit(row)
+            else:
+                _print(row, entry, shown)
     findings = [row for row in rows if row["verdict"] != "gone"]
     seconds = time.monotonic() - started
     if json:
@@ -98,15 +103,23 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
         yield from open_corpus(path).entries(problems.append)
 
 
-def _row(replayed: Replayed, known: str | None) -> dict[str, object]:
+def _print(row: Mapping[str, object], entry: Entry, out: Console) -> None:
+    verdict = str(row["verdict"])
+    style = {"reproduced": "bad", "changed": "odd", "flaky": "odd"}.get(verdict, "legal")
+    note = f" [known]known: {escape(str(row['known_as']))}[/]" if row["known"] else ""
+    out.print(
+        f"[{style}]{verdict:<10}[/] {entry.id}  {escape(entry.finding.family.title)}{note}",
+        soft_wrap=True,
+    )
+
+
+def _row(replayed: Replayed) -> dict[str, object]:
     finding = replayed.entry.finding
     return {
         "id": finding.id,
         "family": finding.family.key,
         "kind": finding.kind.value,
         "verdict": replayed.verdict,
-        "known": known is not None,
-        "known_as": known,
         "path": str(replayed.entry.path),
         "outcomes": {
             ", ".join(outcome.name.lower() for outcome in seen): count

@@ -1,0 +1,61 @@
+"""`warpfuzz run`: which campaign it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fuzz.runner_choice import RunnerChoice, best_runner, has_device_fault
+from oracle.errors import UsageError
+from runners.assemblers.discovery import discover
+
+_OF_VALUES = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
+
+
+def run_on(options: Mapping[str, Any]) -> bool:
+    """Run the campaign that the options of `warpfuzz run` ask for; tell whether it found something.
+
+    Raises
+    ------
+    UsageError
+        If the options do not go together.
+    """
+    planting = {name: options[name] for name in ("faults", "ptx_pass", "level")}
+    planted = any(value not in (None, ()) for value in planting.values())
+    name = options["runner"] or best_runner(
+        planted=planted,
+        device_faults=has_device_fault(options["faults"]),
+        has_assembler=lambda: bool(discover().assemblers),
+    )
+    if name == "ptxas":
+        return _against_an_assembler(options, planted=planted)
+    from fuzz.commands.values import ValueRequest, run_values
+
+    assemblers = options["assemblers"]
+    if len(assemblers) > 1:
+        raise UsageError(
+            f"{len(assemblers)} assemblers are given, and --runner {name} compiles with one; "
+            "run a campaign for each"
+        )
+    choice = RunnerChoice(
+        name=name,
+        target=options["target"],
+        ptx_version=options["ptx_version"],
+        assembler=assemblers[0] if assemblers else None,
+        **planting,
+    )
+    return run_values(
+        ValueRequest(choice=choice, **{option: options[option] for option in _OF_VALUES})
+    )
+
+
+def _against_an_assembler(options: Mapping[str, Any], *, planted: bool) -> bool:
+    from fuzz.commands.campaign import Request, run_campaign
+
+    if planted:
+        raise UsageError(
+            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
+            "whether instructions are accepted; choose --runner sim or cuda"
+        )
+    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *_OF_VALUES)}
+    return run_campaign(Request(runner="ptxas", **rest))

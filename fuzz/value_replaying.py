@@ -1,0 +1,112 @@
+"""Running one image of one program again, and saying what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Kind
+from fuzz.verdicts import judge, kind_of_failure
+from oracle.execution import execute
+from oracle.program import Program
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Runner
+
+_JUDGED_COPIES = 16
+"""Different results of one launch whose verdicts are asked for; bounds cost more than the model."""
+REPLAYS = 3
+"""Times that something is run again before it is called a finding."""
+_HANG_REPLAYS = 1
+"""The same for what hangs: each costs the runner's whole deadline and a new process."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subject:
+    """What is run: a program in a module of its own, and an image."""
+
+    module: KernelModule
+    program: Program
+    image: NDArray[np.uint8]
+    """uint8 (image_bytes,)."""
+    copies: int = 1
+    """Warps that work on copies of the image in one launch; what fails only in some places of a
+    device needs more than one."""
+
+    @property
+    def images(self) -> Images:
+        """The image as often as it is run at once."""
+        return np.repeat(self.image[None], self.copies, axis=0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attempt:
+    """One run of a subject."""
+
+    kind: Kind | None
+    """None if every copy is what the model says."""
+    actual: Images | None = None
+    """uint8 (copies, image_bytes); None if the runner failed."""
+    expected: NDArray[np.uint8] | None = None
+    """uint8 (image_bytes,), what the model says of every copy; None if the runner failed."""
+    sms: tuple[int, ...] = ()
+    """Multiprocessors on which copies differed."""
+    failed: int = 0
+    """Copies that differed; all of them if the runner failed."""
+    failure: Failure | None = None
+    compiled: Compiled | None = None
+
+    def like(self, other: Attempt) -> bool:
+        """Whether another run gave the same, bit for bit where there are bits."""
+        if self.actual is None or other.actual is None:
+            return self.kind is other.kind and self.actual is other.actual
+        return self.kind is other.kind and np.array_equal(self.actual, other.actual)
+
+
+def attempt(runner: Runner, subject: Subject) -> Attempt:
+    """Run a subject once.
+
+    Raises
+    ------
+    DeviceLostError, InfrastructureError
+        If the device is gone, or the runner cannot run it at all.
+    """
+    compiled = runner.compile(subject.module)
+    if isinstance(compiled, Failure):
+        return _failed(compiled, subject, None)
+    images = subject.images
+    ran = runner.run(compiled, images)
+    if isinstance(ran, Failure):
+        return _failed(ran, subject, compiled)
+    expected = execute(subject.program, subject.image[None], target=compiled.architecture).images
+    wrong = (ran.images != expected).any(axis=1)
+    different = np.unique(ran.images[wrong], axis=0)[:_JUDGED_COPIES]
+    inputs = np.repeat(subject.image[None], len(different), axis=0)
+    verdicts = judge(subject.program, inputs, different, target=compiled.architecture)
+    return Attempt(
+        kind=max(verdicts).kind if verdicts else None,
+        actual=ran.images,
+        expected=expected[0],
+        sms=tuple(np.unique(ran.sms[wrong]).tolist()),
+        failed=int(wrong.sum()),
+        compiled=compiled,
+    )
+
+
+def _failed(failure: Failure, subject: Subject, compiled: Compiled | None) -> Attempt:
+    return Attempt(
+        kind=kind_of_failure(failure), failure=failure, failed=subject.copies, compiled=compiled
+    )
+
+
+def replays_of(kind: Kind) -> int:
+    """Return how often something of this kind is run again."""
+    return _HANG_REPLAYS if kind is Kind.HANG else REPLAYS
+
+
+def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
+    """Return what several runs of one subject say together; FLAKY if they are not alike."""
+    first = attempts[0]
+    return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY

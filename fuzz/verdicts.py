@@ -1,0 +1,167 @@
+"""What a comparison says, from match to violation, and what a runner's failure is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Kind
+from fuzz.device_lost import DeviceLostError
+from oracle.errors import InfrastructureError
+from oracle.execution import execute
+from oracle.image import locate
+from oracle.permission import permitted
+from oracle.program import Program
+from oracle.storage import read
+from runners.protocol import Failure, Images, Trouble
+from strategies.matrices import outputs
+
+
+class Verdict(IntEnum):
+    """What an image says, from best to worst."""
+
+    MATCH = 0
+    """Every byte is what the model of the target computes."""
+    DEVIATION = 1
+    """Some byte is not, and the ISA permits what is there."""
+    VIOLATION = 2
+    """Some byte is what the ISA permits on no target."""
+
+    @property
+    def kind(self) -> Kind:
+        """What a finding of this verdict is called.
+
+        Raises
+        ------
+        InfrastructureError
+            For a match, which is no finding.
+        """
+        match self:
+            case Verdict.DEVIATION:
+                return Kind.DEVIATION
+            case Verdict.VIOLATION:
+                return Kind.VIOLATION
+        raise InfrastructureError("a match is no finding; only deviations and violations are")
+
+
+_KINDS = {
+    Trouble.COMPILE_FAILURE: Kind.COMPILE_FAILURE,
+    Trouble.LAUNCH_FAILURE: Kind.LAUNCH_FAILURE,
+    Trouble.STICKY_ERROR: Kind.LAUNCH_FAILURE,
+    Trouble.HANG: Kind.HANG,
+    Trouble.CRASH: Kind.CRASH,
+    Trouble.CORRUPTED_REPLY: Kind.UNREADABLE,
+    Trouble.DEVICE_LOST: Kind.DEVICE_LOST,
+}
+
+
+def kind_of_failure(failure: Failure) -> Kind:
+    """Return what a finding of this failure is called.
+
+    Raises
+    ------
+    DeviceLostError
+        If there is no device: nothing more can be run.
+    InfrastructureError
+        If the runner cannot do it by design, or lacks something: nothing was found.
+    """
+    detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
+    if failure.trouble is Trouble.DEVICE_LOST:
+        raise DeviceLostError(f"{failure}{detail}")
+    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
+        raise InfrastructureError(f"{failure}{detail}")
+    return _KINDS[failure.trouble]
+
+
+def judge(
+    program: Program, images: Images, actual: NDArray[Any], *, target: str
+) -> tuple[Verdict, ...]:
+    """Return the verdict of each image.
+
+    The permitted bounds, which cost more than the model, are computed for images that differ.
+
+    Parameters
+    ----------
+    images : uint8 (count, image_bytes)
+        Before the program.
+    actual : uint8 (count, image_bytes)
+        After it.
+    target
+        Whose model computes.
+    """
+    expected = execute(program, images, target=target).images
+    differ = np.flatnonzero((expected != actual).any(axis=1))
+    verdicts = [Verdict.MATCH] * len(images)
+    if len(differ):
+        allowed = permitted(program, images[differ], target=target).allows(actual[differ])
+        for index, image_allowed in zip(differ.tolist(), allowed, strict=True):
+            verdicts[index] = Verdict.DEVIATION if image_allowed.all() else Verdict.VIOLATION
+    return tuple(verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One element, or one byte outside of every result, that is not what was expected."""
+
+    where: str
+    """Such as "d[3, 4]" (row, column), or "byte 7 of gd"."""
+    row: int
+    """-1 for a byte."""
+    column: int
+    """-1 for a byte."""
+    expected: int
+    """Raw bits."""
+    actual: int
+    """Raw bits."""
+    bits: int
+    """Size of the element."""
+
+    def __str__(self) -> str:
+        digits = -(-self.bits // 4)
+        return f"{self.where}: expected 0x{self.expected:0{digits}x}, actual 0x{self.actual:0{digits}x}"
+
+
+def differences(
+    program: Program, expected: NDArray[np.uint8], actual: NDArray[np.uint8]
+) -> Sequence[Difference]:
+    """List the elements of results that differ, row by row, then the other bytes that do.
+
+    Parameters
+    ----------
+    expected, actual : uint8 (image_bytes,)
+        One image after the program.
+    """
+    found = []
+    inside = np.zeros(len(expected), bool)
+    for placed in outputs(program):
+        tile = placed.tile
+        start = program.offset(placed.place.buffer) + placed.place.offset
+        inside[start + tile.byte_offsets] = True
+        want, got = (read(image[None], start, tile)[0] for image in (expected, actual))
+        for row, column in np.argwhere(want != got).tolist():
+            mask = (1 << tile.matrix.type.bits) - 1
+            found.append(
+                Difference(
+                    where=f"{placed.operand}[{row}, {column}]",
+                    row=row,
+                    column=column,
+                    expected=int(want[row, column]) & mask,
+                    actual=int(got[row, column]) & mask,
+                    bits=tile.matrix.type.bits,
+                )
+            )
+    for byte in np.flatnonzero((expected != actual) & ~inside).tolist():
+        place = locate(program, byte)
+        where = f"byte {byte}" if place is None else f"byte {place.offset} of {place.buffer}"
+        found.append(
+            Difference(
+                where=where, row=-1, column=-1, expected=int(expected[byte]),
+                actual=int(actual[byte]), bits=8,
+            )
+        )  # fmt: skip
+    return found
