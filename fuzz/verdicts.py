@@ -123,7 +123,8 @@ class Difference:
 
     def __str__(self) -> str:
         digits = -(-self.bits // 4)
-        return f"{self.where}: expected 0x{self.expected:0{digits}x}, actual 0x{self.actual:0{digits}x}"
+        expected, actual = (f"0x{bits:0{digits}x}" for bits in (self.expected, self.actual))
+        return f"{self.where}: expected {expected}, actual {actual}"
 
 
 def differences(
