@@ -76,7 +76,8 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
 
 
 def _is_soup(draft: Draft) -> bool:
-    return any(not slot for slot, _ in draft.qualifiers)
+    """Tell whether a draft has no slots: token soup, also when no word of it is left."""
+    return not draft.qualifiers or any(not slot for slot, _ in draft.qualifiers)
 
 
 # The first types of the page's syntax: those of .f16 multiplicands, which are not written.

@@ -1,0 +1,226 @@
+"""Strategies for instructions: what they give is one line, from the seed alone, and near."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+import pytest
+from draft_strategies import any_drafts, legal
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from oracle.isa import FORMS, MNEMONICS, Form, spellings
+from oracle.legality import verdict_of
+from runners.instruction_modules import checked
+from strategies.drafts import Draft, canonical
+from strategies.instructions import (
+    Neighbourhood,
+    damaged_drafts,
+    legal_drafts,
+    legal_forms,
+    neighbourhoods,
+    token_soup,
+)
+from strategies.vocabulary import documented, foreign, kind_of, slot_names, tokens
+
+CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
+LIMIT = 2 * 800
+"""Twice the limit of a neighbourhood: what is thinned by a whole step has less than that."""
+
+
+@given(any_drafts())
+def test_the_text_of_any_draft_is_one_line_of_ascii_that_a_module_can_hold(draft: Draft) -> None:
+    text = draft.text
+    assert len(text.splitlines()) == 1
+    assert text.isascii()
+    assert text.isprintable()
+    assert text.endswith(";")
+    assert checked(text) == text
+
+
+def drawn(strategy: st.SearchStrategy[object], number: int) -> list[object]:
+    """Draw from a strategy as a campaign does: by a seed, without a database."""
+    found: list[object] = []
+
+    @seed(number)
+    @settings(
+        max_examples=30,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def draw(item: object) -> None:
+        found.append(list(item.drafts()) if isinstance(item, Neighbourhood) else item)
+
+    draw()
+    return found
+
+
+# A neighbourhood lists up to 1,600 instructions.
+few = settings(max_examples=30)
+STRATEGIES: dict[str, Callable[[], st.SearchStrategy[object]]] = {
+    "legal": lambda: legal_forms(FORMS),
+    "neighbourhoods": lambda: neighbourhoods(FORMS),
+    "damaged": lambda: damaged_drafts(FORMS),
+    "soup": token_soup,
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_same_seed_gives_the_same_drafts_and_another_seed_others(name: str) -> None:
+    first = drawn(STRATEGIES[name](), 7)
+    assert len(first) == 30
+    assert drawn(STRATEGIES[name](), 7) == first
+    assert drawn(STRATEGIES[name](), 8) != first
+
+
+@few
+@given(neighbourhoods(FORMS))
+def test_a_neighbourhood_is_listed_the_same_way_every_time(some: Neighbourhood) -> None:
+    assert list(some.drafts()) == list(some.drafts())
+
+
+@few
+@given(neighbourhoods(FORMS))
+def test_a_neighbourhood_is_listed_whole_or_thinned_evenly(some: Neighbourhood) -> None:
+    sizes = []
+    for axis in some.axes:
+        kind = kind_of(axis[0])
+        sizes.append(1 + len(documented(kind)) + (len(foreign(kind)) if some.foreign else 0))
+    found = list(some.drafts())
+    assert 0 < len(found) < LIMIT
+    if prod(sizes) <= LIMIT // 2:
+        assert len(found) == prod(sizes)
+        if all(len({some.origin.qualifier(slot) for slot in axis}) == 1 for axis in some.axes):
+            assert some.origin.opcode in {draft.opcode for draft in found}
+    else:
+        assert len(found) > LIMIT // 4
+
+
+@few
+@given(neighbourhoods(FORMS))
+def test_a_neighbour_differs_from_its_origin_along_the_axes_alone(some: Neighbourhood) -> None:
+    along = {slot for axis in some.axes for slot in axis}
+    for draft in some.drafts():
+        assert draft.mnemonic == some.origin.mnemonic
+        for (name, text), (_, old) in zip(draft.qualifiers, some.origin.qualifiers, strict=True):
+            assert text == old or name in along
+        for axis in some.axes:
+            assert len({draft.qualifier(slot) for slot in axis}) == 1
+        if some.registers == "origin":
+            assert draft.operands == some.origin.operands
+        if isinstance(some.registers, int) and draft.operands != some.origin.operands:
+            vectors = [operand for operand in draft.operands if operand.startswith("{")]
+            assert {operand.count("%") for operand in vectors} == {some.registers}
+
+
+@given(neighbourhoods(FORMS))
+def test_the_origin_of_a_neighbourhood_is_a_canonical_form(some: Neighbourhood) -> None:
+    assert some.origin in CANONICAL
+
+
+@given(neighbourhoods([form for form in FORMS if form.mnemonic == "ldmatrix"]))
+def test_only_forms_that_are_given_are_left(some: Neighbourhood) -> None:
+    assert some.origin.mnemonic == "ldmatrix"
+
+
+def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
+    origins: list[Draft] = []
+
+    @seed(1)
+    @settings(max_examples=400, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(neighbourhoods(FORMS))
+    def draw(some: Neighbourhood) -> None:
+        origins.append(some.origin)
+
+    draw()
+    counts = Counter(CANONICAL[origin] for origin in origins)
+    assert set(counts) == set(CANONICAL.values())
+    assert min(Counter(origin.mnemonic for origin in origins).values()) > 40
+
+
+@given(damaged_drafts(FORMS))
+def test_a_damaged_draft_is_at_most_one_damage_from_a_legal_one(draft: Draft) -> None:
+    assert draft.mnemonic in MNEMONICS
+    names = Counter(name for name, _ in draft.qualifiers)
+    slots = Counter(slot_names(draft.mnemonic))
+    assert (names - slots).total() <= 1
+    assert not slots - names
+
+
+def test_damage_of_every_sort_is_drawn() -> None:
+    orders = {tuple(slot.name for slot in slots) for form in FORMS for slots in spellings(form)}
+    seen: set[str] = set()
+
+    @seed(3)
+    @settings(max_examples=300, database=None, deadline=None, phases=[Phase.generate],
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(damaged_drafts(FORMS))
+    def draw(draft: Draft) -> None:
+        names = [name for name, _ in draft.qualifiers]
+        fewest = 4 if draft.mnemonic == "wmma.mma" else 2
+        strides = ("-8", "0x100000000", "1.0", "{%stride}")
+        shown = {
+            "order": len(names) == len(set(names)) and tuple(names) not in orders,
+            "doubled": len(names) > len(set(names)),
+            "guard": bool(draft.predicate),
+            "few operands": len(draft.operands) < fewest,
+            "many operands": len(draft.operands) > 4,
+            "stride": any(operand in strides for operand in draft.operands),
+            "address": any(operand in ("[]", "[0]", "[%addr+2]") for operand in draft.operands),
+            "bare register": any(re.fullmatch(r"%[rfd]\d+", o) for o in draft.operands),
+        }
+        seen.update(name for name, is_there in shown.items() if is_there)
+
+    draw()
+    assert seen == {"order", "doubled", "guard", "few operands", "many operands", "stride",
+                    "address", "bare register"}  # fmt: skip
+
+
+@given(st.sampled_from(FORMS))
+def test_legal_drafts_begin_with_the_canonical_one_and_differ(form: Form) -> None:
+    found = legal_drafts(form)
+    assert found[0] == canonical(form)
+    assert len({draft.text for draft in found}) == len(found)
+
+
+@given(legal())
+def test_legal_drafts_are_legal_where_the_newest_targets_are(draft: Draft) -> None:
+    places = ((("9.3", "sm_100a")), ("6.4", "sm_75"))
+    assert any(verdict_of(draft.text, ptx_version=v, target=t) == "legal" for v, t in places)
+
+
+@given(token_soup())
+def test_soup_is_of_the_vocabulary(draft: Draft) -> None:
+    assert all(not slot and text in tokens() for slot, text in draft.qualifiers)
+    assert 1 <= len(draft.qualifiers) <= 14
+    assert replace(draft, operands=()).text.startswith(draft.mnemonic)
+
+
+def test_foreign_qualifiers_are_of_other_instructions_alone() -> None:
+    kinds = {kind_of(name) for mnemonic in MNEMONICS for name in slot_names(mnemonic)}
+    for kind in kinds:
+        assert documented(kind)
+        assert not set(foreign(kind)) & set(documented(kind))
+        assert len(set(foreign(kind))) == len(foreign(kind))
+    assert sum(len(foreign(kind)) for kind in kinds) > 40
+
+
+def test_tokens_are_distinct_and_hold_every_documented_qualifier() -> None:
+    assert len(set(tokens())) == len(tokens())
+    assert {slot.text for form in FORMS for slot in form.slots} <= set(tokens())
+
+
+@pytest.mark.parametrize("mnemonic", MNEMONICS)
+def test_all_forms_of_an_instruction_have_the_same_slots(mnemonic: str) -> None:
+    for form in FORMS:
+        if form.mnemonic == mnemonic:
+            assert tuple(slot.name for slot in form.slots) == slot_names(mnemonic)

@@ -1,0 +1,145 @@
+"""Making an instruction plainer: part by part, to an end, and without breaking what is legal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from draft_strategies import any_drafts, legal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle.isa import FORMS, Form, LdmatrixForm, form_of
+from oracle.legality import verdict_of
+from strategies.drafts import Draft, canonical
+from strategies.instructions import token_soup
+from strategies.simplification import parts, simplified
+
+
+@given(any_drafts())
+def test_with_no_part_made_plain_a_draft_stays_as_it_is(draft: Draft) -> None:
+    assert simplified(draft, frozenset()) == draft
+
+
+@given(any_drafts())
+def test_parts_have_names_of_their_own(draft: Draft) -> None:
+    assert len(set(parts(draft))) == len(parts(draft))
+
+
+@given(any_drafts())
+def test_making_plain_one_part_changes_the_draft(draft: Draft) -> None:
+    for name in parts(draft):
+        assert simplified(draft, frozenset({name})) != draft, name
+
+
+@given(any_drafts())
+def test_a_draft_whose_parts_are_all_plain_comes_to_an_end(draft: Draft) -> None:
+    seen = [draft]
+    while parts(seen[-1]):
+        seen.append(simplified(seen[-1], frozenset(parts(seen[-1]))))
+        assert len(seen) < 6, [one.text for one in seen]
+
+
+@given(any_drafts(), st.data())
+def test_no_order_of_making_parts_plain_goes_in_circles(draft: Draft, data: st.DataObject) -> None:
+    seen = {draft}
+    for _ in range(60):
+        names = parts(draft)
+        if not names:
+            return
+        draft = simplified(draft, frozenset({data.draw(st.sampled_from(names))}))
+        assert draft not in seen, draft.text
+        seen.add(draft)
+    pytest.fail(f"still {parts(draft)} after 60 steps: {draft.text}")
+
+
+@given(any_drafts(), st.data())
+def test_a_part_made_plain_is_a_part_no_more(draft: Draft, data: st.DataObject) -> None:
+    # Words and operands are named by their places, which move.
+    names = [name for name in parts(draft) if not name.startswith(("word", "operand"))]
+    if names:
+        name = data.draw(st.sampled_from(names))
+        assert name not in parts(simplified(draft, frozenset({name})))
+
+
+@given(any_drafts(), st.data())
+def test_what_is_no_part_changes_nothing(draft: Draft, data: st.DataObject) -> None:
+    plain = frozenset(data.draw(st.lists(st.sampled_from(parts(draft) or ("none",)), unique=True)))
+    assert simplified(draft, plain | {"nothing of this name"}) == simplified(draft, plain)
+
+
+@given(token_soup())
+def test_soup_can_be_taken_apart_to_the_bare_mnemonic(draft: Draft) -> None:
+    bare = simplified(draft, frozenset(parts(draft)))
+    assert bare == Draft(mnemonic=draft.mnemonic, qualifiers=(), operands=())
+
+
+@given(token_soup(), st.data())
+def test_a_word_or_operand_of_soup_goes_alone(draft: Draft, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(draft.qualifiers) - 1))
+    without = simplified(draft, frozenset({f"word {at}"}))
+    assert without.operands == draft.operands
+    assert len(without.qualifiers) == len(draft.qualifiers) - 1
+
+
+SAFE = ("predicate", "operand 0", "operand 1", "operand 2", "order")
+"""Parts of a legal instruction that may be made plain without asking about the rest."""
+PLACES = (("9.3", "sm_100a"), ("6.4", "sm_75"))
+
+
+def is_legal(draft: Draft) -> bool:
+    return any(verdict_of(draft.text, ptx_version=v, target=t) == "legal" for v, t in PLACES)
+
+
+@given(legal(), st.sets(st.sampled_from(SAFE)), st.sampled_from(["", "%p0", "!%p0"]))
+def test_plainer_operands_order_and_guard_keep_a_legal_instruction_legal(
+    draft: Draft, names: set[str], predicate: str
+) -> None:
+    draft = replace(draft, predicate=predicate)
+    assert is_legal(draft)
+    assert is_legal(simplified(draft, frozenset(names & set(parts(draft)))))
+
+
+@pytest.mark.parametrize(
+    ("form", "plainest"),
+    [
+        (
+            "wmma.load.b.sync.aligned.col.m32n8k16.shared::cta.u8",
+            "wmma.load.b.sync.aligned.row.m32n8k16.u8 {%r0}, [%addr];",
+        ),
+        (
+            "wmma.store.d.sync.aligned.col.m16n16k8.global.f32",
+            "wmma.store.d.sync.aligned.row.m16n16k8.f32 [%addr], "
+            "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
+        ),
+        (
+            "wmma.mma.sync.aligned.col.row.m8n8k4.rz.f64.f64.f64.f64",
+            "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 "
+            "{%d0, %d1}, {%d16}, {%d32}, {%d0, %d1};",
+        ),
+        (
+            "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16",
+            "ldmatrix.sync.aligned.m8n8.x1.b16 {%r0}, [%addr];",
+        ),
+    ],
+)
+def test_what_a_form_comes_to_when_all_but_shape_and_type_is_plain(
+    form: str, plainest: str
+) -> None:
+    draft = canonical(form_of(form), address="[%addr+64]")
+    names = frozenset(parts(draft)) - {"multiplicands", "accumulators"}
+    found = simplified(draft, names)
+    if isinstance(form_of(form), LdmatrixForm):
+        found = replace(found, operands=("{%r0}", found.operands[1]))
+    assert found.text == plainest
+
+
+@given(st.sampled_from(FORMS))
+def test_the_plainest_form_of_each_instruction_has_no_parts(form: Form) -> None:
+    firsts = {
+        "wmma.load": "wmma.load.a.sync.aligned.row.m16n16k16.f16",
+        "wmma.mma": "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16",
+        "wmma.store": "wmma.store.d.sync.aligned.row.m16n16k16.f16",
+        "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.b16",
+    }
+    assert parts(canonical(form_of(firsts[form.mnemonic]))) == ()
