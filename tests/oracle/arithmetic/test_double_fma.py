@@ -70,6 +70,31 @@ def test_cancellation_leaves_the_exact_rest(mode, a, b, steps, same_sign):
     _check([a], [b], [addend | sign], mode)
 
 
+minute = st.integers(1, 1 << 20)
+halves = st.integers(-1, 1)
+sign = st.integers(0, 1).map(lambda negative: negative << 63)
+
+
+def _minus_minute(i, exponent):
+    """1 - i 2^-52, times a power of two: with 1 + i 2^-52 it gives 1 - (i 2^-52)^2."""
+    return exponent << 52 | (1 << 52) - 2 * i
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(minute, halves, sign, doubles(60, 2000))
+def test_a_minute_part_of_the_product_decides_a_tie(mode, i, scale, negative, addend):
+    """The product rounds to half a unit of the addend, or twice or half of that."""
+    exponent = (addend & ~SIGN) >> 52
+    _check([ONE + i | negative], [_minus_minute(i, exponent - 54 + scale)], [addend], mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(minute, halves, sign, st.integers(0, 1 << 53), sign)
+def test_it_decides_a_tie_between_subnormals(mode, i, scale, negative, addend, side):
+    small = 1023 - 537 << 52 | i | negative
+    _check([small], [_minus_minute(i, 1022 - 538 + scale)], [addend | side], mode)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @given(doubles(400, 640), doubles(400, 640), st.integers(0, 1 << 54), st.integers(0, 1))
 def test_results_near_the_subnormals_are_rounded_once(mode, a, b, addend, sign):

@@ -135,3 +135,32 @@ def test_narrowing_f32_rounds_to_nearest_even(bits):
     else:
         sign = 0x8000 if number.negative else 0
         assert result == encode(number.value, F16, "rn") | sign
+
+
+@pytest.mark.parametrize("multiplicand", ["f16", "bf16", "tf32"])
+@pytest.mark.parametrize("sign", [0, 1])
+def test_the_largest_sums_do_not_wrap(multiplicand, sign):
+    """Every significand is the largest: the sum of the products is just below 2^31 units."""
+    fmt = FORMATS[multiplicand]
+    k = 8 if multiplicand == "tf32" else 16
+    fraction = fmt.fraction_bits + fmt.ignored_bits
+    most = (fmt.bias << fraction) | ((1 << fmt.fraction_bits) - 1) << fmt.ignored_bits
+    a = np.full((2, k), most | sign << (fmt.bits - 1), fmt.raw)
+    b = np.full((2, k), most, fmt.raw)
+    c = np.array([0x407F_FFFF, 0x3FFF_FFFF], np.uint32) | np.uint32(sign << 31)
+    for target in ("sm_80", "sm_90"):
+        rule = rule_of(target, multiplicand, "f32")
+        assert fast(multiplicand, rule, a, b, c).tolist() == exact(
+            multiplicand, reference_rule(rule), a, b, c
+        )
+
+
+@given(c=patterns("f32") | st.integers(0, 1 << 26), zero=st.sampled_from([0, 1 << 15]))
+def test_without_products_the_accumulator_stays(c, zero):
+    """Also where it is far below the least f16 product, or subnormal; -0 becomes +0."""
+    a = np.full((1, 16), zero, np.uint16)
+    b = np.full((1, 16), 0x3C00, np.uint16)
+    rule = rule_of("sm_90", "f16", "f32")
+    number = decode(c, F32)
+    expected = 0x7FFF_FFFF if number.kind == "nan" else 0 if c == 1 << 31 else c
+    assert fast("f16", rule, a, b, np.array([c], np.uint32)).tolist() == [expected]
