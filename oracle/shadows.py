@@ -54,7 +54,9 @@ def spread(tags: NDArray[np.uint8], type_: Format) -> NDArray[Any]:
     Same shape; unsigned integers as wide as the elements.
     """
     dtype = np.dtype(f"<u{type_.bits // 8}")
-    words = np.where(tags == UNKNOWN, np.iinfo(dtype).max, 0).astype(dtype)
+    # NumPy 2.5 takes a Python integer above 2^63 for a C long here.
+    ones = np.full((), np.iinfo(dtype).max, dtype)
+    words = np.where(tags == UNKNOWN, ones, np.zeros((), dtype))
     if type_.name in FLOATS:
         for tag, nan in ((BOUNDED, False), (BOUNDED_OR_NAN, True)):
             words[tags == tag] = byte_tags(type_.name, nan=nan).view(dtype)[0]
