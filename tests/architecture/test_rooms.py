@@ -1,0 +1,166 @@
+"""Who imports whom, and what the repository must not name.
+
+oracle  <-  strategies, runners, corpus  <-  fuzz
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAY_IMPORT: dict[str, set[str]] = {
+    "oracle": set(),
+    "strategies": {"oracle"},
+    "runners": {"oracle"},
+    "corpus": {"oracle"},
+    "fuzz": {"oracle", "strategies", "runners", "corpus"},
+}
+MODULES = [path for room in MAY_IMPORT for path in sorted((ROOT / room).rglob("*.py"))]
+# Distributions that are imported by another name than their own.
+IMPORT_NAMES = {"nvidia-ml-py": "pynvml", "nvidia-cuda-nvcc": ""}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Name every module that a file imports, wherever in it, also by a constant text."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            yield ".".join((*base, *([node.module] if node.module else [])))
+        elif isinstance(node, ast.Call) and node.args:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            argument = node.args[0]
+            if name in ("import_module", "__import__") and isinstance(argument, ast.Constant):
+                yield str(argument.value)
+
+
+def tops(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imported(path)}
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_there_are_modules_in_every_room() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_a_module_imports_its_own_room_and_those_behind_it(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    assert (tops(path) & set(MAY_IMPORT)) - {room} <= MAY_IMPORT[room]
+    assert "tests" not in tops(path)
+
+
+def test_pycuda_and_nvml_are_imported_by_the_cuda_runner_alone() -> None:
+    found = {relative(path) for path in MODULES if tops(path) & {"pycuda", "pynvml"}}
+    assert found
+    assert all(name.startswith("runners/cuda/") for name in found)
+
+
+def test_hypothesis_is_imported_by_strategies_and_campaigns_alone() -> None:
+    found = {path.relative_to(ROOT).parts[0] for path in MODULES if "hypothesis" in tops(path)}
+    assert found == {"strategies", "fuzz"}
+
+
+def test_the_oracle_knows_no_processes_no_network_and_no_console() -> None:
+    unknown = {"subprocess", "socket", "urllib", "multiprocessing", "click", "rich", "msgspec"}
+    for path in MODULES:
+        if path.is_relative_to(ROOT / "oracle"):
+            assert not tops(path) & unknown, relative(path)
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["cuda"], *extras["ptxas"]]
+    names = [re.match(r"[\w-]+", line)[0] for line in lines]  # type: ignore[index]
+    declared = {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in names}
+    allowed = declared | set(MAY_IMPORT) | set(sys.stdlib_module_names)
+    for path in MODULES:
+        assert tops(path) <= allowed, relative(path)
+
+
+def test_the_five_rooms_are_the_packages_that_are_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    include = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert sorted(pattern.rstrip("*.") for pattern in include) == sorted(MAY_IMPORT)
+
+
+# Written in pieces, so that this file does not name them.
+FORBIDDEN = {
+    "the host of a package index": "|".join(
+        re.escape("".join(pieces))
+        for pieces in (
+            ("pypi", ".org"), ("pypi", ".python.org"), ("python", "hosted.org"),
+            ("pypi", ".nvidia.com"), ("conda", ".anaconda"), ("repo", ".anaconda"),
+            ("download", ".pytorch"), ("index", "-url"), ("index", "_url"),
+        )
+    ),
+    "an absolute path of one machine": r"(?<![\w.\-*])/" + "(?:work|root|home|Users)" + r"/\w",
+    "a folder of one machine's wheels": "/tmp/" + r"(?:wheels|h\d)",
+    "a tool of one workplace": r"\bissues" + r" show\b|" + r"\.lib" + r"rary/|" + "ANTH" + "ROPIC",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tracked() -> dict[str, str]:
+    """Every file of the repository, as text; what is no text by its bytes."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout: the files of the repository cannot be listed")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True
+    ).stdout.decode()
+    names = [name for name in listed.split("\0") if (ROOT / name).is_file() and name]
+    return {name: (ROOT / name).read_bytes().decode("latin-1") for name in names}
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_of_the_repository_names(what: str, tracked: dict[str, str]) -> None:
+    pattern = re.compile(FORBIDDEN[what])
+    found = [f"{name}: {match[0]}" for name, text in tracked.items()
+             if (match := pattern.search(text))]  # fmt: skip
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("the host of a package index", "--find https://" + "pypi" + ".org/simple"),
+        ("an absolute path of one machine", 'path = "' + "/ro" + 'ot/x"'),
+        ("a folder of one machine's wheels", "/tm" + "p/wheels/13.5"),
+        ("a tool of one workplace", "see `iss" + "ues show 2`"),
+    ],
+)
+def test_what_must_not_be_named_would_be_found(what: str, text: str) -> None:
+    assert re.search(FORBIDDEN[what], text)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import a.b", {"a.b"}), ("from a import b", {"a"}), ("from . import b", {"tests.x"}),
+        ("from ..c import d", {"tests.c"}), ("def f():\n import a", {"a"}),
+        ("import_module('a.b')", {"a.b"}), ("importlib.import_module('a')", {"a"}),
+        ("if TYPE_CHECKING:\n from a.b import c", {"a.b"}), ("x = 'import a'", set()),
+    ],
+)  # fmt: skip
+def test_imports_are_found_wherever_they_stand(
+    source: str, expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    file = tmp_path / "tests" / "x" / "module.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(source)
+    assert set(imported(file)) == expected
