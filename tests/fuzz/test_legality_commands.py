@@ -129,7 +129,10 @@ def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tm
         assert verdict.legal, (row["text"], verdict.reasons)
 
 
-@pytest.mark.parametrize(("target", "version"), [("sm_70", "6.0"), ("sm_75", "6.3"), ("sm_90", "8.0"), ("sm_100a", "8.6")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "version"),
+    [("sm_70", "6.0"), ("sm_75", "6.3"), ("sm_90", "8.0"), ("sm_100a", "8.6")],
+)
 def test_isa_lists_what_a_target_and_a_version_have(tmp_path, target, version):
     told = warpfuzz(tmp_path, "isa", "--json", "--target", target, "--ptx-version", version)
     assert [row["opcode"] for row in told.rows] == [

@@ -1,0 +1,62 @@
+"""`warpfuzz run` and `replay` on values, as a person types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+
+
+def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path) -> None:
+    fault = ("--fault", "accumulator-ignored")
+    ran = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--cases", 600, "--seed", 7, *fault, "--json"
+    )
+    assert ran.code == 1
+    summary = ran.summary
+    assert (summary["cases"], summary["seed"], summary["runner"]) == (600, 7, "sim")
+    for finding in summary["findings"]:
+        assert finding.keys() >= {"id", "family", "kind", "verdict", "known", "path"}
+        assert Path(tmp_path, finding["path"], "program.json").is_file()
+    again = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", *fault, "--times", 2, "--json")
+    assert again.code == 1
+    assert again.ids == ran.ids
+    assert {row["verdict"] for row in again.rows[:-1]} == {"reproduced"}
+    gone = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--runner", "sim")
+    assert gone.code == 0
+    assert "0 still disagree" in gone.out
+
+
+def test_without_assembler_and_gpu_the_default_is_the_simulated_device(tmp_path: Path) -> None:
+    ran = warpfuzz(tmp_path, "run", "--cases", 20, "--seed", 2, "--json")
+    assert (ran.code, ran.summary["runner"], ran.summary["cases"]) == (0, "sim", 20)
+
+
+def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
+    ran = warpfuzz(tmp_path, "run", "--runner", "sim", "--cases", 20, "--report", "report.svg")
+    assert ran.code == 0
+    assert "Every image is what the oracle says." in ran.out
+    assert (tmp_path / "report.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--runner", "cuda", "--fault", "block-halved"), "choose --runner sim"),
+        (("--runner", "sim", "--fault", "no-such-fault"), "no planted fault is called"),
+        (("--runner", "sim", "--opt", "2"), "reads the PTX itself"),
+        (("--runner", "sim", "--assembler", "13.5"), "reads the PTX itself"),
+        (("--runner", "ptxas", "--opt", "2"), "choose --runner sim or cuda"),
+        (("--runner", "sim", "--target", "sm_61"), "no simulated device"),
+        (("--runner", "sim", "--target", "sm_100", "--ptx-version", "8.0"), "does not know sm_100"),
+        (("--runner", "sim", "--only", "wmma.store*"), "no wmma.mma or ldmatrix"),
+        (("--runner", "sim", "--ptx-pass", ""), "PTX pass is empty"),
+    ],
+)
+def test_what_does_not_go_together_is_a_usage_error(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    ran = warpfuzz(tmp_path, "run", "--cases", 10, *options)
+    assert ran.code == 2
+    assert words in " ".join(ran.err.split())

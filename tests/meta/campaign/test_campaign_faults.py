@@ -1,0 +1,203 @@
+"""A campaign names the fault of each fake assembler, and nothing else."""
+
+import re
+from collections import Counter
+
+import pytest
+from campaign_fakes import fake_ptxas
+from command_line import warpfuzz
+
+from corpus import Kind, open_corpus
+from oracle.legality import Verdict, verdict_of
+from runners.assemblers.assembler import identify
+from runners.assemblers.judgements import Outcome
+from runners.assemblers.judging import judge_module
+
+OUTCOMES = {
+    Kind.CRASH: Outcome.CRASHED,
+    Kind.HANG: Outcome.HUNG,
+    Kind.INTERNAL: Outcome.INTERNAL,
+    Kind.UNREADABLE: Outcome.UNREADABLE,
+    Kind.ACCEPTED: Outcome.ACCEPTED,
+    Kind.REJECTED: Outcome.REJECTED,
+}
+
+
+def campaign(home, program, *arguments, corpus="corpus", seed=1, **more):
+    return warpfuzz(
+        home, "run", "--assembler", program, "--seed", seed, "--corpus", corpus, "--json",
+        *arguments, **more,
+    )  # fmt: skip
+
+
+def stored(home, name="corpus"):
+    problems = []
+    entries = list(open_corpus(home / name).entries(problems.append))
+    assert problems == []
+    return entries
+
+
+def test_a_sound_assembler_has_no_finding(tmp_path):
+    told = campaign(tmp_path, fake_ptxas(tmp_path / "sound"), "--cases", 900)
+    assert (told.code, told.findings, told.err) == (0, [], "")
+    assert told.summary["cases"] == 900
+    assert told.summary["seed"] == 1
+    assert 0 < told.summary["seconds"] < 120
+    assert told.summary["unconfirmed"] == 0
+    assert min(told.summary["oracle"]["legal"], told.summary["oracle"]["illegal"]) > 300
+    assert stored(tmp_path) == []
+
+
+# Fault, word that every finding has, what it is called, and forms to draw, so that there are few
+# families: each takes twenty processes.
+FAULTS = [
+    ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32"),
+    ("late crash", "bf16", Kind.CRASH, "wmma.load.b*bf16"),
+    ("inside", "b1", Kind.INTERNAL, "wmma.mma*b1*"),
+    ("mumble", ".f64", Kind.UNREADABLE, "wmma.load.a*f64"),
+    ("reject", "ldmatrix", Kind.REJECTED, "ldmatrix"),
+    ("accept", "wmma.store", Kind.ACCEPTED, "wmma.store*f64"),
+]
+
+
+@pytest.mark.parametrize(("fault", "word", "kind", "only"), FAULTS, ids=[row[0] for row in FAULTS])
+def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind, only):
+    program = fake_ptxas(tmp_path / "broken", fault, word)
+    told = campaign(tmp_path, program, "--cases", 20, "--only", only)
+    assert told.code == 1
+    assert told.findings
+    # The campaign went on behind what killed the assembler.
+    assert told.summary["cases"] == 20
+    assert told.summary["stopped"] == "budget spent"
+    for finding in told.findings:
+        assert (finding["kind"], finding["known"]) == (kind, False)
+        assert word in finding["text"]
+        assert finding["shrink"] == "complete"
+    assert {finding["id"] for finding in told.findings} == {entry.id for entry in stored(tmp_path)}
+    assembler = identify(program)
+    for entry in stored(tmp_path):
+        finding = entry.finding
+        verdict = judge_module(assembler, entry.read("module.ptx").decode())
+        assert verdict.outcome is OUTCOMES[kind]
+        (text,) = finding.instructions
+        assert text in entry.read("module.ptx").decode().splitlines()
+        judged = verdict_of(text, target=finding.target, ptx_version=finding.ptx_version)
+        assert finding.oracle.verdict == judged
+        if kind in (Kind.ACCEPTED, Kind.REJECTED):
+            assert judged is (Verdict.ILLEGAL if kind is Kind.ACCEPTED else Verdict.LEGAL)
+
+
+def test_every_finding_is_announced_before_the_summary_lists_it(tmp_path):
+    told = campaign(tmp_path, fake_ptxas(tmp_path / "broken", "crash", "tf32"), "--cases", 25)
+    announced = [row["finding"] for row in told.rows[:-1]]
+    keys = {"id", "family", "kind", "verdict", "known", "path"}
+    assert sorted(row["id"] for row in announced) == told.ids
+    for finding in told.findings:
+        assert keys <= finding.keys()
+        assert (tmp_path / finding["path"] / "finding.json").is_file()
+
+
+def test_the_same_seed_has_the_same_findings_and_another_seed_others(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "accept", "ldmatrix")
+    told = [
+        campaign(tmp_path, program, "--cases", 10, "--only", "ldmatrix", corpus=name, seed=seed)
+        for name, seed in (("one", 3), ("two", 3), ("three", 4))
+    ]
+    assert told[0].ids == told[1].ids
+    assert told[0].ids != told[2].ids
+    first = [(finding["family"], finding["text"]) for finding in told[0].findings]
+    assert first == [(finding["family"], finding["text"]) for finding in told[1].findings]
+
+
+def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "crash", "bf16")
+    first = campaign(tmp_path, program, "--cases", 25)
+    before = {entry.id for entry in stored(tmp_path)}
+    again = campaign(tmp_path, program, "--cases", 25)
+    assert first.ids == again.ids
+    assert {entry.id for entry in stored(tmp_path)} == before
+    assert again.code == 1
+
+
+def test_an_assembler_that_accepts_everything_has_each_family_once(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "accept")
+    told = campaign(tmp_path, program, "--cases", 16, "--only", "ldmatrix")
+    assert {finding["kind"] for finding in told.findings} == {Kind.ACCEPTED}
+    assert len({finding["family"] for finding in told.findings}) == len(told.findings) <= 16
+
+
+def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_type(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "reject")
+    told = campaign(tmp_path, program, "--cases", 120, "--only", "wmma.store*s32")
+    assert {finding["kind"] for finding in told.findings} == {Kind.REJECTED}
+    # The layout, the state space and the stride do not matter.
+    names = [finding["text"].partition(" ")[0] for finding in told.findings]
+    about = Counter(tuple(re.findall(r"\.(m\d\w+|[sfu]\d+)", name)) for name in names)
+    assert set(about.values()) == {1}, names
+    assert sum(finding["cases"] for finding in told.findings) > len(told.findings)
+
+
+def test_hangs_are_found_and_the_campaign_goes_on_to_its_end(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "hang", ".m16n16k16.f64 ")
+    told = campaign(tmp_path, program, "--only", "wmma.load.a*f64", "--cases", 70)
+    assert told.code == 1
+    assert {finding["kind"] for finding in told.findings} == {Kind.HANG}
+    assert told.summary["cases"] == 70
+    for entry in stored(tmp_path):
+        assert ".m16n16k16.f64 " in entry.finding.instructions[0]
+
+
+def test_an_assembler_that_hangs_on_everything_ends_in_time_and_is_not_called_clean(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "hang")
+    told = campaign(tmp_path, program, "--time", 1, "--only", "wmma.store")
+    assert told.code in (1, 3)
+    assert told.code == 1 or "no instruction was judged in the time" in told.err
+
+
+def test_what_does_not_happen_again_is_no_finding(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "coin", "ldmatrix")
+    told = campaign(tmp_path, program, "--cases", 40, "--only", "ldmatrix")
+    assert told.summary["unconfirmed"] > 2
+    # A coin may fall on one side three times, and is told by then that it is a coin.
+    assert len(told.findings) < told.summary["unconfirmed"]
+
+
+def test_two_assemblers_that_differ_are_told_apart(tmp_path):
+    sound = fake_ptxas(tmp_path / "sound")
+    other = fake_ptxas(tmp_path / "other", "reject", "bf16", release="12.1")
+    told = campaign(
+        tmp_path, sound, "--assembler", other, "--cases", 30, "--only", "wmma.load.a*bf16"
+    )
+    assert told.code == 1
+    assert {finding["kind"] for finding in told.findings} == {Kind.DIFFER}
+    for entry in stored(tmp_path):
+        assert [verdict.outcome for verdict in entry.finding.runners] == ["accepted", "rejected"]
+        assert [verdict.version for verdict in entry.finding.runners] == ["V12.0.1", "V12.1.1"]
+
+
+KNOWN = """
+schema = 1
+
+[[known]]
+id = "stores-of-everything"
+kind = "accepted although undocumented"
+match = { instruction = "*" }
+reason = "this fake takes any store"
+evidence = "tests"
+"""
+
+
+def test_known_discrepancies_are_shown_and_do_not_fail(tmp_path):
+    program = fake_ptxas(tmp_path / "broken", "accept", "wmma.store")
+    (tmp_path / "known.toml").write_text(KNOWN)
+    arguments = ("--cases", 12, "--only", "wmma.store*f64", "--known", "known.toml")
+    told = campaign(tmp_path, program, *arguments)
+    assert told.findings
+    assert all(one["known"] for one in told.findings)
+    # Some spellings are known without the file.
+    assert "stores-of-everything" in {one["known_as"] for one in told.findings}
+    assert told.code == 0
+    assert len(stored(tmp_path)) == len(told.findings)
+    without = campaign(tmp_path, program, *arguments[:-2], corpus="other")
+    assert without.code == 1
+    assert without.ids == told.ids

@@ -1,0 +1,159 @@
+"""Campaigns on runners that fail: the right verdict and exit code, soon, with nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, warpfuzz
+from cuda_fakes import FAKES
+from value_runs import campaign, entries, run
+
+from corpus import Kind
+from fuzz import value_rounds
+from fuzz.device_lost import DeviceLostError
+from fuzz.runner_choice import OpenRunner, RunnerChoice
+from oracle.errors import InfrastructureError
+from runners.cuda import supervisor
+from runners.cuda.runner import CudaRunner
+
+BREAKING = Path(__file__).parent / "fakes"
+SOON = 90.0
+"""Seconds in which all of this must be over, on a machine that does other things as well."""
+
+
+@contextmanager
+def ready(trouble: str = "", **environment: str) -> Iterator[OpenRunner]:
+    """Open a runner over the stand-in; afterwards nothing of it is left."""
+    start = time.monotonic()
+    variables = {"PYTHONPATH": str(BREAKING), "FAKE_TROUBLE": trouble, **environment}
+    with CudaRunner(environment=variables, deadline=1.0) as runner:
+        yield OpenRunner(
+            choice=RunnerChoice(name="cuda"), runner=runner, target="sm_90", ptx_version="8.0",
+            version="none", device="a stand-in",
+        )  # fmt: skip
+        pid = runner.pid
+    if pid is not None:
+        with pytest.raises(ProcessLookupError):
+            os.killpg(pid, 0)
+    assert time.monotonic() - start < SOON
+
+
+@pytest.fixture(autouse=True)
+def _few_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_rounds, "IMAGES", 24)
+
+
+def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
+    with ready() as opened:
+        progress = campaign(opened, tmp_path, cases=120).run()
+    assert progress.judged == 120
+    assert not progress.families
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [
+        ("misaligned", Kind.LAUNCH_FAILURE),
+        ("refuse", Kind.LAUNCH_FAILURE),
+        ("hang", Kind.HANG),
+        ("kill", Kind.CRASH),
+        ("garble", Kind.UNREADABLE),
+    ],
+)
+def test_trouble_is_a_finding_with_the_image_that_made_it(
+    tmp_path: Path, trouble: str, kind: Kind
+) -> None:
+    with ready(trouble) as opened:
+        progress = campaign(opened, tmp_path, cases=24, only="*m8n8k4*").run()
+    assert {family.kind for family in progress.families.values()} == {kind}
+    # Everything else of these batches was compared, and is right.
+    assert progress.judged > 0
+    assert progress.judged + progress.missing == progress.cases == 24
+    for entry in entries(tmp_path):
+        assert "input.npy" in entry.finding.files
+        assert entry.finding.details["rate"] == 1
+
+
+def test_a_child_killed_in_the_middle_costs_nothing_but_time(tmp_path: Path) -> None:
+    """The batch is run again, and that something was flaky is kept."""
+    with ready() as opened:
+        runner = opened.runner
+        assert isinstance(runner, CudaRunner)
+        pid = runner.pid if runner.facts() else None
+
+        def kill() -> None:
+            if runner.pid is not None:
+                os.killpg(runner.pid, signal.SIGKILL)
+
+        assert pid is not None or runner.pid is not None
+        timer = threading.Timer(0.5, kill)
+        timer.start()
+        progress = campaign(opened, tmp_path, cases=480).run()
+        timer.join()
+        assert runner.starts == 2
+    assert progress.judged == progress.cases == 240
+    assert {family.kind for family in progress.families.values()} <= {Kind.FLAKY}
+
+
+def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_PAUSE", 0.01)
+    with ready("hang", FAKE_STATE=str(tmp_path / "state")) as opened:
+        running = campaign(opened, tmp_path / "corpus", cases=480)
+        with pytest.raises(DeviceLostError):
+            running.run()
+    kinds = {family.kind for family in running.progress.families.values()}
+    assert kinds == {Kind.DEVICE_LOST}
+    assert [entry.finding.kind for entry in entries(tmp_path / "corpus")] == [Kind.DEVICE_LOST]
+
+
+def test_a_compiler_that_compiles_nothing_ends_the_campaign(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="none of 16 programs was compiled"):
+        run(tmp_path, cases=4000, only="*m8n8k4*", ptx_pass="false")
+    assert {entry.finding.kind for entry in entries(tmp_path)} == {Kind.COMPILE_FAILURE}
+
+
+@pytest.mark.parametrize(
+    ("fake", "mode", "code", "words"),
+    [
+        ("absent", "", 3, "pip install 'warpfuzz[cuda]'"),
+        ("driverless", "", 3, "install the driver"),
+        ("working", "gone", 4, "finds no device"),
+        ("working", "babbles", 4, "answered garbage"),
+        ("working", "", 0, ""),
+    ],
+)
+def test_what_is_missing_decides_the_exit_code(
+    tmp_path: Path, fake: str, mode: str, code: int, words: str
+) -> None:
+    options = ("--runner", "cuda", "--cases", 300, "--json")
+    path = f"{FAKES / fake}:{ROOT}"
+    ran = warpfuzz(tmp_path, "run", *options, PYTHONPATH=path, FAKE_DEVICE=mode)
+    assert ran.code == code
+    assert words in " ".join(ran.err.split())
+    if code == 0:
+        assert ran.summary["target"] == "sm_90"
+        assert ran.summary["compared"] == 300
+
+
+def test_an_assembler_that_prints_garbage_is_an_infrastructure_failure_with_findings(
+    tmp_path: Path,
+) -> None:
+    broken = tmp_path / "ptxas"
+    broken.write_text("#!/bin/sh\necho garbage\n")
+    broken.chmod(0o755)
+    ran = warpfuzz(
+        tmp_path, "run", "--runner", "cuda", "--assembler", broken, "--cases", 300, "--json",
+        PYTHONPATH=f"{FAKES / 'working'}:{ROOT}",
+    )  # fmt: skip
+    assert ran.code == 3
+    assert "wrote no machine code" in ran.err
+    assert {finding["kind"] for finding in ran.findings} == {"compile failure"}
