@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from corpus import Corpus, Family, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known
 from fuzz.budget import Budget
-from fuzz.content_shrinking import shrink_contents
 from fuzz.device_lost import DeviceLostError
 from fuzz.instruction_progress import FamilyState, Observer, Progress
 from fuzz.instruction_rounds import Selection, derived_seed
 from fuzz.runner_choice import OpenRunner
+from fuzz.shrinking import runner_verdicts, shrink
 from fuzz.value_families import family_of_difference, family_of_failure, family_of_flaky
 from fuzz.value_findings import Evidence, case_of, files_of
 from fuzz.value_replaying import Attempt, Subject, attempt, conclusion, replays_of
@@ -34,7 +34,7 @@ from oracle.execution import execute
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Trouble
+from runners.protocol import Compiled, Failure, Images, Trouble
 
 _JUDGED = 32
 """Failing images of one batch whose bounds are computed; the rest counts with the first of them."""
@@ -383,30 +383,13 @@ class ValueCampaign:
         return state
 
     def _shrunk(self, evidence: Evidence) -> tuple[Evidence, ShrinkStatus]:
-        """Return the same with fewer elements, confirmed; RAW if it is not to be shrunk."""
+        """Return the same case, smaller, confirmed; RAW if it is not to be shrunk."""
         subject, compiled = evidence.subject, evidence.shown.compiled
         wanted = evidence.kind
         if wanted not in (Kind.DEVIATION, Kind.VIOLATION) or subject.copies > 1 or not compiled:
             return evidence, ShrinkStatus.RAW
-        found = evidence.differences()
-        image, status = shrink_contents(
-            subject.program,
-            subject.image,
-            lambda images: self._same(subject, compiled, images, wanted),
-            first=found[0] if found else None,
-        )
-        smaller = replace(subject, image=image)
-        attempts = self._repeated(smaller, wanted)
+        shrunk = shrink(subject, runner_verdicts(self._opened), wanted=wanted)
+        attempts = self._repeated(shrunk.subject, wanted)
         if conclusion(attempts) is not wanted:
             return evidence, ShrinkStatus.FLAKY
-        return replace(evidence, subject=smaller, attempts=attempts), status
-
-    def _same(
-        self, subject: Subject, compiled: Compiled, images: Images, wanted: Kind
-    ) -> NDArray[np.bool_]:
-        """Return which images come out wrong in the wanted way."""
-        ran = self._runner.run(compiled, images)
-        if not isinstance(ran, Ran):
-            return np.zeros(len(images), bool)
-        verdicts = judge(subject.program, images, ran.images, target=compiled.architecture)
-        return np.array([one is not Verdict.MATCH and one.kind is wanted for one in verdicts], bool)
+        return replace(evidence, subject=shrunk.subject, attempts=attempts), shrunk.status

@@ -21,9 +21,9 @@ from corpus import (
     Versions,
 )
 from corpus.images import pack, unpack
-from fuzz.content_shrinking import complexity
 from fuzz.program_files import decode_program, encode_program
 from fuzz.runner_choice import OpenRunner, RunnerChoice
+from fuzz.shrinking import complexity
 from fuzz.value_replaying import Attempt, Subject
 from fuzz.value_rounds import GENERATOR_VERSION
 from fuzz.verdicts import Difference, differences

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.content_shrinking import complexity, shrink_contents
 from fuzz.instruction_rounds import Selection
 from fuzz.program_files import decode_program, encode_program
 from fuzz.value_rounds import GENERATOR_VERSION, round_batches, selected_forms
@@ -67,19 +66,6 @@ def test_bits_are_finite_where_they_are_floats(program: Program) -> None:
         if type_.is_float:
             field = ((1 << type_.exponent_bits) - 1) << (type_.bits - 1 - type_.exponent_bits)
             assert ((raw & raw.dtype.type(field)) != field).all()
-
-
-@settings(max_examples=10)
-@given(multiplications(), st.integers(0, 10**6))
-def test_shrinking_keeps_what_fails_and_clears_the_rest(program: Program, choice: int) -> None:
-    image = expand(Recipe(classes=(ValueClass.BITS,), seed=choice), program, 1)[0]
-    placed = inputs(program)[choice % 3]
-    byte = position(program, placed.place) + choice % placed.tile.line_bytes
-    image[byte] |= 1
-    small, status = shrink_contents(program, image, lambda images: images[:, byte] & 1 == 1)
-    assert status == "complete"
-    assert small[byte] & 1
-    assert complexity(program, small) == 1
 
 
 def test_a_round_depends_on_its_key_alone() -> None:

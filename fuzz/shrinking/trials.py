@@ -1,0 +1,168 @@
+"""Asking which drafts still fail: in batches, within a time, never twice for the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from corpus import Kind
+from fuzz.shrinking.draft import Draft, Image, shows_something
+from fuzz.value_replaying import Subject
+from oracle.definedness import undefined
+from oracle.errors import UsageError
+from oracle.program import Program
+from runners.emission import emit
+from runners.kernels import KernelModule
+
+Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
+"""What becomes of some subjects, one for one; None: a match."""
+
+_COSTLY = frozenset(
+    {Kind.HANG, Kind.CRASH, Kind.LAUNCH_FAILURE, Kind.COMPILE_FAILURE, Kind.UNREADABLE}
+)
+"""What brings a runner down: each may cost seconds and a new process."""
+_AT_ONCE = 64
+"""Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
+one (measured, f16 m16n16k16, 2026-11)."""
+_FEW_AT_ONCE = 4
+"""The same where failing is costly."""
+_BYTES_AT_ONCE = 1 << 26
+"""Most bytes of the images of one batch."""
+_MODULES = 256
+"""Modules that are kept."""
+
+
+class OutOfTimeError(Exception):
+    """The time for shrinking is over. Never leaves `shrink`."""
+
+
+class Trials:
+    """The smallest draft so far, and what was asked on the way to it.
+
+    Parameters
+    ----------
+    subject
+        What fails.
+    verdicts
+        What becomes of subjects.
+    wanted
+        What becomes of `subject`, and has to become of whatever takes its place.
+    end
+        Value of `time.monotonic()` from which on nothing more is asked.
+    """
+
+    def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
+        self.best = Draft(program=subject.program, image=subject.image)
+        self.tried = 0
+        """Subjects whose verdicts were asked for."""
+        self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
+        self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
+        self._rejected: set[tuple[Program, bytes]] = set()
+        self._sure: set[tuple[Program, bytes]] = set()
+        """Drafts that failed by themselves."""
+        self.apart = False
+        """Whether drafts are asked for one by one: company changed what became of one."""
+
+    @property
+    def at_once(self) -> int:
+        """Candidates that are worth asking for together."""
+        if self.apart:
+            return 1
+        return _FEW_AT_ONCE if self._wanted in _COSTLY else _AT_ONCE
+
+    @property
+    def subject(self) -> Subject:
+        """The smallest draft as a subject.
+
+        Raises
+        ------
+        UsageError
+            Never, for what was tried: it has a module.
+        """
+        return self._made(self.best)
+
+    def allows(self, program: Program) -> bool:
+        """Whether a program may take the first one's place: it is defined, and shows something."""
+        module = self._subject.module
+        return (
+            shows_something(program, self._subject.program)
+            and not undefined(program, target=module.target)
+            and self._module(program) is not None
+        )
+
+    def take(self, draft: Draft) -> bool:
+        """Make a draft that failed the smallest one, if it fails by itself as well.
+
+        A wrong access can reach a neighbour's image, and a pass over the whole text another
+        kernel. Where that makes a difference, drafts are asked for one by one from then on.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the time is over before that is known.
+        """
+        if draft.key not in self._sure and not self._ask([draft])[0]:
+            self.apart = True
+            self._rejected.clear()
+            return False
+        self.best = draft
+        return True
+
+    def fail(self, drafts: Sequence[Draft]) -> list[bool]:
+        """Return which drafts fail as the first one did.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the time is over before all are known.
+        """
+        fails = [False] * len(drafts)
+        asked = [i for i, draft in enumerate(drafts) if draft.key not in self._rejected]
+        largest = max((len(draft.image) for draft in drafts), default=1) * self._subject.copies
+        size = max(1, min(self.at_once, _BYTES_AT_ONCE // largest))
+        for start in range(0, len(asked), size):
+            part = asked[start : start + size]
+            for index, failed in zip(part, self._ask([drafts[i] for i in part]), strict=True):
+                fails[index] = failed
+        return fails
+
+    def _ask(self, drafts: Sequence[Draft]) -> list[bool]:
+        if time.monotonic() >= self._end:
+            raise OutOfTimeError
+        found = self._verdicts([self._made(draft) for draft in drafts])
+        self.tried += len(drafts)
+        fails = [kind is self._wanted for kind in found]
+        self._rejected.update(
+            draft.key for draft, failed in zip(drafts, fails, strict=True) if not failed
+        )
+        if len(drafts) == 1 and fails[0]:
+            self._sure.add(drafts[0].key)
+        return fails
+
+    def images_fail(self, images: Sequence[Image]) -> list[bool]:
+        """Return which images fail with the program of the smallest draft. Raises as `fail`."""
+        return self.fail([self.best.with_image(image) for image in images])
+
+    def _made(self, draft: Draft) -> Subject:
+        module = self._module(draft.program)
+        if module is None:
+            raise UsageError("this program cannot be emitted; leave it out")
+        return Subject(
+            module=module, program=draft.program, image=draft.image, copies=self._subject.copies
+        )
+
+    def _module(self, program: Program) -> KernelModule | None:
+        """Return the module of a program, None if there is none; that of the first as it came."""
+        if program not in self._modules:
+            given = self._subject.module
+            try:
+                module = emit(
+                    program, target=given.target, version=given.version,
+                    entry=given.kernels[0].entry,
+                )  # fmt: skip
+            except UsageError:
+                module = None
+            if len(self._modules) >= _MODULES:
+                self._modules = {self._subject.program: given}
+            self._modules[program] = module
+        return self._modules[program]
