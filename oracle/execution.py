@@ -18,7 +18,7 @@ from oracle.program import Branch, Loop, Program, Step, Uniform, Word, requireme
 from oracle.targets import DEFAULT_TARGET
 from oracle.warps import Warps
 
-CHUNK_IMAGES = 256
+CHUNK_IMAGES = 512
 """Images that go through a program together: as many as `oracle.multiply` computes at once."""
 
 CHUNK_BYTES = 1 << 24
