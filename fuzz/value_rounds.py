@@ -1,13 +1,22 @@
-"""What one round of a value campaign runs: a pure function of seed, round and selection."""
+"""What the rounds of a value campaign run: pure functions of seed, round and what was reached.
+
+Breadth comes first. The programs of a round are about different families of forms, in an order
+that deals out all of them before any comes again, and early rounds have few images for each
+program; so a fault in any one form is met after few images. Later rounds go deeper: more images
+of each program, and programs with what was reached least (`fuzz.coverage`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fuzz.coverage import Coverage, Focus
 from fuzz.instruction_rounds import Selection, derived_seed, draw
 from oracle.errors import UsageError
 from oracle.isa import LdmatrixForm, MmaForm
@@ -17,15 +26,56 @@ from oracle.targets import parse_target, parse_version
 from strategies.contents import Recipe, expand, recipes
 from strategies.multiplications import VALUED_FORMS, multiplications, row_loads
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 """Goes up when the same seed would give other programs or contents."""
 
-IMAGES = 256
-"""Images of one program: what a campaign on the simulated device runs in a tenth of a second."""
 PROGRAMS = 8
 """Programs of one round, in one module."""
-_ROW_LOADS_IN = 8
-"""Of so many programs, one is of ldmatrix on average where both sorts are selected."""
+EPOCH = 4
+"""Rounds between two looks at what was reached. A round knows the counts up to the epoch before
+the last, whoever runs how many rounds at once."""
+
+
+class Speed(StrEnum):
+    """How fast images are run, in classes that decide when rounds grow."""
+
+    INTERPRETED = "interpreted"
+    """The simulated device: thousands of images a second."""
+    NATIVE = "native"
+    """A GPU: the oracle is slower than it."""
+
+
+_FIRST_IMAGES = 8
+"""Images of a program in the first rounds. Running so few on the simulated device takes as long as
+drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
+IMAGES = 256
+"""Images of a program where nobody counts rounds."""
+_MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}
+"""From here on the time of a program is that of its images, and more of them bring nothing."""
+_BROAD_ROUNDS = 32
+"""Rounds before the first growth: 256 programs, more than the 192 forms that are multiplied or
+read by ldmatrix."""
+_ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
+"""Rounds from one doubling to the next; where compiling a program costs more than its images,
+breadth costs more, too."""
+
+
+def images_per_program(number: int, speed: Speed) -> int:
+    """Return how many images each program of a round is run on.
+
+    8 in the first 32 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    device, every 2 rounds up to 8192 on a GPU.
+
+    Parameters
+    ----------
+    number
+        Number of the round, from 0.
+    speed
+        Of what runs it.
+    """
+    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
+    most = _MOST_IMAGES[speed]
+    return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +86,21 @@ class Batch:
     """Name of its kernel in the round's module."""
     program: Program
     recipe: Recipe
+    focus: Focus
+    """What was asked of the program."""
+    count: int
+    """Images that the round runs it on."""
 
     @property
     def form(self) -> MmaForm | LdmatrixForm:
         """The form that the program is about."""
-        return main_form(self.program)
+        form = self.focus.form
+        return form if isinstance(form, MmaForm | LdmatrixForm) else main_form(self.program)
 
-    def images(self) -> NDArray[np.uint8]:
-        """Return the images, uint8 (IMAGES, image_bytes)."""
-        return expand(self.recipe, self.program, IMAGES)
+    def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
+        """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
+        count = self.count - first if count is None else count
+        return expand(self.recipe, self.program, first + count)[first:]
 
 
 def main_form(program: Program) -> MmaForm | LdmatrixForm:
@@ -88,26 +144,117 @@ def selected_forms(
     return forms
 
 
+def round_key(seed: int, number: int) -> int:
+    """Return the key of a round of a campaign."""
+    return derived_seed(seed, "values", GENERATOR_VERSION, number)
+
+
+def round_focuses(
+    forms: Sequence[MmaForm | LdmatrixForm], *, seed: int, number: int, reached: Coverage
+) -> list[Focus]:
+    """Return what the programs of a round should be about.
+
+    Parameters
+    ----------
+    forms
+        What is selected.
+    seed
+        Of the campaign.
+    number
+        Of the round.
+    reached
+        What was reached in all epochs before the last; see `epoch_known`.
+    """
+    key = derived_seed(seed, "focuses", GENERATOR_VERSION)
+    return reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
+
+
+def epoch_known(number: int) -> int:
+    """Return how many rounds (0 to that, exclusive) the focuses of a round take into account."""
+    return max(0, number // EPOCH - 1) * EPOCH
+
+
 def round_batches(
-    forms: tuple[MmaForm | LdmatrixForm, ...], *, target: str, version: str, key: int
+    forms: Sequence[MmaForm | LdmatrixForm],
+    *,
+    target: str,
+    version: str,
+    key: int,
+    focuses: Sequence[Focus] | None = None,
+    count: int = IMAGES,
 ) -> list[Batch]:
-    """Draw the programs of one round, and how their images are filled."""
-    some = st.lists(st.tuples(_programs(forms), recipes()), min_size=PROGRAMS, max_size=PROGRAMS)
-    # The first example that Hypothesis makes is the simplest one there is.
-    drawn = draw(some, 2, derived_seed(key, "programs"))[-1]
+    """Draw the programs of one round, one for each focus, and how their images are filled.
+
+    A program is a function of the key, its place in the round and its own focus alone.
+
+    Parameters
+    ----------
+    forms
+        What is selected; the target has it.
+    target, version
+        Of the module.
+    key
+        Of the round (`round_key`).
+    focuses
+        What each program should be about (`round_focuses`); None: what the key alone chooses.
+    count
+        Images of each program (`images_per_program`).
+    """
     row, number = parse_target(target), parse_version(version)
-    return [
-        Batch(entry=f"kernel_{index}", program=program, recipe=recipe)
-        for index, (program, recipe) in enumerate(drawn)
+    if focuses is None:
+        focuses = Coverage().focuses(key, PROGRAMS, forms)
+    batches = []
+    for index, focus in enumerate(focuses):
+        own = derived_seed(key, index)
+        drawn = st.tuples(_programs(focus, tuple(forms)), recipes())
+        # The first example that Hypothesis makes is the simplest one there is.
+        program, recipe = draw(drawn, 2, own)[-1]
         # Some state spaces and types are newer than what is multiplied.
-        if all(is_available(form, number, row) for form in requirements(program))
-    ]
+        if all(is_available(form, number, row) for form in requirements(program)):
+            batches.append(
+                Batch(
+                    entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
+                    count=count,
+                )
+            )  # fmt: skip
+    return batches
 
 
-@st.composite
-def _programs(draw: st.DrawFn, forms: tuple[MmaForm | LdmatrixForm, ...]) -> Program:
+def campaign_rounds(
+    forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int, speed: Speed
+) -> Iterator[list[Batch]]:
+    """Iterate over the rounds of a campaign, in order and without end."""
+    reached = Coverage()
+    waiting: list[Coverage] = []
+    number = 0
+    while True:
+        if number % EPOCH == 0 and len(waiting) > 1:
+            reached.merge(waiting.pop(0))
+        if number % EPOCH == 0:
+            waiting.append(Coverage())
+        batches = round_batches(
+            forms,
+            target=target,
+            version=version,
+            key=round_key(seed, number),
+            focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
+            count=images_per_program(number, speed),
+        )
+        for batch in batches:
+            waiting[-1].add(batch)
+        yield batches
+        number += 1
+
+
+def _programs(
+    focus: Focus, forms: tuple[MmaForm | LdmatrixForm, ...]
+) -> st.SearchStrategy[Program]:
+    form = focus.form
+    if isinstance(form, LdmatrixForm):
+        return row_loads((form,))
+    if isinstance(form, MmaForm):
+        return multiplications((form,))
     products = tuple(form for form in forms if isinstance(form, MmaForm))
     rows = tuple(form for form in forms if isinstance(form, LdmatrixForm))
-    if rows and (not products or draw(st.integers(0, _ROW_LOADS_IN - 1)) == _ROW_LOADS_IN - 1):
-        return draw(row_loads(rows))
-    return draw(multiplications(products))
+    parts = [multiplications(products)] if products else []
+    return st.one_of(*parts, *([row_loads(rows)] if rows else []))

@@ -1,0 +1,190 @@
+"""The search of one seed: a campaign's rounds, run on a device with each planted fault."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fuzz.bench.contents import Contents, filled
+from fuzz.bench.mutants import Emitted, Mutant
+from fuzz.bench.subjects import Subject
+from fuzz.value_rounds import Batch, Speed, campaign_rounds
+from oracle.errors import InfrastructureError
+from oracle.execution import execute
+from oracle.isa import LdmatrixForm, MmaForm
+from runners.emission import emit
+from runners.protocol import Images
+from runners.simulated import Module, SimulatedTrap
+
+LAYOUTS = 2
+"""Fragment layouts of the simulated device that seeds take turns with, as campaigns do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What every seed searches for, and how long."""
+
+    forms: tuple[MmaForm | LdmatrixForm, ...]
+    target: str
+    version: str
+    subjects: tuple[Subject, ...]
+    columns: tuple[Contents, ...]
+    limit: int
+    """Most images drawn for one column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """How soon a fault was seen."""
+
+    cases: int
+    """Images drawn until then, those of programs that the fault does not touch included."""
+    seconds: float
+    """Time of one core until then: drawing, filling, the oracle, and this device alone."""
+    opcode: str
+    """Of the program's main form."""
+
+
+@dataclass(kw_only=True)
+class SearchResult:
+    """What one seed saw."""
+
+    seed: int
+    cases: int = 0
+    """Images drawn, over all columns."""
+    seen: dict[tuple[Contents, str], Sighting] = field(default_factory=dict)
+    """By contents and name of the fault; what is not here was not seen within the limit."""
+    seconds: dict[tuple[Contents, str], float] = field(default_factory=dict)
+    """Time that each fault took, seen or not."""
+
+
+Report = Callable[[int, int], None]
+"""Is told how many images were drawn and how many faults are left, over all columns."""
+
+
+def search(plan: Plan, seed: int, *, report: Report, stopping: Callable[[], bool]) -> SearchResult:
+    """Run a campaign's rounds until every fault is seen or the limit is reached.
+
+    Programs, images and what the oracle makes of them are the same for all faults, and are made
+    once; a fault that is seen is not run again.
+
+    Raises
+    ------
+    InfrastructureError
+        If the sound device and the oracle disagree: then no fault can be told from none.
+    """
+    return _Search(plan, seed, report=report, stopping=stopping).run()
+
+
+class _Search:
+    def __init__(
+        self, plan: Plan, seed: int, *, report: Report, stopping: Callable[[], bool]
+    ) -> None:
+        self._plan, self._report, self._stopping = plan, report, stopping
+        layout = seed % LAYOUTS
+        self._sound = Mutant(None, target=plan.target, layout=layout)
+        self._mutants = {
+            subject.name: Mutant(subject.fault, target=plan.target, layout=layout)
+            for subject in plan.subjects
+        }
+        self._left = {column: dict.fromkeys(self._mutants) for column in plan.columns}
+        self._drawn = 0
+        """Images of each column so far."""
+        self._shared = 0.0
+        """Seconds that went into programs."""
+        self._filling = dict.fromkeys(plan.columns, 0.0)
+        """Seconds that went into images and the oracle."""
+        self._result = SearchResult(seed=seed)
+        self._result.seconds = {
+            (column, name): 0.0 for column in plan.columns for name in self._mutants
+        }
+
+    def run(self) -> SearchResult:
+        plan = self._plan
+        rounds = campaign_rounds(
+            plan.forms,
+            target=plan.target,
+            version=plan.version,
+            seed=self._result.seed,
+            speed=Speed.INTERPRETED,
+        )
+        while True:
+            begun = time.perf_counter()
+            batches = next(rounds)
+            self._shared += time.perf_counter() - begun
+            for batch in batches:
+                self._batch(batch)
+                self._report(self._result.cases, sum(map(len, self._left.values())))
+                if self._done:
+                    return self._result
+
+    @property
+    def _done(self) -> bool:
+        return self._drawn >= self._plan.limit or not any(self._left.values()) or self._stopping()
+
+    def _batch(self, batch: Batch) -> None:
+        begun = time.perf_counter()
+        plan = self._plan
+        emitted = Emitted.of(
+            emit(batch.program, target=plan.target, version=plan.version, entry=batch.entry)
+        )
+        count = min(batch.count, plan.limit - self._drawn)
+        loaded: dict[str, Module | SimulatedTrap | None] = {}
+        sound = self._sound.load(emitted)
+        if sound is None or isinstance(sound, SimulatedTrap):
+            raise InfrastructureError(
+                f"the sound device refuses a program of {batch.form.opcode} ({sound}); nothing can "
+                "be measured with it"
+            )
+        self._shared += time.perf_counter() - begun
+        for column, left in self._left.items():
+            if not left:
+                continue
+            begun = time.perf_counter()
+            images = filled(column, batch, count)
+            expected = execute(batch.program, images, target=plan.target).images
+            self._check(batch, emitted, sound, images, expected)
+            self._filling[column] += time.perf_counter() - begun
+            self._result.cases += count
+            for name in tuple(left):
+                begun = time.perf_counter()
+                mutant = self._mutants[name]
+                if name not in loaded:
+                    loaded[name] = mutant.load(emitted)
+                module = loaded[name]
+                first = None
+                if module is not None:
+                    first = mutant.first_wrong(module, emitted, images, expected)
+                self._result.seconds[column, name] += time.perf_counter() - begun
+                if first is not None:
+                    self._seen(column, name, batch, self._drawn + first + 1)
+        self._drawn += count
+
+    def _check(
+        self, batch: Batch, emitted: Emitted, sound: Module, images: Images, expected: Images
+    ) -> None:
+        wrong = self._sound.first_wrong(sound, emitted, images, expected)
+        if wrong is not None:
+            raise InfrastructureError(
+                f"the sound device and the oracle disagree on a program of {batch.form.opcode} "
+                f"(seed {self._result.seed}); run a campaign with this seed to see where, and mend "
+                "that first"
+            )
+
+    def _seen(self, column: Contents, name: str, batch: Batch, cases: int) -> None:
+        del self._left[column][name]
+        own = self._result.seconds[column, name]
+        self._result.seen[column, name] = Sighting(
+            cases=cases,
+            seconds=self._shared + self._filling[column] + own,
+            opcode=batch.form.opcode,
+        )
+
+
+def unseen(plan: Plan, result: SearchResult) -> Mapping[Contents, Sequence[str]]:
+    """Return the names of the faults that a seed did not see, by contents."""
+    return {
+        column: [s.name for s in plan.subjects if (column, s.name) not in result.seen]
+        for column in plan.columns
+    }

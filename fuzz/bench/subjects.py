@@ -1,0 +1,115 @@
+"""What is to be found: the catalogue of planted faults, and single rows of what was measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from oracle.errors import UsageError
+from oracle.isa import FORMS, Form
+from oracle.notes import is_available
+from oracle.targets import parse_target, parse_version
+from runners.faults import CATALOGUE, Fault, by_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A fault that a campaign should find."""
+
+    fault: Fault
+    unobservable: str = ""
+    """Why no program can show it; empty where one can."""
+
+    @property
+    def name(self) -> str:
+        """Name of the fault."""
+        return self.fault.name
+
+    @cached_property
+    def is_measured_row(self) -> bool:
+        """Whether it is a single row of what was measured, and not in the catalogue itself."""
+        return "/" in self.name
+
+
+def _narrowed(name: str, suffix: str, pattern: str, meaning: str) -> Fault:
+    """Return a fault of the catalogue that touches only some of its instructions."""
+    fault = by_name(name)
+    if fault.damage is None:
+        raise UsageError(f"fault {name} sits in the text; only those of the device can be narrowed")
+    opcodes = re.compile(pattern)
+    return replace(
+        fault,
+        name=f"{name}/{suffix}",
+        meaning=meaning,
+        opcodes=opcodes,
+        damage=replace(fault.damage, opcodes=opcodes),
+    )
+
+
+_F16_TO_F32 = r"^wmma\.mma.*\d\.f32\.f32$"
+_F16_TO_F16 = r"^wmma\.mma.*\d\.f16\.f16$"
+_BF16 = r"^wmma\.mma.*\.bf16\.f32$"
+
+# The table of section 5 of the project's measured facts: 20,000 dot products each, f16 inputs and
+# f32 results, and below it what it says of f16 results and of bf16.
+MEASURED_ROWS: tuple[Fault, ...] = (
+    _narrowed("alignment-one-bit-more", "f32", _F16_TO_F32, "F + 1, f16 inputs, f32 result"),
+    _narrowed("block-halved", "f32", _F16_TO_F32, "L / 2, f16 inputs, f32 result"),
+    _narrowed(
+        "product-normalised-first", "f32", _F16_TO_F32,
+        "product normalised first, f16 inputs, f32 result",
+    ),
+    _narrowed(
+        "subnormals-flushed-in-a", "f32", _F16_TO_F32,
+        "subnormal inputs flushed, f16 inputs, f32 result",
+    ),
+    _narrowed(
+        "sum-rounded-to-nearest", "f32", _F16_TO_F32,
+        "nearest-even at the end, f16 inputs, f32 result",
+    ),
+    _narrowed("alignment-one-bit-more", "f16", _F16_TO_F16, "F + 1, f16 result"),
+    _narrowed("block-halved", "f16", _F16_TO_F16, "L / 2, f16 result"),
+    _narrowed("zero-exponent-higher", "f16", _F16_TO_F16, "e_zero + 1, f16 result"),
+    _narrowed("zero-exponent-higher", "bf16", _BF16, "e_zero + 1, bf16 inputs"),
+)  # fmt: skip
+
+
+def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
+    """Return what a pattern selects, in the order of the catalogue.
+
+    Parameters
+    ----------
+    pattern
+        Shell pattern over names of faults; a bare word may stand anywhere.
+    target, version
+        Of the modules in which the faults are to be found.
+
+    Raises
+    ------
+    UsageError
+        If nothing is selected.
+    """
+    wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
+    faults = [fault for fault in (*CATALOGUE, *MEASURED_ROWS) if fnmatchcase(fault.name, wanted)]
+    if not faults:
+        raise UsageError(
+            f"no planted fault has a name like {pattern!r}; there are "
+            f"{', '.join(fault.name for fault in CATALOGUE)}"
+        )
+    number, row = parse_version(version), parse_target(target)
+    available = [form for form in FORMS if is_available(form, number, row)]
+    return tuple(
+        Subject(fault=fault, unobservable=_unobservable(fault, available, target, version))
+        for fault in faults
+    )
+
+
+def _unobservable(fault: Fault, available: list[Form], target: str, version: str) -> str:
+    if any(fault.opcodes.search(form.opcode) for form in available):
+        return ""
+    if any(fault.opcodes.search(form.opcode) for form in FORMS):
+        return f"no instruction that it touches exists on {target} in PTX ISA {version}"
+    # It touches what surrounds the forms: copies, branches, element-wise operations.
+    return ""
