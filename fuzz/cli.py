@@ -153,6 +153,47 @@ def replay(path: Path, times: int, assembler: str | None, json: bool, **planted:
 
 
 @app.command()
+@click.argument("case")
+@_corpus
+@click.option("--output", type=_FOLDER, help="The folder.  [default: repro-ID]")
+@_json
+def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
+    """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
+    from fuzz.commands.repro import reproduce
+
+    reproduce(case, corpus=corpus, output=output, json=json)
+    return Exit.CLEAN
+
+
+@app.command()
+@click.argument("case")
+@_corpus
+@click.option(
+    "--compilers",
+    help="Versions, paths or folders of ptxas with commas between them; `installed`, or `all` to "
+    "fetch what is missing.  [default: installed]",
+)
+@click.option("--opt", "levels", help="-O levels: 0,1,2,3.  [default: all]")
+@click.option("--ptx-version", help="Value of .version.  [default: that of the finding]")
+@click.option(
+    "--runner",
+    type=click.Choice(["sim", "cuda"]),
+    help="Where programs run.  [default: what found them]",
+)
+@click.option(
+    "--times",
+    type=click.IntRange(min=1),
+    help="Runs of each compiler.  [default: as many as the failure's rate asks for]",
+)
+@_json
+def bisect(case: str, **options: Any) -> int:
+    """Find the first compiler version and -O level that changes a finding's result."""
+    from fuzz.commands.bisect import bisect_case
+
+    return Exit.FINDINGS if bisect_case(case, **options) else Exit.CLEAN
+
+
+@app.command()
 @click.argument("instruction")
 @_module
 @_json
@@ -185,6 +226,58 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
 
     list_forms(target=target, ptx_version=ptx_version, only=only, json=json)
     return Exit.CLEAN
+
+
+@app.command()
+@click.option("--only", default="*", help="Faults whose name fits: 'f64-*', 'subnormals'.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="How many campaigns."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**64 - 1),
+    default=0,
+    show_default=True,
+    help="The first; the others come after it.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100_000,
+    show_default=True,
+    help="Images after which a campaign gives up.",
+)
+@click.option(
+    "--baseline-limit",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="The same where contents are uniform or normal.",
+)
+@click.option(
+    "--contents",
+    type=click.Choice(["warpfuzz", "uniform", "normal"]),
+    multiple=True,
+    help="What fills the images; again for others.  [default: all]",
+)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each core]")
+@click.option("--coverage", is_flag=True, help="Draw programs only, and count what they reach.")
+@click.option(
+    "--programs",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="How many for --coverage.",
+)
+@click.option("--target", help="Value of .target.  [default: sm_100a, which has every form]")
+@click.option("--ptx-version", help="Value of .version.  [default: one that knows the target]")
+@_json
+def bench(coverage: bool, programs: int, **options: Any) -> int:
+    """Plant faults, and measure after how many images each is found."""
+    from fuzz.commands.bench import Request, run_bench
+
+    request = Request(**options)
+    return Exit.FINDINGS if run_bench(request) else Exit.CLEAN
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fuzz.bench.contents import Contents, filled
@@ -31,7 +31,13 @@ class Plan:
     subjects: tuple[Subject, ...]
     columns: tuple[Contents, ...]
     limit: int
-    """Most images drawn for one column."""
+    """Most images that a seed draws."""
+    baseline_limit: int
+    """Most of those that are also filled with the contents of baselines, which find little."""
+
+    def limit_of(self, contents: Contents) -> int:
+        """Return the most images of one column; only the first is not a baseline."""
+        return self.limit if contents is self.columns[0] else self.baseline_limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +61,6 @@ class SearchResult:
     """Images drawn, over all columns."""
     seen: dict[tuple[Contents, str], Sighting] = field(default_factory=dict)
     """By contents and name of the fault; what is not here was not seen within the limit."""
-    seconds: dict[tuple[Contents, str], float] = field(default_factory=dict)
-    """Time that each fault took, seen or not."""
 
 
 Report = Callable[[int, int], None]
@@ -87,8 +91,9 @@ class _Search:
         self._mutants = {
             subject.name: Mutant(subject.fault, target=plan.target, layout=layout)
             for subject in plan.subjects
+            if not subject.unobservable
         }
-        self._left = {column: dict.fromkeys(self._mutants) for column in plan.columns}
+        self._left = {column: set(self._mutants) for column in plan.columns}
         self._drawn = 0
         """Images of each column so far."""
         self._shared = 0.0
@@ -96,9 +101,8 @@ class _Search:
         self._filling = dict.fromkeys(plan.columns, 0.0)
         """Seconds that went into images and the oracle."""
         self._result = SearchResult(seed=seed)
-        self._result.seconds = {
-            (column, name): 0.0 for column in plan.columns for name in self._mutants
-        }
+        self._own = {(column, name): 0.0 for column in plan.columns for name in self._mutants}
+        """Seconds that went into one device."""
 
     def run(self) -> SearchResult:
         plan = self._plan
@@ -121,16 +125,17 @@ class _Search:
 
     @property
     def _done(self) -> bool:
-        return self._drawn >= self._plan.limit or not any(self._left.values()) or self._stopping()
+        return not any(map(self._goes_on, self._plan.columns)) or self._stopping()
+
+    def _goes_on(self, column: Contents) -> bool:
+        return bool(self._left[column]) and self._drawn < self._plan.limit_of(column)
 
     def _batch(self, batch: Batch) -> None:
+        """Run the images of one program on the devices whose fault was not seen yet."""
         begun = time.perf_counter()
         plan = self._plan
-        emitted = Emitted.of(
-            emit(batch.program, target=plan.target, version=plan.version, entry=batch.entry)
-        )
-        count = min(batch.count, plan.limit - self._drawn)
-        loaded: dict[str, Module | SimulatedTrap | None] = {}
+        module = emit(batch.program, target=plan.target, version=plan.version, entry=batch.entry)
+        emitted = Emitted.of(module)
         sound = self._sound.load(emitted)
         if sound is None or isinstance(sound, SimulatedTrap):
             raise InfrastructureError(
@@ -138,28 +143,27 @@ class _Search:
                 "be measured with it"
             )
         self._shared += time.perf_counter() - begun
-        for column, left in self._left.items():
-            if not left:
-                continue
+        loaded: dict[str, Module | SimulatedTrap | None] = {}
+        for column in filter(self._goes_on, plan.columns):
             begun = time.perf_counter()
-            images = filled(column, batch, count)
+            images = filled(column, batch, min(batch.count, plan.limit_of(column) - self._drawn))
             expected = execute(batch.program, images, target=plan.target).images
             self._check(batch, emitted, sound, images, expected)
             self._filling[column] += time.perf_counter() - begun
-            self._result.cases += count
-            for name in tuple(left):
+            self._result.cases += len(images)
+            for name in sorted(self._left[column]):
                 begun = time.perf_counter()
                 mutant = self._mutants[name]
                 if name not in loaded:
                     loaded[name] = mutant.load(emitted)
-                module = loaded[name]
+                broken = loaded[name]
                 first = None
-                if module is not None:
-                    first = mutant.first_wrong(module, emitted, images, expected)
-                self._result.seconds[column, name] += time.perf_counter() - begun
+                if broken is not None:
+                    first = mutant.first_wrong(broken, emitted, images, expected)
+                self._own[column, name] += time.perf_counter() - begun
                 if first is not None:
                     self._seen(column, name, batch, self._drawn + first + 1)
-        self._drawn += count
+        self._drawn += batch.count
 
     def _check(
         self, batch: Batch, emitted: Emitted, sound: Module, images: Images, expected: Images
@@ -173,18 +177,10 @@ class _Search:
             )
 
     def _seen(self, column: Contents, name: str, batch: Batch, cases: int) -> None:
-        del self._left[column][name]
-        own = self._result.seconds[column, name]
+        self._left[column].remove(name)
+        own = self._own[column, name]
         self._result.seen[column, name] = Sighting(
             cases=cases,
             seconds=self._shared + self._filling[column] + own,
             opcode=batch.form.opcode,
         )
-
-
-def unseen(plan: Plan, result: SearchResult) -> Mapping[Contents, Sequence[str]]:
-    """Return the names of the faults that a seed did not see, by contents."""
-    return {
-        column: [s.name for s in plan.subjects if (column, s.name) not in result.seen]
-        for column in plan.columns
-    }

@@ -5,32 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.isa import FORMS, Form
 from oracle.notes import is_available
 from oracle.targets import parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, by_name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A fault that a campaign should find."""
-
-    fault: Fault
-    unobservable: str = ""
-    """Why no program can show it; empty where one can."""
-
-    @property
-    def name(self) -> str:
-        """Name of the fault."""
-        return self.fault.name
-
-    @cached_property
-    def is_measured_row(self) -> bool:
-        """Whether it is a single row of what was measured, and not in the catalogue itself."""
-        return "/" in self.name
 
 
 def _narrowed(name: str, suffix: str, pattern: str, meaning: str) -> Fault:
@@ -76,6 +56,28 @@ MEASURED_ROWS: tuple[Fault, ...] = (
 )  # fmt: skip
 
 
+_BY_NAME = {fault.name: fault for fault in (*CATALOGUE, *MEASURED_ROWS)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A fault that a campaign should find. It goes to other processes by its name."""
+
+    name: str
+    unobservable: str = ""
+    """Why no program can show it; empty where one can."""
+
+    @property
+    def fault(self) -> Fault:
+        """The fault itself."""
+        return _BY_NAME[self.name]
+
+    @property
+    def is_measured_row(self) -> bool:
+        """Whether it is a single row of what was measured, and not in the catalogue itself."""
+        return self.fault not in CATALOGUE
+
+
 def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
     """Return what a pattern selects, in the order of the catalogue.
 
@@ -92,7 +94,7 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         If nothing is selected.
     """
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
-    faults = [fault for fault in (*CATALOGUE, *MEASURED_ROWS) if fnmatchcase(fault.name, wanted)]
+    faults = [fault for name, fault in _BY_NAME.items() if fnmatchcase(name, wanted)]
     if not faults:
         raise UsageError(
             f"no planted fault has a name like {pattern!r}; there are "
@@ -101,7 +103,7 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
     number, row = parse_version(version), parse_target(target)
     available = [form for form in FORMS if is_available(form, number, row)]
     return tuple(
-        Subject(fault=fault, unobservable=_unobservable(fault, available, target, version))
+        Subject(name=fault.name, unobservable=_unobservable(fault, available, target, version))
         for fault in faults
     )
 
