@@ -1,0 +1,386 @@
+"""What a program is made of, as features that can be counted and asked for.
+
+Features are a pure function of a program, never of how it was drawn. They stand in dimensions, so
+that a table of what a campaign reached can be printed, and so that two features of one dimension
+are told apart from two ways in which a program is peculiar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from oracle.isa import Form, LdmatrixForm, Matrix, MmaForm
+from oracle.program import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Operation,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Word,
+    walk,
+)
+from oracle.storage import Tile
+from strategies.fragment_flow import MOST_REGISTERS, flow_of, most_live
+from strategies.spans import Span
+
+HUGE_PITCH = 4096
+"""Bytes between lines from which a stride counts as huge: a page of memory each."""
+LARGE_FACTOR = 2
+"""Times the default from which a stride counts as large."""
+SHARED_ROW_BYTES = 16
+"""Alignment of lines in shared memory. The page asks for less where a fragment is smaller, and
+sm_90 raises "misaligned address" there (measured on H200, 2026-11-21; docs/findings.md)."""
+
+
+class Dimension(StrEnum):
+    """What kind of thing a feature says."""
+
+    STEP = "step kind"
+    PROGRAM = "program"
+    STRIDE = "stride class"
+    ADDRESS = "address class"
+    SPACE = "state space"
+
+
+class Feature(StrEnum):
+    """Something that a program has."""
+
+    dimension: Dimension
+
+    def __new__(cls, name: str, dimension: Dimension = Dimension.STEP) -> Feature:
+        """Make a member of its name, which is its value, and its dimension."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.dimension = dimension
+        return member
+
+    LOAD_A = "load a", Dimension.STEP
+    LOAD_B = "load b", Dimension.STEP
+    LOAD_C = "load c", Dimension.STEP
+    MULTIPLICATION = "multiplication", Dimension.STEP
+    STORE = "store", Dimension.STEP
+    ELEMENTS_COPY = "elements: copy", Dimension.STEP
+    ELEMENTS_NEGATE = "elements: negate", Dimension.STEP
+    ELEMENTS_ABSOLUTE = "elements: absolute", Dimension.STEP
+    ELEMENTS_MULTIPLY = "elements: multiply", Dimension.STEP
+    ELEMENTS_ADD = "elements: add", Dimension.STEP
+    ELEMENTS_AND = "elements: and", Dimension.STEP
+    ELEMENTS_OR = "elements: or", Dimension.STEP
+    ELEMENTS_XOR = "elements: xor", Dimension.STEP
+    ELEMENTS_NOT = "elements: not", Dimension.STEP
+    LDMATRIX = "ldmatrix", Dimension.STEP
+    STORE_REGISTERS = "store of registers", Dimension.STEP
+    COPY = "copy", Dimension.STEP
+    BARRIER = "barrier", Dimension.STEP
+    BRANCH = "branch", Dimension.STEP
+    LOOP = "loop", Dimension.STEP
+
+    ONE_MULTIPLICATION = "one multiplication", Dimension.PROGRAM
+    D_AS_C = "d used as c", Dimension.PROGRAM
+    CHAIN = "chain of three accumulations", Dimension.PROGRAM
+    IN_PLACE_REGISTERS = "d in the registers of c", Dimension.PROGRAM
+    OVER_MULTIPLICAND = "d in the registers of a or b", Dimension.PROGRAM
+    IN_PLACE_MEMORY = "d stored over c", Dimension.PROGRAM
+    A_REUSED = "a used again", Dimension.PROGRAM
+    B_REUSED = "b used again", Dimension.PROGRAM
+    SEVERAL_SHAPES = "several shapes", Dimension.PROGRAM
+    SEVERAL_TYPES = "several types", Dimension.PROGRAM
+    LIVE_8 = "8 live fragments", Dimension.PROGRAM
+    LIVE_16 = "16 live fragments", Dimension.PROGRAM
+    SPILLS = "more live registers than there are", Dimension.PROGRAM
+    TILES = "tiles of a larger matrix", Dimension.PROGRAM
+    OVERLAPPING_READS = "overlapping reads", Dimension.PROGRAM
+    STORED_AND_LOADED = "stored and loaded again", Dimension.PROGRAM
+    GLOBAL_AND_SHARED = "matrices in global and shared memory", Dimension.PROGRAM
+    CHANGED_MULTIPLICAND = "elements of a or b changed", Dimension.PROGRAM
+    CHANGED_ACCUMULATOR = "elements of c or d changed", Dimension.PROGRAM
+    LDMATRIX_OF_STORE = "ldmatrix reads what wmma.store wrote", Dimension.PROGRAM
+    LDMATRIX_LOADED = "registers of ldmatrix are stored and loaded by wmma", Dimension.PROGRAM
+    LOOP_CONSTANT = "loop with a constant count", Dimension.PROGRAM
+    LOOP_WORD = "loop with a count from memory", Dimension.PROGRAM
+    BRANCH_CONSTANT = "branch on a constant", Dimension.PROGRAM
+    BRANCH_WORD = "branch on a word from memory", Dimension.PROGRAM
+    TWO_ARMS = "branch with two arms", Dimension.PROGRAM
+    NESTED = "branch or loop in another", Dimension.PROGRAM
+    STEPS_12 = "12 steps", Dimension.PROGRAM
+    STEPS_24 = "24 steps", Dimension.PROGRAM
+
+    STRIDE_OMITTED = "default, left out", Dimension.STRIDE
+    STRIDE_DEFAULT = "default, written", Dimension.STRIDE
+    STRIDE_LEAST = "padded by the least", Dimension.STRIDE
+    STRIDE_ODD = "odd number of units", Dimension.STRIDE
+    STRIDE_LARGE = "large", Dimension.STRIDE
+    STRIDE_HUGE = "huge", Dimension.STRIDE
+    STRIDE_REGISTER = "in a register", Dimension.STRIDE
+    STRIDE_IMMEDIATE = "immediate", Dimension.STRIDE
+
+    ALIGNED_LEAST = "aligned as little as may be", Dimension.ADDRESS
+    ALIGNED_MORE = "aligned to twice that", Dimension.ADDRESS
+    ALIGNED_128 = "aligned to 128 bytes", Dimension.ADDRESS
+    OFFSET_IMMEDIATE = "offset in the instruction", Dimension.ADDRESS
+    OFFSET_NEGATIVE = "negative offset in the instruction", Dimension.ADDRESS
+    BUFFER_END = "last byte is the buffer's last", Dimension.ADDRESS
+
+    LOAD_GENERIC_GLOBAL = "load: generic, global", Dimension.SPACE
+    LOAD_GENERIC_SHARED = "load: generic, shared", Dimension.SPACE
+    LOAD_GLOBAL = "load: .global", Dimension.SPACE
+    LOAD_SHARED = "load: .shared", Dimension.SPACE
+    LOAD_SHARED_CTA = "load: .shared::cta", Dimension.SPACE
+    STORE_GENERIC_GLOBAL = "store: generic, global", Dimension.SPACE
+    STORE_GENERIC_SHARED = "store: generic, shared", Dimension.SPACE
+    STORE_GLOBAL = "store: .global", Dimension.SPACE
+    STORE_SHARED = "store: .shared", Dimension.SPACE
+    STORE_SHARED_CTA = "store: .shared::cta", Dimension.SPACE
+    LDMATRIX_GENERIC = "ldmatrix: generic", Dimension.SPACE
+    LDMATRIX_SHARED = "ldmatrix: .shared", Dimension.SPACE
+    LDMATRIX_SHARED_CTA = "ldmatrix: .shared::cta", Dimension.SPACE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Focus:
+    """What a program should be about. Nothing that is asked for: anything goes."""
+
+    form: Form | None = None
+    """An instruction that the program should have."""
+    features: frozenset[Feature] = frozenset()
+    """What else it should have, as far as that is possible together."""
+
+
+def stride_unit(matrix: Matrix, *, shared: bool) -> int:
+    """Return of how many elements strides beyond the default are multiples (9.7.14.4.2).
+
+    Each line starts at a multiple of the fragment's size, in shared memory of 16 bytes at least.
+    """
+    return unit_bytes(matrix, shared=shared) * 8 // matrix.type.bits
+
+
+def unit_bytes(matrix: Matrix, *, shared: bool) -> int:
+    """Return of how many bytes addresses of a matrix are multiples (see `stride_unit`)."""
+    return max(matrix.fragment_bytes, SHARED_ROW_BYTES if shared else 1)
+
+
+def least_padded(matrix: Matrix, layout: str, *, shared: bool) -> int:
+    """Return the smallest stride above the default that keeps lines aligned, in elements."""
+    unit = stride_unit(matrix, shared=shared)
+    return (matrix.default_stride(layout) // unit + 1) * unit
+
+
+def features_of(program: Program) -> frozenset[Feature]:
+    """Return all features that a program has."""
+    found = set(_structure(program))
+    for step in walk(program.steps):
+        found.update(_of_step(step))
+        if isinstance(step, Load | Store):
+            found.update(_of_access(program, step))
+    found.update(_of_memory(program))
+    return frozenset(found)
+
+
+_OF_OPERAND = {"a": Feature.LOAD_A, "b": Feature.LOAD_B, "c": Feature.LOAD_C}
+
+
+def _of_step(step: Step) -> Iterator[Feature]:
+    match step:
+        case Load():
+            yield _OF_OPERAND[step.form.operand]
+        case Multiply():
+            yield Feature.MULTIPLICATION
+            if step.d == step.c:
+                yield Feature.IN_PLACE_REGISTERS
+            if step.d in (step.a, step.b):
+                yield Feature.OVER_MULTIPLICAND
+        case Store():
+            yield Feature.STORE
+        case Elementwise():
+            yield Feature(f"elements: {step.operation}")
+            multiplicand = step.matrix.operand in "ab"
+            yield Feature.CHANGED_MULTIPLICAND if multiplicand else Feature.CHANGED_ACCUMULATOR
+        case LoadRows():
+            yield Feature.LDMATRIX
+            yield Feature(f"ldmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
+            yield from _of_immediate(step.immediate)
+        case StoreRegisters():
+            yield Feature.STORE_REGISTERS
+        case Copy():
+            yield Feature.COPY
+        case Barrier():
+            yield Feature.BARRIER
+        case Branch():
+            yield Feature.BRANCH
+            word = isinstance(step.condition, Word)
+            yield Feature.BRANCH_WORD if word else Feature.BRANCH_CONSTANT
+            if step.then and step.otherwise:
+                yield Feature.TWO_ARMS
+            if any(isinstance(inner, Branch | Loop) for inner in step.then + step.otherwise):
+                yield Feature.NESTED
+        case Loop():
+            yield Feature.LOOP
+            yield Feature.LOOP_WORD if isinstance(step.count, Word) else Feature.LOOP_CONSTANT
+            if any(isinstance(inner, Branch | Loop) for inner in step.body):
+                yield Feature.NESTED
+
+
+def _of_immediate(immediate: int) -> Iterator[Feature]:
+    if immediate > 0:
+        yield Feature.OFFSET_IMMEDIATE
+    elif immediate < 0:
+        yield Feature.OFFSET_NEGATIVE
+
+
+def _of_access(program: Program, step: Load | Store) -> Iterator[Feature]:
+    form, matrix = step.form, step.form.matrix
+    buffer = program.buffer(step.place.buffer)
+    shared = buffer.space == "shared"
+    verb = "load" if isinstance(step, Load) else "store"
+    yield Feature(f"{verb}: {'.' + form.space if form.space else 'generic, ' + buffer.space}")
+    yield from _of_immediate(step.immediate)
+    yield from _of_stride(step, shared=shared)
+    unit = unit_bytes(matrix, shared=shared)
+    address = program.offset(buffer.name) + step.place.offset
+    if address % 128 == 0:
+        yield Feature.ALIGNED_128
+    elif address % (2 * unit) == 0:
+        yield Feature.ALIGNED_MORE
+    else:
+        yield Feature.ALIGNED_LEAST
+    tile = Tile(matrix=matrix, layout=form.layout, stride=step.stride)
+    if step.place.offset + tile.extent == buffer.size:
+        yield Feature.BUFFER_END
+
+
+def _of_stride(step: Load | Store, *, shared: bool) -> Iterator[Feature]:
+    form, matrix, stride = step.form, step.form.matrix, step.stride
+    if stride is None:
+        yield Feature.STRIDE_OMITTED
+        return
+    yield Feature.STRIDE_REGISTER if step.stride_in_register else Feature.STRIDE_IMMEDIATE
+    default = matrix.default_stride(form.layout)
+    if stride == default:
+        yield Feature.STRIDE_DEFAULT
+        return
+    least = least_padded(matrix, form.layout, shared=shared)
+    if stride == least:
+        yield Feature.STRIDE_LEAST
+    elif stride // stride_unit(matrix, shared=shared) % 2:
+        yield Feature.STRIDE_ODD
+    pitch = stride * matrix.type.bits // 8
+    if pitch >= HUGE_PITCH:
+        yield Feature.STRIDE_HUGE
+    elif stride >= LARGE_FACTOR * default:
+        yield Feature.STRIDE_LARGE
+
+
+def _structure(program: Program) -> Iterator[Feature]:
+    """Yield what follows from the steps' order and from the names, not from addresses."""
+    steps = tuple(walk(program.steps))
+    multiplies = [step for step in steps if isinstance(step, Multiply)]
+    if len(multiplies) == 1:
+        yield Feature.ONE_MULTIPLICATION
+    if len({step.form.shape for step in multiplies}) > 1:
+        yield Feature.SEVERAL_SHAPES
+    if len({step.form.a_type for step in multiplies}) > 1:
+        yield Feature.SEVERAL_TYPES
+    flow = flow_of(program.steps)
+    if flow.chain >= 1:
+        yield Feature.D_AS_C
+    if flow.chain >= 2:
+        yield Feature.CHAIN
+    if flow.uses["a"] > 1:
+        yield Feature.A_REUSED
+    if flow.uses["b"] > 1:
+        yield Feature.B_REUSED
+    live = most_live(program.steps)
+    if live.fragments >= 8:
+        yield Feature.LIVE_8
+    if live.fragments >= 16:
+        yield Feature.LIVE_16
+    if live.registers > MOST_REGISTERS:
+        yield Feature.SPILLS
+    if len(steps) >= 12:
+        yield Feature.STEPS_12
+    if len(steps) >= 24:
+        yield Feature.STEPS_24
+
+
+def _of_memory(program: Program) -> Iterator[Feature]:
+    """Yield what follows from where the accesses lie to each other."""
+    spaces = set()
+    seen: list[tuple[Load | Store, Span]] = []
+    stored: list[Span] = []
+    registers: list[Span] = []
+    for step in walk(program.steps):
+        if isinstance(step, LoadRows):
+            span = Span.of_rows(step)
+            if any(one.meets(span) for one in stored):
+                yield Feature.LDMATRIX_OF_STORE
+        if isinstance(step, StoreRegisters):
+            registers.append(Span.block(step.place.buffer, step.place.offset, step.size))
+        if not isinstance(step, Load | Store):
+            continue
+        spaces.add(program.buffer(step.place.buffer).space)
+        span = Span.of(step)
+        for other, its in seen:
+            if its.buffer == span.buffer:
+                yield from _of_pair(other, its, step, span)
+        seen.append((step, span))
+        if isinstance(step, Load) and any(one.meets(span) for one in registers):
+            yield Feature.LDMATRIX_LOADED
+        if isinstance(step, Store):
+            stored.append(span)
+    if len(spaces) > 1:
+        yield Feature.GLOBAL_AND_SHARED
+
+
+def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -> Iterator[Feature]:
+    """Yield what two accesses to one buffer make, the first earlier in the text."""
+    meet = its.meets(span)
+    if isinstance(first, Load) and isinstance(second, Load) and meet:
+        yield Feature.OVERLAPPING_READS
+    if isinstance(first, Store) and isinstance(second, Load) and meet:
+        yield Feature.STORED_AND_LOADED
+    if (
+        isinstance(first, Load)
+        and isinstance(second, Store)
+        and its == span
+        and first.form.operand == "c"
+        and first.form.layout == second.form.layout
+    ):
+        yield Feature.IN_PLACE_MEMORY
+    if (
+        not meet
+        and first.form.type == second.form.type
+        and first.form.layout == second.form.layout
+        and its.pitch == span.pitch > its.run
+        and abs(its.start - span.start) < its.pitch * its.runs
+    ):
+        yield Feature.TILES
+
+
+def about(program: Program, form: Form) -> bool:
+    """Tell whether a program has an instruction of a form."""
+    return any(
+        step.form == form
+        for step in walk(program.steps)
+        if isinstance(step, Load | Multiply | Store | LoadRows)
+    )
+
+
+def multiplied(program: Program) -> tuple[MmaForm | LdmatrixForm, ...]:
+    """Return the forms of wmma.mma and ldmatrix of a program, in the order of the text."""
+    return tuple(step.form for step in walk(program.steps) if isinstance(step, Multiply | LoadRows))
+
+
+OF_OPERATION: dict[Operation, Feature] = {
+    operation: Feature(f"elements: {operation}") for operation in Operation
+}
+"""The feature of each element-wise operation."""

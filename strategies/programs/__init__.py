@@ -1,0 +1,6 @@
+"""Strategies for programs: legal and defined ones, and, apart from them, undefined ones."""
+
+from strategies.programs.drawing import programs
+from strategies.programs.forms import VALUED_FORMS
+
+__all__ = ["VALUED_FORMS", "programs"]

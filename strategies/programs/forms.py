@@ -1,0 +1,112 @@
+"""Which forms a program may be made of: what a target and a PTX ISA version have, grouped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from oracle.isa import (
+    LOAD_FORMS,
+    MMA_FORMS,
+    STORE_FORMS,
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    Matrix,
+    MmaForm,
+    StoreForm,
+)
+from oracle.notes import is_available
+from oracle.targets import parse_target, parse_version
+
+VALUED_FORMS: tuple[MmaForm, ...] = tuple(
+    form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
+)
+"""The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
+
+
+@cache
+def load_form(matrix: Matrix, layout: str, space: str) -> LoadForm:
+    """Return the wmma.load of a matrix."""
+    return _loads()[matrix.operand, matrix.shape.name, matrix.type.name, layout, space]
+
+
+@cache
+def store_form(matrix: Matrix, layout: str, space: str) -> StoreForm:
+    """Return the wmma.store of a matrix."""
+    return _stores()[matrix.shape.name, matrix.type.name, layout, space]
+
+
+@cache
+def _loads() -> dict[tuple[str, str, str, str, str], LoadForm]:
+    return {
+        (form.operand, form.shape.name, form.type.name, form.layout, form.space): form
+        for form in LOAD_FORMS
+    }
+
+
+@cache
+def _stores() -> dict[tuple[str, str, str, str], StoreForm]:
+    return {
+        (form.shape.name, form.type.name, form.layout, form.space): form for form in STORE_FORMS
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Palette:
+    """The forms from which programs for a target are put together."""
+
+    multiplications: tuple[MmaForm, ...]
+    """Those that were asked for; if none was, all that the target has."""
+    row_loads: tuple[LdmatrixForm, ...]
+    accesses: tuple[LoadForm | StoreForm, ...]
+    """Loads and stores that were asked for, empty if none was; a program may have others."""
+    spaces: tuple[str, ...]
+    """Spellings of the state space of wmma.load and wmma.store that the version has."""
+
+    @property
+    def families(self) -> tuple[tuple[MmaForm, ...], ...]:
+        """Forms that compute the same; else those of f16 would be most of what is drawn."""
+        return families(self.multiplications)
+
+
+@cache
+def families(forms: tuple[MmaForm, ...]) -> tuple[tuple[MmaForm, ...], ...]:
+    """Group forms by what they compute, whatever their shapes and layouts."""
+    groups: dict[tuple[object, ...], list[MmaForm]] = {}
+    for form in forms:
+        key = (form.a_type, form.c_type, form.d_type, form.satfinite, form.op, form.rounding)
+        groups.setdefault(key, []).append(form)
+    return tuple(map(tuple, groups.values()))
+
+
+@cache
+def palette(forms: tuple[Form, ...], target: str, version: str) -> Palette:
+    """Return what programs about some forms may be made of.
+
+    Raises
+    ------
+    UsageError
+        If target or version do not exist.
+    """
+    row, number = parse_target(target), parse_version(version)
+    there = tuple(form for form in forms if is_available(form, number, row))
+    products = tuple(form for form in there if form in VALUED_FORMS)
+    rows = tuple(form for form in there if isinstance(form, LdmatrixForm))
+    accesses = tuple(form for form in there if isinstance(form, LoadForm | StoreForm))
+    if accesses and not products:
+        products = tuple(form for form in VALUED_FORMS if is_available(form, number, row))
+    spaces = tuple(
+        space
+        for space in ("global", "", "shared", "shared::cta")
+        if is_available(_explained(space), number, row)
+    )
+    return Palette(
+        multiplications=tuple(form for form in products if isinstance(form, MmaForm)),
+        row_loads=rows, accesses=accesses, spaces=spaces,
+    )  # fmt: skip
+
+
+def _explained(space: str) -> LoadForm:
+    """Return a load that exists wherever its state space does."""
+    return next(form for form in LOAD_FORMS if form.space == space and form.type.name == "f16")
