@@ -101,10 +101,10 @@ def _kind(finding: Finding, outcomes: Counter[tuple[Outcome, ...]]) -> Kind | No
     (seen,) = outcomes
     if finding.kind is Kind.DIFFER and len(seen) > 1:
         return Kind.DIFFER if len(set(seen)) > 1 else None
-    return kind_of(_expectation(finding), seen[0])
+    return kind_of(expectation_of_finding(finding), seen[0])
 
 
-def _expectation(finding: Finding) -> Expectation:
+def expectation_of_finding(finding: Finding) -> Expectation:
     """Return what the ISA, as the oracle knows it now, lets one expect of the instruction."""
     verdicts = [
         explain(text, target=finding.target, ptx_version=finding.ptx_version).verdict

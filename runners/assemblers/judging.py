@@ -182,6 +182,7 @@ def judge_module(
     module: str,
     *,
     target: str | None = None,
+    level: int | None = None,
     deadline: float = DEADLINE_SECONDS,
 ) -> Verdict:
     """Judge a whole module, such as the stored file of a finding.
@@ -194,6 +195,8 @@ def judge_module(
         PTX text; `Judgement.module` gives one for each judgement.
     target : str, optional
         Value of -arch; that of the module's own `.target` where it is not given.
+    level : int, optional
+        -O level; the assembler's default where it is not given.
     deadline : float
         Seconds after which it counts as hung.
 
@@ -215,5 +218,6 @@ def judge_module(
             folder=folder,
             deadline=deadline,
             files_at_once=1,
+            options=() if level is None else (f"-O{level}",),
         )
         return session.assemble(module, deadline=deadline).verdict

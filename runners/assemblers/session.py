@@ -34,6 +34,8 @@ class Session:
     """Seconds that an instruction on its own may take."""
     files_at_once: int
     """Modules that one process is given to reject."""
+    options: tuple[str, ...] = ()
+    """Further options, such as "-O1"."""
     per_file: int = 1
     """Instructions in each of those modules: adapted to how often one ends its module's parsing."""
     processes: int = 0
@@ -44,7 +46,7 @@ class Session:
     ) -> Finished:
         """Run the assembler in the folder."""
         self.processes += 1
-        command = [str(self.path), f"-arch={self.target}", *arguments]
+        command = [str(self.path), *self.options, f"-arch={self.target}", *arguments]
         return run(command, folder=self.folder, deadline=deadline, stall=stall)
 
     def write(self, name: str, module: str) -> None:

@@ -1,0 +1,211 @@
+"""`warpfuzz bisect`: the first compiler version and -O level that changes a finding's result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from corpus import Entry, open_corpus
+from corpus.entry import DESCRIPTION, read_entry
+from fuzz.compiler_matrix.bisection import Column, Sample, bisect
+from fuzz.compiler_matrix.candidates import Candidate, fetched, parse_levels, select
+from fuzz.compiler_matrix.conclusions import Conclusion
+from fuzz.compiler_matrix.probes import InstructionProbe
+from fuzz.compiler_matrix.repeats import missed, rate_of, repeats_for
+from fuzz.output import console, emit
+from oracle.errors import UsageError
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.fetching import fetch
+
+
+def bisect_case(
+    case: str,
+    *,
+    corpus: Path,
+    compilers: str | None,
+    levels: str | None,
+    runner: str | None,
+    ptx_version: str | None,
+    times: int | None,
+    json: bool,
+) -> bool:
+    """Bisect a finding; tell whether any compiler disagrees with the ISA.
+
+    Parameters
+    ----------
+    case
+        The folder of a finding, or the start of its id in `corpus`.
+    compilers, levels
+        As `select` and `parse_levels` take them.
+    runner
+        "sim" or "cuda", for findings with images; None: what found it.
+    ptx_version
+        Value of .version in place of the finding's, so that older compilers can be asked.
+    times
+        Runs of each compiler; None: as many as the finding's failure rate asks for.
+
+    Raises
+    ------
+    WarpfuzzError
+        If there is no such finding or compiler, or it cannot be run.
+    """
+    entry = entry_of(case, corpus)
+    wanted = parse_levels(levels)
+    candidates = list(select(compilers).candidates)
+    rate = rate_of(entry.finding)
+    runs = repeats_for(rate) if times is None else times
+    started = time.monotonic()
+    probe = InstructionProbe(entry, ptx_version=ptx_version)
+    with _progress(json=json) as progress:
+        probed = _Probed(probe, candidates, progress)
+        columns = [
+            bisect(
+                probed.sample,
+                versions=len(candidates),
+                level=level,
+                at_hand=_at_hand(entry, candidates),
+                times=runs,
+            )
+            for level in wanted
+        ]
+    conclusion = Conclusion(names=[one.name for one in probed.candidates], columns=columns)
+    seconds = time.monotonic() - started
+    if json:
+        emit(_row(entry, conclusion, runs=runs, rate=rate, seconds=seconds))
+    else:
+        _print(entry, conclusion, runs=runs, rate=rate)
+    return conclusion.bad
+
+
+def entry_of(case: str, corpus: Path) -> Entry:
+    """Return a finding by its folder, or by the start of its id in a corpus.
+
+    Raises
+    ------
+    UsageError, BrokenEntryError
+        If there is none, or it is broken.
+    """
+    folder = Path(case)
+    if (folder / DESCRIPTION).exists():
+        return read_entry(folder.resolve())
+    return open_corpus(corpus).get(case)
+
+
+def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
+    """Return the candidates that are here, and those that found it."""
+    found_with = {verdict.version for verdict in entry.finding.runners}
+    return [
+        index
+        for index, one in enumerate(candidates)
+        if one.assembler is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
+    ]
+
+
+class _Probed:
+    """Candidates that are fetched when they are first asked, and what they say of a finding."""
+
+    def __init__(
+        self, probe: InstructionProbe, candidates: list[Candidate], progress: Progress
+    ) -> None:
+        self.candidates = candidates
+        self._probe = probe
+        self._progress = progress
+
+    def sample(self, index: int, level: int) -> Sample | None:
+        """Ask one candidate once."""
+        candidate = self.candidates[index] = fetched(self.candidates[index], self._fetch)
+        if candidate.assembler is None:
+            raise UsageError(f"ptxas {candidate.name} could not be fetched; name its path")
+        return self._probe.sample(candidate.assembler, level)
+
+    def _fetch(self, version: str) -> Assembler:
+        task = self._progress.add_task(f"fetching ptxas {version}", total=None)
+        try:
+            return fetch(
+                version,
+                progress=lambda done, total: self._progress.update(
+                    task, completed=done, total=total
+                ),
+            )
+        finally:
+            self._progress.remove_task(task)
+
+
+@contextmanager
+def _progress(*, json: bool) -> Iterator[Progress]:
+    with Progress(console=console(stderr=json), transient=True) as progress:
+        yield progress
+
+
+def _row(
+    entry: Entry, conclusion: Conclusion, *, runs: int, rate: float, seconds: float
+) -> dict[str, object]:
+    first = conclusion.first
+    return {
+        "bisect": {
+            "id": entry.id,
+            "kind": entry.finding.kind.value,
+            "family": entry.finding.family.key,
+            "course": conclusion.course.value,
+            "flaky": conclusion.flaky,
+            "first": None
+            if first is None
+            else {"version": first.version, "level": first.level, "before": first.before},
+            "levels": [_level_row(column, conclusion) for column in conclusion.columns],
+            "runs": runs,
+            "rate": rate,
+            "missed": missed(rate, runs),
+            "seconds": round(seconds, 3),
+            "sentence": conclusion.sentence,
+        }
+    }
+
+
+def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
+    names = conclusion.names
+    return {
+        "level": column.level,
+        "course": column.course.value,
+        "changes": [
+            {"before": names[one.before], "after": names[one.after]} for one in column.changes
+        ],
+        "versions": {
+            names[index]: {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
+            for index, cell in column.cells.items()
+        },
+    }
+
+
+def _print(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> None:
+    out = console()
+    out.print(f"{entry.id}  {entry.finding.family.title}", markup=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("ptxas", no_wrap=True)
+    for column in conclusion.columns:
+        table.add_column(f"-O{column.level}", overflow="fold")
+    asked = sorted({index for column in conclusion.columns for index in column.cells})
+    for index in asked:
+        row = [Text(conclusion.names[index])]
+        for column in conclusion.columns:
+            cell = column.cells.get(index)
+            if cell is None:
+                row.append(Text("not asked", style="quiet"))
+            else:
+                style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
+                row.append(Text(cell.label, style=style if cell.known else "quiet"))
+        table.add_row(*row)
+    out.print(table)
+    out.print(conclusion.sentence, markup=False, soft_wrap=True)
+    if rate < 1:
+        out.print(
+            f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
+            f"{missed(rate, runs):.2g}.",
+            markup=False,
+            soft_wrap=True,
+        )

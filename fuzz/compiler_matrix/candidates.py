@@ -1,0 +1,153 @@
+"""The compilers that a person names: versions, files, folders, all, and the driver's."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oracle.errors import UsageError
+from runners.assemblers.assembler import Assembler, identify
+from runners.assemblers.discovery import discover
+
+DRIVER = "driver"
+"""Name of the compiler inside the driver."""
+LEVELS = (0, 1, 2, 3)
+"""-O levels of ptxas and of the driver's compiler (ptxas --help, 11.7 to 13.5)."""
+RELEASES = (
+    "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0",
+    "13.1", "13.2", "13.3", "13.4", "13.5",
+)  # fmt: skip
+"""Releases of which there are wheels with a ptxas (the package index, 2026-11)."""
+_RELEASE = re.compile(r"\d+(\.\d+)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A ptxas that is here, or one that can be fetched."""
+
+    name: str
+    """Its full version, such as "V13.5.37", or the release where it is not here yet."""
+    order: tuple[int, ...]
+    """Key that sorts older before newer."""
+    assembler: Assembler | None
+    """None until it is fetched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected:
+    """The compilers of a matrix or a bisection."""
+
+    candidates: tuple[Candidate, ...]
+    """Oldest first, each version once."""
+    driver: bool
+    """Whether the driver's compiler is one more."""
+
+
+def parse_levels(text: str | None) -> tuple[int, ...]:
+    """Return the -O levels that a text such as "0,1,2,3" names; all of them where it is None.
+
+    Raises
+    ------
+    UsageError
+        If it names something else.
+    """
+    if text is None:
+        return LEVELS
+    parts = [part.strip().removeprefix("-O").removeprefix("O") for part in text.split(",")]
+    if not all(part in map(str, LEVELS) for part in parts):
+        raise UsageError(
+            f"--opt {text} names no -O levels; give some of {', '.join(map(str, LEVELS))}, with "
+            "commas between them"
+        )
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def select(text: str | None) -> Selected:
+    """Return the compilers that a text names.
+
+    Parameters
+    ----------
+    text
+        With commas between them: versions ("12.4"), paths of a ptxas, folders in which some lie,
+        "installed" for all that are here, "all" for every release, and "driver". None is
+        "installed".
+
+    Raises
+    ------
+    UsageError
+        If it names something that is no compiler, or none.
+    """
+    found: dict[tuple[int, ...], Candidate] = {}
+    driver = False
+    for word in (part.strip() for part in (text or "installed").split(",")):
+        if word == DRIVER:
+            driver = True
+            continue
+        for candidate in _named(word):
+            found.setdefault(candidate.order, candidate)
+    if not found and not driver:
+        raise UsageError(
+            "no ptxas is here; name some with --compilers, as versions, paths or `all`, or fetch "
+            "them with `warpfuzz compilers fetch 13.5`"
+        )
+    ordered = sorted(found.values(), key=lambda one: one.order)
+    return Selected(candidates=tuple(ordered), driver=driver)
+
+
+def fetched(candidate: Candidate, fetch: Callable[[str], Assembler]) -> Candidate:
+    """Return a candidate that is here.
+
+    Raises
+    ------
+    UsageError, InfrastructureError
+        As `runners.assemblers.fetching.fetch` does.
+    """
+    if candidate.assembler is not None:
+        return candidate
+    return replace(candidate, assembler=fetch(candidate.name))
+
+
+def _named(word: str) -> Sequence[Candidate]:
+    if word in ("installed", "all"):
+        here = [_here(one) for one in discover().assemblers]
+        if word == "installed":
+            return here
+        releases = {one.order[:2] for one in here}
+        missing = [one for one in map(_to_fetch, RELEASES) if one.order not in releases]
+        return [*here, *missing]
+    path = Path(word).expanduser()
+    if path.is_dir():
+        return _in_folder(path)
+    if path.is_file():
+        return [_here(identify(path))]
+    if _RELEASE.fullmatch(word):
+        matching = [one for one in discover().assemblers if one.has_version(word)]
+        return [_here(matching[0]) if matching else _to_fetch(word)]
+    raise UsageError(
+        f"{word!r} names no compiler; give a version such as 12.4, the path of a ptxas or of a "
+        f"folder with some, `installed`, `all`, or `{DRIVER}`"
+    )
+
+
+def _in_folder(folder: Path) -> Sequence[Candidate]:
+    """Return every ptxas in a folder: files, or one in each folder in it."""
+    found = []
+    for path in sorted([*folder.glob("ptxas*"), *folder.glob("*/ptxas*"), *folder.glob("bin/*")]):
+        if path.is_file() and path.name.startswith("ptxas"):
+            with contextlib.suppress(UsageError):  # a file that only has such a name
+                found.append(_here(identify(path)))
+    if not found:
+        raise UsageError(f"no ptxas is in {folder}, or in a folder in it; name their paths")
+    return found
+
+
+def _here(assembler: Assembler) -> Candidate:
+    return Candidate(name=assembler.version, order=assembler.order, assembler=assembler)
+
+
+def _to_fetch(release: str) -> Candidate:
+    order = tuple(int(part) for part in release.split("."))
+    return Candidate(name=release, order=order, assembler=None)

@@ -1,0 +1,75 @@
+"""`warpfuzz bisect` of what assemblers accept, as a person types it."""
+
+import pytest
+from campaign_fakes import fake_ptxas
+from command_line import warpfuzz
+
+RELEASES = ("11.8", "12.0", "12.1", "12.2", "12.3")
+
+
+@pytest.fixture(scope="module")
+def compilers(tmp_path_factory):
+    """Return a folder of assemblers of which those from 12.1 on crash on m8n8k4."""
+    folder = tmp_path_factory.mktemp("compilers")
+    for release in RELEASES:
+        fault = "crash" if release >= "12.1" else "none"
+        fake_ptxas(folder / release, fault, "m8n8k4", release)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finding(compilers, tmp_path_factory):
+    """Return a home with a corpus, and the id of the crash in it."""
+    home = tmp_path_factory.mktemp("home")
+    ended = warpfuzz(
+        home, "run", "--runner", "ptxas", "--assembler", compilers / "12.3" / "ptxas",
+        "--only", "wmma.load.a*m8n8k4*f64*", "--cases", "40", "--seed", "1", "--target", "sm_80",
+        "--ptx-version", "8.0", "--json",
+    )  # fmt: skip
+    (crash, *_) = [one["id"] for one in ended.findings if one["kind"] == "crash"]
+    return home, crash
+
+
+def test_the_first_version_that_crashes_is_named(finding, compilers):
+    home, crash = finding
+    ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "0,3", "--json")
+    row = ended.rows[0]["bisect"]
+    assert ended.code == 1
+    assert row["course"] == "changed"
+    assert row["first"] == {"version": "V12.1.1", "level": 0, "before": "V12.0.1"}
+    assert [level["level"] for level in row["levels"]] == [0, 3]
+    assert row["levels"][0]["versions"]["V12.0.1"]["outcome"] == "rejected"
+
+
+def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
+    home, crash = finding
+    ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "3")
+    assert "crashed from V12.1.1 on" in ended.out
+    assert "V11.8.1" in ended.out
+
+
+def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
+    home, crash = finding
+    ended = warpfuzz(
+        home, "bisect", crash, "--compilers", compilers, "--opt", "3", "--ptx-version", "8.8",
+        "--json",
+    )  # fmt: skip
+    assert ended.rows[0]["bisect"]["course"] == "no version can be asked"
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("0000",), "no finding whose id starts"),
+        (("{crash}", "--opt", "4"), "names no -O levels"),
+        (("{crash}", "--compilers", "nothing"), "names no compiler"),
+        (("{crash}", "--compilers", "."), "no ptxas is in"),
+    ],
+)
+def test_what_cannot_be_done_is_said(finding, arguments, said):
+    home, crash = finding
+    words = [word.format(crash=crash) for word in arguments]
+    ended = warpfuzz(home, "bisect", *words)
+    assert ended.code == 2
+    assert said in ended.err
