@@ -1,0 +1,53 @@
+"""Floats that tell their place: one of A and B picks, the other and C are numbered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strategies.contents.float_fields import FloatFields, Raw
+from strategies.contents.settings import OFFSET, Setting
+
+_CODE_BITS = 7
+"""Bits of the fraction in which elements are numbered: those of bf16."""
+
+
+def _numbered(view: Raw, fields: FloatFields, exponent: int) -> None:
+    """Give each element a number, in steps of 2^-7 of the powers of two from an exponent on."""
+    _, rows, columns = view.shape
+    numbers = np.arange(rows * columns, dtype=np.uint64).reshape(rows, columns)
+    codes = (numbers << np.uint64(fields.shift - _CODE_BITS)).astype(fields.dtype)
+    view[...] = codes + fields.field(exponent)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Every element of D is the sum of one element each of C and of A or B."""
+
+    numbered: str
+    """"a" or "b": the one that is numbered; the other has a single 1 in each row or column."""
+
+    def a(self, view: Raw, setting: Setting) -> None:
+        """Fill A."""
+        if self.numbered == "a":
+            _numbered(view, setting.factor, 0)
+        else:
+            self._pick(view, setting)
+
+    def b(self, view: Raw, setting: Setting) -> None:
+        """Fill B."""
+        if self.numbered == "b":
+            _numbered(view, setting.factor, 0)
+        else:
+            self._pick(view.swapaxes(1, 2), setting)
+
+    def c(self, view: Raw, setting: Setting) -> None:
+        """Fill C."""
+        _numbered(view, setting.sum, -3)
+
+    def _pick(self, view: Raw, setting: Setting) -> None:
+        lines = np.arange(view.shape[1])
+        view[...] = 0
+        chosen = (lines ^ setting.below(OFFSET, setting.depth)[:, None]) % setting.depth
+        view[setting.images[:, None], lines, chosen] = setting.factor.one

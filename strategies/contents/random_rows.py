@@ -1,0 +1,39 @@
+"""Random bytes for each image, by a counter-based generator.
+
+Only the raw words of Philox4x64-10 are used (Salmon et al. 2011, "Parallel random numbers: as easy
+as 1, 2, 3"): NumPy promises the streams of its bit generators, and not those of its distributions
+(NEP 19).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WORDS_PER_COUNT = 4
+"""64-bit words that Philox4x64 makes of one value of its counter."""
+
+
+def random_rows(
+    seed: int, purpose: int, first: int, count: int, row_bytes: int
+) -> NDArray[np.uint8]:
+    """Return the bytes of rows `first` to `first + count - 1` of an endless table.
+
+    Parameters
+    ----------
+    seed, purpose
+        What tells one table from another, 64 bits each.
+    first, count
+        Which rows.
+    row_bytes
+        Bytes of a row, a multiple of 32.
+
+    Returns
+    -------
+    uint8 (count, row_bytes), contiguous and writable
+    """
+    words = row_bytes // 8
+    start = first * words // _WORDS_PER_COUNT
+    generator = np.random.Philox(
+        key=np.array([seed, purpose], np.uint64), counter=np.array([start, 0, 0, 0], np.uint64)
+    )
+    drawn = np.asarray(generator.random_raw(count * words)).astype("<u8", copy=False)
+    return drawn.view(np.uint8).reshape(count, row_bytes)

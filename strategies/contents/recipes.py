@@ -1,0 +1,48 @@
+"""Recipes: what a batch of images is filled with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from oracle.errors import UsageError
+from strategies.contents.value_classes import ValueClass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What to fill images with.
+
+    Raises
+    ------
+    UsageError
+        If there is no class, or the seed does not fit.
+    """
+
+    classes: tuple[ValueClass, ...]
+    """Dealt out to the images in turn: image i is of class i modulo their number."""
+    seed: int
+    """Key of the counter-based generator, 64 bits."""
+
+    def __post_init__(self) -> None:
+        if not self.classes:
+            raise UsageError("a recipe has no class of values; give at least one")
+        if not 0 <= self.seed < 1 << 64:
+            raise UsageError(f"the seed is {self.seed}; it must lie in 0 to 2^64 - 1")
+
+
+@st.composite
+def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
+    """Draw a recipe; it shrinks towards all classes and a small seed.
+
+    Parameters
+    ----------
+    wanted
+        Classes that come first, whatever is drawn. The others follow in the order of `ValueClass`,
+        which starts with those that reveal most.
+    """
+    omitted = draw(st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2))
+    others = (one for one in ValueClass if one not in wanted and one not in omitted)
+    classes = (*dict.fromkeys(wanted), *others)
+    return Recipe(classes=classes, seed=draw(st.integers(0, (1 << 64) - 1)))
