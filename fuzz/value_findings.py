@@ -97,6 +97,8 @@ def case_of(
             map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms}))
         )[:_TEXT_CHARACTERS],
     }
+    if shown.compiled is not None:
+        details["compiler"] = shown.compiled.compiler
     if choice.level is not None:
         details["opt"] = choice.level
     if choice.assembler is not None:

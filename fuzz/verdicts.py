@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from corpus import Kind
 from fuzz.device_lost import DeviceLostError
+from fuzz.result_places import results
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.image import locate
 from oracle.permission import permitted
 from oracle.program import Program
-from oracle.storage import read
 from runners.protocol import Failure, Images, Trouble
-from strategies.matrices import outputs
 
 
 class Verdict(IntEnum):
@@ -109,11 +108,13 @@ class Difference:
     """One element, or one byte outside of every result, that is not what was expected."""
 
     where: str
-    """Such as "d[3, 4]" (row, column), or "byte 7 of gd"."""
+    """Such as "d[3, 4]" (row, column), "r[lane 5, 1]", or "byte 7 of gd"."""
+    byte: int = -1
+    """The first byte of it in the image."""
     row: int
-    """-1 for a byte."""
+    """Or lane; -1 for a byte."""
     column: int
-    """-1 for a byte."""
+    """Or register; -1 for a byte."""
     expected: int
     """Raw bits."""
     actual: int
@@ -132,37 +133,41 @@ def differences(
 ) -> Sequence[Difference]:
     """List the elements of results that differ, row by row, then the other bytes that do.
 
+    Where two results overlap, an element belongs to the later one.
+
     Parameters
     ----------
     expected, actual : uint8 (image_bytes,)
         One image after the program.
     """
-    found = []
-    inside = np.zeros(len(expected), bool)
-    for placed in outputs(program):
-        tile = placed.tile
-        start = program.offset(placed.place.buffer) + placed.place.offset
-        inside[start + tile.byte_offsets] = True
-        want, got = (read(image[None], start, tile)[0] for image in (expected, actual))
-        for row, column in np.argwhere(want != got).tolist():
-            mask = (1 << tile.matrix.type.bits) - 1
-            found.append(
+    found: list[list[Difference]] = []
+    left = expected != actual
+    for result in reversed(results(program)):
+        want, got = result.read(expected), result.read(actual)
+        differing = left[result.bytes].any(axis=2)
+        left[result.bytes] = False
+        found.append(
+            [
                 Difference(
-                    where=f"{placed.operand}[{row}, {column}]",
+                    where=result.where(row, column),
+                    byte=int(result.offsets[row, column]),
                     row=row,
                     column=column,
-                    expected=int(want[row, column]) & mask,
-                    actual=int(got[row, column]) & mask,
-                    bits=tile.matrix.type.bits,
+                    expected=int(want[row, column]),
+                    actual=int(got[row, column]),
+                    bits=result.bits,
                 )
-            )
-    for byte in np.flatnonzero((expected != actual) & ~inside).tolist():
+                for row, column in np.argwhere(differing).tolist()
+            ]
+        )
+    others = []
+    for byte in np.flatnonzero(left).tolist():
         place = locate(program, byte)
         where = f"byte {byte}" if place is None else f"byte {place.offset} of {place.buffer}"
-        found.append(
+        others.append(
             Difference(
-                where=where, row=-1, column=-1, expected=int(expected[byte]),
+                where=where, byte=byte, row=-1, column=-1, expected=int(expected[byte]),
                 actual=int(actual[byte]), bits=8,
             )
         )  # fmt: skip
-    return found
+    return [one for part in reversed(found) for one in part] + others

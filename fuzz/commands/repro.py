@@ -1,0 +1,48 @@
+"""`warpfuzz repro`: a folder that reproduces a finding without warpfuzz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from corpus import Entry, open_corpus
+from corpus.entry import DESCRIPTION, read_entry
+from fuzz.output import console, emit
+from fuzz.repro.folder import write_reproduction
+
+
+def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> None:
+    """Write the folder of a finding.
+
+    Parameters
+    ----------
+    case
+        The folder of a finding, or how its id starts.
+    corpus
+        Where it is looked for by its id.
+    output
+        The folder; None: one named after the finding, here.
+    """
+    entry = found(case, corpus)
+    made = write_reproduction(entry, output or Path(f"repro-{entry.id}"))
+    if json:
+        emit({"id": entry.id, "path": str(made.path), "files": list(made.files)})
+        return
+    out = console()
+    out.print(f"{made.path}: {', '.join(made.files)}", markup=False, soft_wrap=True)
+    out.print(f"{made.path / 'README.md'} says what it is about", markup=False, soft_wrap=True)
+
+
+def found(case: str, corpus: Path) -> Entry:
+    """Return the finding that a person names, by its folder or by how its id starts.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or there are several.
+    BrokenEntryError
+        If it is not as it was stored.
+    """
+    folder = Path(case)
+    if (folder / DESCRIPTION).exists():
+        return read_entry(folder.resolve())
+    return open_corpus(corpus).get(case)

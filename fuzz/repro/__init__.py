@@ -1,0 +1,1 @@
+"""A stored finding as a folder that reproduces without warpfuzz, and explains itself."""

@@ -1,0 +1,269 @@
+"""One warp's way through a program: what each step made, and which step wrote each byte.
+
+The oracle computes; here is only kept what passes by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.definedness import check_defined
+from oracle.execution import run
+from oracle.image import check_images, position
+from oracle.models import Model, model_for
+from oracle.program import (
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Multiply,
+    Place,
+    Program,
+    Store,
+    StoreRegisters,
+)
+from oracle.storage import Tile
+from oracle.warps import Straight, Warps
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Event:
+    """One step, as it was taken."""
+
+    number: int
+    """Its place in the order of execution."""
+    step: Straight
+    inputs: Mapping[str, NDArray[Any]]
+    """What it read, by operand: matrices (rows, columns), registers (32, count), the rows of
+    ldmatrix uint8 (addresses, 16)."""
+    makers: Mapping[str, int]
+    """Number of the event that made each input which is a fragment."""
+    result: NDArray[Any] | None
+    """What it made; None for stores, copies and barriers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """Who wrote a byte of the image last."""
+
+    event: Event
+    """A Store or a StoreRegisters."""
+    row: int
+    """Row of the matrix, or the lane."""
+    column: int
+    """Column of the matrix, or the register's number."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """Everything that one warp did."""
+
+    model: Model
+    events: Sequence[Event]
+    image: NDArray[np.uint8]
+    """uint8 (image_bytes,) after the program."""
+    _writers: NDArray[np.int32]
+    _cells: NDArray[np.int32]
+
+    def writer(self, byte: int) -> Written | None:
+        """Return who wrote a byte of the image, None if nobody did or its bytes were copied in."""
+        number = int(self._writers[byte])
+        if number == _NOBODY:
+            return None
+        event = self.events[number]
+        row, column = divmod(int(self._cells[byte]), _columns(event.step))
+        return Written(event=event, row=row, column=column)
+
+    def maker(self, event: Event, operand: str) -> Event | None:
+        """Return the event that made an operand of another."""
+        number = event.makers.get(operand)
+        return None if number is None else self.events[number]
+
+    def history(self, written: Written) -> Sequence[Event]:
+        """Return what led to a store's fragment, first to last: one source at each step.
+
+        A multiplication goes on with its accumulator, an element-wise operation with its source;
+        it ends with a load.
+        """
+        found: list[Event] = []
+        event: Event | None = self.maker(written.event, "source")
+        while event is not None:
+            found.append(event)
+            event = self.maker(event, "c" if isinstance(event.step, Multiply) else "source")
+        return tuple(reversed(found))
+
+    def producer(self, written: Written) -> Event | None:
+        """Return the last multiplication or ldmatrix behind a store, None if there is none."""
+        for event in reversed(self.history(written)):
+            if isinstance(event.step, Multiply | LoadRows):
+                return event
+        return None
+
+
+def trace(program: Program, image: NDArray[np.uint8], *, target: str) -> Trace:
+    """Take one warp through a program, noting everything.
+
+    Parameters
+    ----------
+    image : uint8 (image_bytes,)
+        What memory holds before; left as it is.
+    target
+        Whose model computes.
+
+    Raises
+    ------
+    UsageError
+        As `oracle.execution.execute`.
+    UndefinedProgramError
+        If the ISA leaves the program undefined.
+    """
+    check_defined(program, target=target)
+    images = np.array(image[None], order="C")
+    check_images(program, images)
+    model = model_for(target)
+    warp = _Recorder(program, images, model)
+    run(program.steps, warp)
+    writers = warp.written["global"]
+    return Trace(
+        model=model, events=warp.events, image=images[0], _writers=writers.events,
+        _cells=writers.cells,
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True, eq=False)
+class _Bytes:
+    """Who wrote each byte of one memory."""
+
+    events: NDArray[np.int32]
+    """Number of the event; _NOBODY at the start."""
+    cells: NDArray[np.int32]
+    """Which element: row * columns + column."""
+
+    @classmethod
+    def of(cls, size: int) -> _Bytes:
+        return cls(events=np.full(size, _NOBODY, np.int32), cells=np.zeros(size, np.int32))
+
+
+@dataclass(kw_only=True, eq=False)
+class _Seen:
+    inputs: dict[str, NDArray[Any]] = field(default_factory=dict)
+    makers: dict[str, int] = field(default_factory=dict)
+
+
+class _Recorder(Warps):
+    """One warp that keeps what passes by."""
+
+    def __init__(self, program: Program, images: NDArray[np.uint8], model: Model) -> None:
+        super().__init__(program, images, model)
+        self.events: list[Event] = []
+        self.written = {
+            "global": _Bytes.of(program.image_bytes), "shared": _Bytes.of(program.shared_bytes),
+        }  # fmt: skip
+        self._makers: dict[str, int] = {}
+
+    def take(self, step: Straight) -> None:
+        seen = self._seen(step)
+        number = len(self.events)
+        super().take(step)
+        made = _made(step)
+        result = None
+        if made is not None:
+            self._makers[made] = number
+            result = self.names[made]["bits"][0]
+        self.events.append(
+            Event(number=number, step=step, inputs=seen.inputs, makers=seen.makers, result=result)
+        )
+        self._note_writes(step, number)
+
+    def _seen(self, step: Straight) -> _Seen:
+        seen = _Seen()
+        for operand, name in _read(step).items():
+            seen.inputs[operand] = self.names[name]["bits"][0]
+            if name in self._makers:
+                seen.makers[operand] = self._makers[name]
+        if isinstance(step, LoadRows):
+            memory, start = self.at(Place(buffer=step.buffer))
+            rows = np.array(step.addresses[: step.form.addresses]) + start
+            index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+            seen.inputs["rows"] = memory["bits"][0][index].copy()
+        return seen
+
+    def _note_writes(self, step: Straight, number: int) -> None:
+        match step:
+            case Store():
+                self._note(step.place, *_tile_cells(step), number)
+            case StoreRegisters():
+                offsets = np.arange(step.size)
+                self._note(step.place, offsets, (offsets // 4).astype(np.int32), number)
+            case Copy():
+                source, start = self._bytes(step.source)
+                destination, offset = self._bytes(step.destination)
+                for name in ("events", "cells"):
+                    part = getattr(source, name)[start : start + step.size].copy()
+                    getattr(destination, name)[offset : offset + step.size] = part
+            case _:
+                pass
+
+    def _note(
+        self, place: Place, offsets: NDArray[Any], cells: NDArray[np.int32], number: int
+    ) -> None:
+        written, start = self._bytes(place)
+        written.events[start + offsets] = number
+        written.cells[start + offsets] = cells
+
+    def _bytes(self, place: Place) -> tuple[_Bytes, int]:
+        space = self.program.buffer(place.buffer).space
+        return self.written[space], position(self.program, place)
+
+
+def _read(step: Straight) -> dict[str, str]:
+    """Return the names that a step reads, by operand."""
+    match step:
+        case Multiply():
+            return {"a": step.a, "b": step.b, "c": step.c}
+        case Elementwise():
+            return {"source": step.source}
+        case Store():
+            return {"source": step.fragment}
+        case StoreRegisters():
+            return {"source": step.registers}
+        case _:
+            return {}
+
+
+def _made(step: Straight) -> str | None:
+    """Return the name that a step writes."""
+    match step:
+        case Load():
+            return step.fragment
+        case Multiply():
+            return step.d
+        case Elementwise():
+            return step.destination
+        case LoadRows():
+            return step.registers
+        case _:
+            return None
+
+
+def _columns(step: Straight) -> int:
+    """Return the columns of what a store writes."""
+    if isinstance(step, Store):
+        return step.form.matrix.columns
+    return step.count if isinstance(step, StoreRegisters) else 1
+
+
+def _tile_cells(step: Store) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the bytes of a stored tile, and the element to which each belongs."""
+    tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+    line = np.arange(tile.lines)[:, None]
+    element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
+    row, column = (line, element) if tile.layout == "row" else (element, line)
+    return tile.byte_offsets, (row * tile.matrix.columns + column).astype(np.int32)

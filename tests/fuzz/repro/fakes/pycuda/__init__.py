@@ -1,0 +1,1 @@
+"""A stand-in for PyCUDA whose device is the simulated one."""
