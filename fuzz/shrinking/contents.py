@@ -35,7 +35,7 @@ def shrink_contents(trials: Trials) -> bool:
     _coarsely(trials, cells)
     while True:
         at, apart = trials.best, trials.apart
-        _zero_cells(trials, cells)
+        zero_cells(trials)
         _zero_pairs(trials, cells)
         simplify_values(trials, cells)
         if trials.best is at and trials.apart is apart:
@@ -67,8 +67,20 @@ def _keep_one_line(trials: Trials, cells: Cells, axis: str) -> None:
             return
 
 
-def _zero_cells(trials: Trials, cells: Cells) -> None:
-    """Zero halves, quarters, … and in the end single cells, until no single one can go."""
+def zero_cells(trials: Trials) -> bool:
+    """Zero halves, quarters, … and in the end single cells, until no single one can go.
+
+    Returns
+    -------
+    bool
+        Whether any was.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over.
+    """
+    cells, before = cells_of(trials.best.program), trials.best
     left = _left(trials, cells)
     size = max(1, len(left) // 2)
     while len(left):
@@ -80,6 +92,7 @@ def _zero_cells(trials: Trials, cells: Cells) -> None:
         left = _left(trials, cells)
     for width in (4, 2):
         _zero(trials, cells, cells.runs(width))
+    return trials.best is not before
 
 
 def _zero_pairs(trials: Trials, cells: Cells) -> None:

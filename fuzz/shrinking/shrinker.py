@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass
 
 from corpus import Kind, ShrinkStatus
-from fuzz.shrinking.contents import shrink_contents
+from fuzz.shrinking.contents import shrink_contents, zero_cells
+from fuzz.shrinking.programs import shrink_program
 from fuzz.shrinking.trials import OutOfTimeError, Trials, Verdicts
 from fuzz.value_replaying import Subject, replays_of
 
@@ -67,7 +68,7 @@ def shrink(
     status = ShrinkStatus.FLAKY
     if always():
         try:
-            shrink_contents(trials)
+            _to_the_end(trials)
             status = ShrinkStatus.COMPLETE
         except OutOfTimeError:
             status = ShrinkStatus.CAPPED
@@ -79,3 +80,18 @@ def shrink(
         tried=trials.tried,
         seconds=time.monotonic() - begun,
     )
+
+
+def _to_the_end(trials: Trials) -> None:
+    """Shrink program and contents in turn until neither gets smaller, each change by itself."""
+    while True:
+        at = trials.best
+        shrink_program(trials)
+        shrink_contents(trials)
+        if trials.best is at:
+            if trials.apart:
+                return
+            # What was asked in company may have been answered so because of it.
+            trials.go_apart()
+            if not (zero_cells(trials) or shrink_program(trials)):
+                return

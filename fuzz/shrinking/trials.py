@@ -58,6 +58,7 @@ class Trials:
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
         self._modules: dict[Program, KernelModule | None] = {subject.program: subject.module}
         self._rejected: set[tuple[Program, bytes]] = set()
+        self._rejected_alone: set[tuple[Program, bytes]] = set()
         self._sure: set[tuple[Program, bytes]] = set()
         """Drafts that failed by themselves."""
         self.apart = False
@@ -90,6 +91,11 @@ class Trials:
             and self._module(program) is not None
         )
 
+    def go_apart(self) -> None:
+        """Ask for drafts one by one from now on; forget what was answered in company."""
+        self.apart = True
+        self._rejected = self._rejected_alone.copy()
+
     def take(self, draft: Draft) -> bool:
         """Make a draft that failed the smallest one, if it fails by itself as well.
 
@@ -102,10 +108,10 @@ class Trials:
             If the time is over before that is known.
         """
         if draft.key not in self._sure and not self._ask([draft])[0]:
-            self.apart = True
-            self._rejected.clear()
+            self.go_apart()
             return False
-        self.best = draft
+        if draft.key != self.best.key:
+            self.best = draft
         return True
 
     def fail(self, drafts: Sequence[Draft]) -> list[bool]:
@@ -132,11 +138,11 @@ class Trials:
         found = self._verdicts([self._made(draft) for draft in drafts])
         self.tried += len(drafts)
         fails = [kind is self._wanted for kind in found]
-        self._rejected.update(
-            draft.key for draft, failed in zip(drafts, fails, strict=True) if not failed
-        )
-        if len(drafts) == 1 and fails[0]:
-            self._sure.add(drafts[0].key)
+        rejected = {draft.key for draft, failed in zip(drafts, fails, strict=True) if not failed}
+        self._rejected |= rejected
+        if len(drafts) == 1:
+            self._rejected_alone |= rejected
+            self._sure |= {draft.key for draft in drafts} - rejected
         return fails
 
     def images_fail(self, images: Sequence[Image]) -> list[bool]:

@@ -1,0 +1,207 @@
+"""Plainer loads and stores of matrices: strides, offsets, layouts, state spaces, buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fuzz.shrinking.draft import Draft
+from fuzz.shrinking.sites import Site, Steps, edited, visit
+from fuzz.shrinking.tidying import tidied
+from fuzz.shrinking.tiles import (
+    Access,
+    Move,
+    image_places,
+    moved,
+    new_buffer,
+    tile_of,
+    with_form,
+)
+from oracle.isa import MMA_FORMS, MmaForm
+from oracle.program import Buffer, Load, Multiply, Place, Program
+
+_Sites = Sequence[tuple[Site, Access]]
+
+
+def plain_all(draft: Draft) -> Iterator[Draft]:
+    """Iterate over drafts in which every matrix lies plainly in a buffer of its own.
+
+    First with layouts of A and B turned to row-major as well, then with those as they are.
+    """
+    turned = _row_major(draft, "ab", None)
+    for start in [turned, draft] if turned is not None else [draft]:
+        sites = list(_accesses(start.program))
+        if turned is start or any(not _is_plain(start.program, step) for _, step in sites):
+            yield _plain(start, sites)
+
+
+def plain_one(draft: Draft) -> Iterator[Draft]:
+    """Iterate over drafts in which one matrix lies plainly in a buffer of its own."""
+    for site, step in _accesses(draft.program):
+        if not _is_plain(draft.program, step):
+            yield _plain(draft, [(site, step)])
+
+
+def plainer_accesses(draft: Draft) -> Iterator[Draft]:
+    """Iterate over drafts in which one thing about one load or store is as it is by default."""
+    for site, step in _accesses(draft.program):
+        for other in _plainer(draft.program, step):
+            steps = edited(draft.program.steps, {site: (other,)})
+            target = draft.with_program(draft.program.buffers, steps)
+            yield _following(draft, step, other, target)
+            yield tidied(target)
+
+
+def row_major(draft: Draft) -> Iterator[Draft]:
+    """Iterate over drafts in which A or B is row-major: all of them, or one fragment."""
+    names = {step.a: None for _, step in _multiplies(draft)} | {
+        step.b: None for _, step in _multiplies(draft)
+    }
+    for name in (None, *names):
+        for operands in ("ab", "a", "b"):
+            turned = _row_major(draft, operands, name)
+            if turned is not None:
+                yield turned
+
+
+def _multiplies(draft: Draft) -> Iterator[tuple[Site, Multiply]]:
+    for site, step in visit(draft.program.steps):
+        if isinstance(step, Multiply):
+            yield site, step
+
+
+def _accesses(program: Program) -> Iterator[tuple[Site, Access]]:
+    for site, step in visit(program.steps):
+        if isinstance(step, Access):
+            yield site, step
+
+
+def _is_plain(program: Program, step: Access) -> bool:
+    """Whether a matrix is reached as simply as can be; multiplicands may be column-major."""
+    return (
+        step.stride is None
+        and step.immediate == 0
+        and step.place.offset == 0
+        and step.form.space == program.buffer(step.place.buffer).space == "global"
+        and (step.form.layout == "row" or step.form.matrix.operand in "ab")
+    )
+
+
+def _plain(draft: Draft, sites: _Sites) -> Draft:
+    """Return a draft in which these matrices lie plainly in buffers of their own.
+
+    Matrices that lie at one place in one way share one buffer.
+    """
+    buffers: list[Buffer] = list(draft.program.buffers)
+    edits: dict[Site, Steps] = {}
+    moves: list[Move] = []
+    homes: dict[tuple[object, ...], Place] = {}
+    for site, step in sites:
+        form, tile = step.form, tile_of(step)
+        layout = form.layout if form.matrix.operand in "ab" else "row"
+        other = replace(
+            with_form(step, layout=layout, space="global"),
+            stride=None, stride_in_register=False, immediate=0,
+        )  # fmt: skip
+        key = (step.place, tile, isinstance(step, Load))
+        if key not in homes:
+            buffer = new_buffer(buffers, form.matrix.operand, tile_of(other))
+            buffers.append(buffer)
+            homes[key] = Place(buffer=buffer.name)
+            moves += [
+                Move(
+                    source=place,
+                    source_tile=tile,
+                    destination=homes[key],
+                    destination_tile=tile_of(other),
+                )
+                for place in image_places(draft.program, step)
+            ]
+        edits[site] = (replace(other, place=homes[key]),)
+    steps = edited(draft.program.steps, edits)
+    target = tidied(draft.with_program(buffers, steps))
+    kept = {buffer.name for buffer in target.program.buffers}
+    return moved(draft, [move for move in moves if move.destination.buffer in kept], target)
+
+
+def _plainer(program: Program, step: Access) -> Iterator[Access]:
+    """Iterate over accesses of which one thing is the default."""
+    form, space = step.form, program.buffer(step.place.buffer).space
+    if step.stride is not None:
+        yield replace(step, stride=None, stride_in_register=False)
+    if step.stride_in_register:
+        yield replace(step, stride_in_register=False)
+    if step.immediate:
+        yield replace(step, immediate=0)
+    if step.place.offset:
+        yield replace(step, place=replace(step.place, offset=0))
+    if form.space != space:
+        yield with_form(step, layout=form.layout, space=space)
+    if space == "shared":
+        for place in image_places(program, step):
+            yield replace(with_form(step, layout=form.layout, space="global"), place=place)
+    if form.layout != "row" and form.matrix.operand not in "ab":
+        yield with_form(step, layout="row", space=form.space)
+
+
+def _following(draft: Draft, step: Access, other: Access, target: Draft) -> Draft:
+    """Return a target whose image has the values of a step's matrix where the other has it."""
+    moves = [
+        Move(
+            source=old, source_tile=tile_of(step), destination=new, destination_tile=tile_of(other)
+        )
+        for old, new in zip(
+            image_places(draft.program, step), image_places(target.program, other), strict=False
+        )
+    ]
+    return tidied(moved(draft, moves, target))
+
+
+def _row_major(draft: Draft, operands: str, name: str | None) -> Draft | None:
+    """Return a draft in which multiplicands are row-major, all or those of one fragment.
+
+    None if they are already, or some form does not exist so.
+    """
+    edits: dict[Site, Steps] = {}
+    moves: list[Move] = []
+    changed = False
+    for site, step in visit(draft.program.steps):
+        if isinstance(step, Load) and step.form.operand in operands and name in (
+            None, step.fragment
+        ):  # fmt: skip
+            other = with_form(step, layout="row", space=step.form.space)
+            if step.stride is not None:
+                other = replace(other, stride=None, stride_in_register=False)
+            edits[site] = (other,)
+            changed = changed or other != step
+            moves += [
+                Move(
+                    source=place, source_tile=tile_of(step),
+                    destination=place, destination_tile=tile_of(other),
+                )
+                for place in image_places(draft.program, step)
+            ]  # fmt: skip
+        elif isinstance(step, Multiply):
+            form = _with_rows(
+                step.form,
+                a="a" in operands and name in (None, step.a),
+                b="b" in operands and name in (None, step.b),
+            )
+            if form is None:
+                return None
+            edits[site] = (replace(step, form=form),)
+            changed = changed or form != step.form
+    if not changed:
+        return None
+    target = draft.with_program(draft.program.buffers, edited(draft.program.steps, edits))
+    return moved(draft, moves, target)
+
+
+def _with_rows(form: MmaForm, *, a: bool, b: bool) -> MmaForm | None:
+    """Return a multiplication of row-major A or B, or None if there is none."""
+    wanted = replace(
+        form,
+        a_layout="row" if a else form.a_layout,
+        b_layout="row" if b else form.b_layout,
+    )
+    return next((other for other in MMA_FORMS if other == wanted), None)
