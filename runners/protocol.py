@@ -83,6 +83,8 @@ class Compiled:
     """Hash of everything that decides the machine code."""
     code: bytes = b""
     """What is loaded onto the device; empty where the runner reads the PTX itself."""
+    optimization: int | None = None
+    """-O level for the driver's compiler; None where the code is machine code already."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, TARGETS
+from runners.cuda.compilation import Compiler, is_ptx
 from runners.kernels import LANES, KernelModule
 from runners.protocol import (
     Capabilities,
@@ -67,6 +68,10 @@ class SimulatedRunner:
         Which fragment layout it uses.
     faults
         What is wrong with it (`runners.faults`).
+    compiler
+        Whether it takes a module is this assembler's to say, too. If that writes PTX instead of
+        machine code (`runners.cuda.compilation.is_ptx`), the device runs that text: a wrapper
+        around a ptxas says so what it assembled. Otherwise it runs the module's own.
 
     Raises
     ------
@@ -80,7 +85,9 @@ class SimulatedRunner:
         *,
         layout_seed: int = 0,
         faults: Sequence[Planted] = (),
+        compiler: Compiler | None = None,
     ) -> None:
+        self.compiler = compiler
         self._device = SimulatedDevice(target, layout_seed=layout_seed, faults=faults)
         self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
         self._closed = False
@@ -106,14 +113,36 @@ class SimulatedRunner:
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Parse and check a module."""
         self._check_open()
-        compiled = Compiled(
-            module=module,
-            architecture=self._device.target.name,
-            compiler="the simulated device's reader of PTX",
-            key=hashlib.sha256(f"sim {module.digest}".encode()).hexdigest(),
-        )
+        compiled: Compiled | Failure
+        if self.compiler is not None:
+            compiled = self.compile_with(self.compiler, module)
+        else:
+            compiled = self._read(module, "the simulated device's reader of PTX", b"")
+        if isinstance(compiled, Failure):
+            return compiled
         loaded = self._load(compiled)
         return loaded if isinstance(loaded, Failure) else compiled
+
+    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+        """Have an assembler judge a module, and take what it wrote, without checking that.
+
+        Several threads may do so at once.
+        """
+        written = compiler.compile(module, self._device.target.name)
+        if isinstance(written, Failure):
+            return written
+        if is_ptx(written.code):
+            module = replace(module, ptx=written.code.decode(errors="replace"))
+        return self._read(module, written.compiler, written.code)
+
+    def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
+        return Compiled(
+            module=module,
+            architecture=self._device.target.name,
+            compiler=compiler,
+            key=hashlib.sha256(f"sim {module.digest}".encode()).hexdigest(),
+            code=code,
+        )
 
     def _load(self, compiled: Compiled) -> Module | Failure:
         key = compiled.key

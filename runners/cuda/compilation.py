@@ -27,14 +27,14 @@ _MEMORY_BYTES = 256 << 20
 class Compiler(Protocol):
     """Makes code for one architecture."""
 
-    @property
-    def optimization(self) -> int | None:
-        """-O level for the driver's compiler; None where the code is machine code already."""
-        ...
-
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return code for an architecture such as "sm_90", or why there is none."""
         ...
+
+
+def is_ptx(code: bytes) -> bool:
+    """Whether what an assembler wrote is PTX: it begins with a comment or the version."""
+    return code.lstrip().startswith((b"//", b".version"))
 
 
 def _check_level(level: int) -> None:
@@ -54,11 +54,6 @@ class DriverCompiler:
     def __post_init__(self) -> None:
         _check_level(self.level)
 
-    @property
-    def optimization(self) -> int | None:
-        """-O level for the driver's compiler."""
-        return self.level
-
     def compile(self, module: KernelModule, architecture: str) -> Compiled:
         """Return the PTX itself; what the driver makes of it shows when it is loaded."""
         text = module.ptx.encode()
@@ -69,6 +64,7 @@ class DriverCompiler:
             compiler=f"the driver's compiler, -O{self.level}",
             key=key,
             code=text,
+            optimization=self.level,
         )
 
 
@@ -85,14 +81,15 @@ class PtxasCompiler:
         Seconds that one module may take.
     folder
         Where cubins are kept between processes; None: only in memory.
+    text_taken
+        Whether it may also write PTX in place of machine code: what it says it assembled, for a
+        device that reads text (`is_ptx`).
 
     Raises
     ------
     UsageError
         If the level does not exist or there is no such file.
     """
-
-    optimization: int | None = None
 
     def __init__(
         self,
@@ -101,6 +98,7 @@ class PtxasCompiler:
         level: int = 3,
         deadline: float = 120.0,
         folder: CubinFolder | None = None,
+        text_taken: bool = False,
     ) -> None:
         _check_level(level)
         if not path.is_file():
@@ -111,6 +109,7 @@ class PtxasCompiler:
         self.level = level
         self.deadline = deadline
         self._folder = folder
+        self._text_taken = text_taken
         self._memory: OrderedDict[str, bytes] = OrderedDict()
 
     @cached_property
@@ -167,7 +166,7 @@ class PtxasCompiler:
             except OSError as error:
                 return _refused(f"{self.path} cannot be run ({error}); name another assembler", "")
             code = cubin.read_bytes() if cubin.is_file() else b""
-        if finished.status == 0 and is_cubin(code):
+        if finished.status == 0 and (is_cubin(code) or (self._text_taken and is_ptx(code))):
             return code
         said = finished.errors + finished.output[:_SAID_BYTES].decode(errors="backslashreplace")
         if finished.status == 0:

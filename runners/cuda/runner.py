@@ -157,6 +157,16 @@ class CudaRunner:
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device and load it."""
+        compiled = self.compile_with(self.compiler, module)
+        if isinstance(compiled, Failure):
+            return compiled
+        return self._supervisor.load(compiled, compiled.optimization)
+
+    def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
+        """Compile a module for the device with any compiler, without loading it.
+
+        A batch of it loads it. Once the device is there (`facts`), several threads may compile.
+        """
         can = self.capabilities()
         facts = self.facts()
         if isinstance(can, Failure):
@@ -170,10 +180,7 @@ class CudaRunner:
             )
         specific = TARGETS[module.target].is_specific
         architecture = module.target if specific else f"sm_{_number(facts)}"
-        compiled = self.compiler.compile(module, architecture)
-        if isinstance(compiled, Failure):
-            return compiled
-        return self._supervisor.load(compiled, self.compiler.optimization)
+        return compiler.compile(module, architecture)
 
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.
@@ -212,7 +219,7 @@ class CudaRunner:
         task = RunTask(
             allowance=self.deadline,
             compiled=compiled,
-            optimization=self.compiler.optimization,
+            optimization=compiled.optimization,
             kernel=kernel,
             count=count,
             source=source,
