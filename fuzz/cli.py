@@ -272,12 +272,11 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
 @click.option("--target", help="Value of .target.  [default: sm_100a, which has every form]")
 @click.option("--ptx-version", help="Value of .version.  [default: one that knows the target]")
 @_json
-def bench(coverage: bool, programs: int, **options: Any) -> int:
+def bench(**options: Any) -> int:
     """Plant faults, and measure after how many images each is found."""
     from fuzz.commands.bench import Request, run_bench
 
-    request = Request(**options)
-    return Exit.FINDINGS if run_bench(request) else Exit.CLEAN
+    return Exit.FINDINGS if run_bench(Request(**options)) else Exit.CLEAN
 
 
 @app.command()

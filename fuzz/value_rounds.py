@@ -8,6 +8,7 @@ of each program, and programs with what was reached least (`fuzz.coverage`).
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,15 +17,16 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fuzz.coverage import Coverage, Focus
+from fuzz.coverage import Coverage
 from fuzz.instruction_rounds import Selection, derived_seed, draw
 from oracle.errors import UsageError
 from oracle.isa import LdmatrixForm, MmaForm
 from oracle.notes import is_available
 from oracle.program import LoadRows, Multiply, Program, requirements, walk
 from oracle.targets import parse_target, parse_version
-from strategies.contents import Recipe, expand, recipes
-from strategies.multiplications import VALUED_FORMS, multiplications, row_loads
+from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.features import Focus
+from strategies.programs import VALUED_FORMS, programs
 
 GENERATOR_VERSION = 2
 """Goes up when the same seed would give other programs or contents."""
@@ -76,6 +78,10 @@ def images_per_program(number: int, speed: Speed) -> int:
     doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
     most = _MOST_IMAGES[speed]
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
+
+
+_RANDOM_CLASSES = 4
+"""Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +212,10 @@ def round_batches(
     batches = []
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
-        drawn = st.tuples(_programs(focus, tuple(forms)), recipes())
+        drawn = st.tuples(
+            programs(focus, target=target, version=version, forms=tuple(forms)),
+            recipes(wanted=_some_classes(own)),
+        )
         # The first example that Hypothesis makes is the simplest one there is.
         program, recipe = draw(drawn, 2, own)[-1]
         # Some state spaces and types are newer than what is multiplied.
@@ -246,15 +255,12 @@ def campaign_rounds(
         number += 1
 
 
-def _programs(
-    focus: Focus, forms: tuple[MmaForm | LdmatrixForm, ...]
-) -> st.SearchStrategy[Program]:
-    form = focus.form
-    if isinstance(form, LdmatrixForm):
-        return row_loads((form,))
-    if isinstance(form, MmaForm):
-        return multiplications((form,))
-    products = tuple(form for form in forms if isinstance(form, MmaForm))
-    rows = tuple(form for form in forms if isinstance(form, LdmatrixForm))
-    parts = [multiplications(products)] if products else []
-    return st.one_of(*parts, *([row_loads(rows)] if rows else []))
+def _some_classes(key: int) -> tuple[ValueClass, ...]:
+    """Return classes of values that a program's images begin with.
+
+    The rest comes in the order of `ValueClass`, first what reveals most; with 8 images of a program
+    the last would never have their turn.
+    """
+    classes = list(ValueClass)
+    random.Random(key).shuffle(classes)
+    return tuple(classes[:_RANDOM_CLASSES])

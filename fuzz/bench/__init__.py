@@ -2,18 +2,20 @@
 
 from fuzz.bench.contents import Contents
 from fuzz.bench.measuring import Column, Measurement, Row, measure
-from fuzz.bench.pooling import Advance
+from fuzz.bench.reaching import Reach, campaigns_of, measure_reach
 from fuzz.bench.searching import Plan
 from fuzz.bench.subjects import Subject, chosen
 
 __all__ = [
-    "Advance",
     "Column",
     "Contents",
     "Measurement",
     "Plan",
+    "Reach",
     "Row",
     "Subject",
+    "campaigns_of",
     "chosen",
     "measure",
+    "measure_reach",
 ]

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuzz.bench.contents import Contents
-from fuzz.bench.pooling import Watcher, search_all
-from fuzz.bench.searching import Plan, SearchResult, Sighting
+from fuzz.bench.pooling import Watcher, run_all
+from fuzz.bench.searching import Plan, SearchResult, Sighting, search
 from fuzz.bench.subjects import Subject
 
 
@@ -101,7 +101,8 @@ def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher) ->
     jobs
         Processes; 1 runs in this one.
     watcher
-        Is told now and then how far a seed is.
+        Is told now and then the number of a seed, the images that it drew and the faults that it
+        still looks for, over all columns.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher) ->
         If sound device and oracle disagree, or a process dies.
     """
     begun = time.perf_counter()
-    results = search_all(plan, seeds, jobs=jobs, watcher=watcher)
+    results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, watcher=watcher)
     rows = tuple(_row(plan, subject, results) for subject in plan.subjects)
     return Measurement(
         rows=rows,

@@ -1,4 +1,4 @@
-"""Seeds side by side, each in a process of its own."""
+"""Independent tasks side by side, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,37 +9,31 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing.synchronize import Event
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from fuzz.bench.searching import Plan, SearchResult, search
 from oracle.errors import InfrastructureError
 
 _POLL_SECONDS = 0.2
-"""How often the seeds are asked how far they are."""
+"""How often the tasks are asked how far they are."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Advance:
-    """How far one seed is."""
-
-    seed: int
-    cases: int
-    """Images drawn, over all columns."""
-    left: int
-    """Faults that are still looked for, over all columns."""
-
-
-Watcher = Callable[[Advance], None]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+Report = Callable[[int, int], None]
+"""Is told two figures that say how far a task is; what they mean is the task's matter."""
+Stopping = Callable[[], bool]
+"""Says whether to end early."""
+Watcher = Callable[[int, int, int], None]
+"""Is told the number of a task and what it reported."""
+Work = Callable[[Task, Report, Stopping], Result]
 
 
 class _Mailbox(Protocol):
     """The part of a queue between processes that is used here."""
 
-    def put(self, item: Advance) -> None: ...
+    def put(self, item: tuple[int, int, int]) -> None: ...
 
-    def get_nowait(self) -> Advance: ...
+    def get_nowait(self) -> tuple[int, int, int]: ...
 
 
 _mailbox: _Mailbox | None = None
@@ -55,52 +49,61 @@ def _begin(mailbox: _Mailbox, stop: Event, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _search_in_process(plan: Plan, seed: int) -> SearchResult:
-    def report(cases: int, left: int) -> None:
+def _stopping() -> bool:
+    # A parent that was killed cannot set the event; its children belong to another then.
+    return (_stop is not None and _stop.is_set()) or os.getppid() != _parent
+
+
+def _in_process(work: Work[Task, Result], number: int, task: Task) -> Result:
+    def report(done: int, left: int) -> None:
         if _mailbox is not None:
-            _mailbox.put(Advance(seed=seed, cases=cases, left=left))
+            _mailbox.put((number, done, left))
 
-    def stopping() -> bool:
-        # A parent that was killed cannot set the event; its children belong to another then.
-        return (_stop is not None and _stop.is_set()) or os.getppid() != _parent
-
-    return search(plan, seed, report=report, stopping=stopping)
+    return work(task, report, _stopping)
 
 
-def search_all(
-    plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher
-) -> list[SearchResult]:
-    """Search with every seed; the results come in the order of the seeds.
+def run_all(
+    work: Work[Task, Result], tasks: Sequence[Task], *, jobs: int, watcher: Watcher
+) -> list[Result]:
+    """Do all tasks; the results come in the order of the tasks.
 
     Parameters
     ----------
+    work
+        A function of a module, so that another process can find it.
+    tasks
+        Go to other processes, too.
     jobs
-        How many seeds at the same time; 1 needs no other process.
+        How many at the same time; 1 needs no other process.
+    watcher
+        Is told now and then how far a task is.
 
     Raises
     ------
     InfrastructureError
-        If sound device and oracle disagree, or a process dies.
+        If a process dies. What `work` raises is raised here.
     """
-    if min(jobs, len(seeds)) == 1:
-        return list(_one_by_one(plan, seeds, watcher))
+    if min(jobs, len(tasks)) <= 1:
+        return [_alone(work, number, task, watcher) for number, task in enumerate(tasks)]
     # Not forked: NumPy's and Rich's threads would be cut off in the middle.
     context = multiprocessing.get_context("spawn")
     mailbox = context.Queue()
     stop = context.Event()
     pool = ProcessPoolExecutor(
-        min(jobs, len(seeds)),
+        min(jobs, len(tasks)),
         mp_context=context,
         initializer=_begin,
         initargs=(mailbox, stop, os.getpid()),
     )
     try:
-        futures = [pool.submit(_search_in_process, plan, seed) for seed in seeds]
+        futures = [
+            pool.submit(_in_process, work, number, task) for number, task in enumerate(tasks)
+        ]
         waiting = set(futures)
         while waiting:
             done, waiting = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-            for advance in _received(mailbox):
-                watcher(advance)
+            for message in _received(mailbox):
+                watcher(*message)
             for future in done:
                 future.result()
         return [future.result() for future in futures]
@@ -115,16 +118,11 @@ def search_all(
         mailbox.cancel_join_thread()
 
 
-def _one_by_one(plan: Plan, seeds: Sequence[int], watcher: Watcher) -> Iterator[SearchResult]:
-    for seed in seeds:
-
-        def report(cases: int, left: int, seed: int = seed) -> None:
-            watcher(Advance(seed=seed, cases=cases, left=left))
-
-        yield search(plan, seed, report=report, stopping=lambda: False)
+def _alone(work: Work[Task, Result], number: int, task: Task, watcher: Watcher) -> Result:
+    return work(task, lambda done, left: watcher(number, done, left), lambda: False)
 
 
-def _received(mailbox: _Mailbox) -> Iterator[Advance]:
+def _received(mailbox: _Mailbox) -> Iterator[tuple[int, int, int]]:
     while True:
         try:
             yield mailbox.get_nowait()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fuzz.bench.contents import Contents, filled
 from fuzz.bench.mutants import Emitted, Mutant
+from fuzz.bench.pooling import Report, Stopping
 from fuzz.bench.subjects import Subject
 from fuzz.value_rounds import Batch, Speed, campaign_rounds
 from oracle.errors import InfrastructureError
@@ -63,28 +63,32 @@ class SearchResult:
     """By contents and name of the fault; what is not here was not seen within the limit."""
 
 
-Report = Callable[[int, int], None]
-"""Is told how many images were drawn and how many faults are left, over all columns."""
-
-
-def search(plan: Plan, seed: int, *, report: Report, stopping: Callable[[], bool]) -> SearchResult:
+def search(task: tuple[Plan, int], report: Report, stopping: Stopping) -> SearchResult:
     """Run a campaign's rounds until every fault is seen or the limit is reached.
 
     Programs, images and what the oracle makes of them are the same for all faults, and are made
     once; a fault that is seen is not run again.
+
+    Parameters
+    ----------
+    task
+        What is searched, and the seed of the campaign.
+    report
+        Is told how many images were drawn and how many faults are left, over all columns.
+    stopping
+        Whether to end early.
 
     Raises
     ------
     InfrastructureError
         If the sound device and the oracle disagree: then no fault can be told from none.
     """
+    plan, seed = task
     return _Search(plan, seed, report=report, stopping=stopping).run()
 
 
 class _Search:
-    def __init__(
-        self, plan: Plan, seed: int, *, report: Report, stopping: Callable[[], bool]
-    ) -> None:
+    def __init__(self, plan: Plan, seed: int, *, report: Report, stopping: Stopping) -> None:
         self._plan, self._report, self._stopping = plan, report, stopping
         layout = seed % LAYOUTS
         self._sound = Mutant(None, target=plan.target, layout=layout)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fuzz.bench import Advance, Column, Contents, Measurement, Plan, Row, chosen, measure
+from fuzz.bench import Contents, Plan, campaigns_of, chosen, measure, measure_reach
 from fuzz.bench.pooling import Watcher
+from fuzz.commands.bench_reach import emit_reach, missing, print_reach
+from fuzz.commands.bench_tables import emit_measurement, print_measurement
 from fuzz.instruction_rounds import Selection
-from fuzz.output import console, emit
+from fuzz.output import console
 from fuzz.value_rounds import selected_forms
 from oracle.targets import DEFAULT_VERSION, parse_target, parse_version
 
@@ -31,6 +34,10 @@ class Request:
     """Most images that a seed draws."""
     baseline_limit: int
     """The same for baselines."""
+    coverage: bool
+    """Whether programs are only drawn."""
+    programs: int
+    """How many then."""
     jobs: int | None
     """Processes; None: as many as there are cores."""
     contents: tuple[str, ...]
@@ -51,7 +58,7 @@ class Request:
 
 
 def run_bench(request: Request) -> bool:
-    """Measure and print; tell whether an observable fault was not found.
+    """Measure and print; tell whether an observable fault was not found, or nothing reached.
 
     Raises
     ------
@@ -60,6 +67,10 @@ def run_bench(request: Request) -> bool:
     InfrastructureError
         If the sound device disagrees with the oracle.
     """
+    return _coverage(request) if request.coverage else _faults(request)
+
+
+def _faults(request: Request) -> bool:
     target, version = request.module
     plan = Plan(
         forms=selected_forms(Selection(), target=target, version=version),
@@ -71,13 +82,31 @@ def run_bench(request: Request) -> bool:
         baseline_limit=min(request.limit, request.baseline_limit),
     )
     seeds = [(request.seed + index) % 2**64 for index in range(request.seeds)]
-    with _watched(plan, seeds, json=request.json) as watcher:
+    searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
+    with _watched("searches", [searches] * len(seeds), json=request.json) as watcher:
         measured = measure(plan, seeds, jobs=request.jobs or _cores(), watcher=watcher)
-    if request.json:
-        _emit(measured, plan, request)
-    else:
-        _print(measured, plan, request)
+    show = emit_measurement if request.json else print_measurement
+    show(measured, plan, seed=request.seed, seeds=request.seeds)
     return bool(measured.missed(plan.columns[0]))
+
+
+def _coverage(request: Request) -> bool:
+    begun = time.perf_counter()
+    target, version = request.module
+    campaigns = campaigns_of(
+        selected_forms(Selection(), target=target, version=version),
+        target=target,
+        version=version,
+        seed=request.seed,
+        programs=request.programs,
+    )
+    sizes = [campaign.programs for campaign in campaigns]
+    with _watched("programs", sizes, json=request.json) as watcher:
+        reached = measure_reach(campaigns, jobs=request.jobs or _cores(), watcher=watcher)
+    show = emit_reach if request.json else print_reach
+    seconds = time.perf_counter() - begun
+    show(reached, seed=request.seed, programs=request.programs, seconds=seconds)
+    return bool(missing(reached))
 
 
 def _cores() -> int:
@@ -86,151 +115,29 @@ def _cores() -> int:
 
 
 @contextmanager
-def _watched(plan: Plan, seeds: list[int], *, json: bool) -> Iterator[Watcher]:
-    """Show a bar while seeds search, where a person watches."""
+def _watched(what: str, sizes: Sequence[int], *, json: bool) -> Iterator[Watcher]:
+    """Show a bar, where a person watches.
+
+    Parameters
+    ----------
+    what
+        Is counted.
+    sizes
+        How much of it each task has.
+    """
     out = console(stderr=True)
     if json or not out.is_terminal:
-        yield lambda advance: None
+        yield lambda number, done, left: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    searches = sum(1 for subject in plan.subjects if not subject.unobservable) * len(plan.columns)
-    left = dict.fromkeys(seeds, searches)
-    cases = dict.fromkeys(seeds, 0)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=out,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("searching", total=searches * len(seeds))
+    remaining = list(sizes)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as progress:
+        shown = progress.add_task(what, total=sum(sizes))
 
-        def watch(advance: Advance) -> None:
-            left[advance.seed], cases[advance.seed] = advance.left, advance.cases
-            progress.update(
-                task,
-                completed=searches * len(seeds) - sum(left.values()),
-                description=f"searching, {sum(cases.values()):,} images",
-            )
+        def watch(number: int, done: int, left: int) -> None:
+            remaining[number] = left
+            progress.update(shown, completed=sum(sizes) - sum(remaining))
 
         yield watch
-
-
-def _emit(measured: Measurement, plan: Plan, request: Request) -> None:
-    rows = [_row(row, plan) for row in measured.rows]
-    for row in rows:
-        emit(row)
-    main, *baselines = plan.columns
-    emit(
-        {
-            "summary": {
-                "cases": measured.cases,
-                "seconds": round(measured.seconds, 3),
-                "seed": request.seed,
-                "seeds": request.seeds,
-                "limit": request.limit,
-                "baseline_limit": plan.baseline_limit,
-                "target": plan.target,
-                "ptx_version": plan.version,
-                "contents": main.value,
-                "median": measured.median(main),
-                "baseline_medians": {one.value: measured.median(one) for one in baselines},
-                "missed": measured.missed(main),
-                "faults": [
-                    {name: row[name] for name in ("name", "found", "cases", "seconds")}
-                    for row in rows
-                ],
-            }
-        }
-    )
-
-
-def _row(row: Row, plan: Plan) -> dict[str, object]:
-    main, *baselines = plan.columns
-    subject = row.subject
-    return {
-        "name": subject.name,
-        "meaning": subject.fault.meaning,
-        "stands_for": subject.fault.stands_for,
-        "place": subject.fault.place.value,
-        "observable": not subject.unobservable,
-        "reason": subject.unobservable,
-        **_figures(row.columns[main]),
-        "baselines": {one.value: _figures(row.columns[one]) for one in baselines},
-    }
-
-
-def _figures(column: Column) -> dict[str, object]:
-    seconds = column.seconds
-    return {
-        "found": column.found,
-        "found_in": len(column.sightings),
-        "seeds": column.seeds,
-        "cases": column.cases,
-        "seconds": None if seconds is None else round(seconds, 3),
-    }
-
-
-def _print(measured: Measurement, plan: Plan, request: Request) -> None:
-    out = console()
-    main = plan.columns[0]
-    parts = (
-        ("Planted faults", [row for row in measured.rows if not row.subject.is_measured_row]),
-        ("Rows of what was measured", [r for r in measured.rows if r.subject.is_measured_row]),
-    )
-    for title, rows in parts:
-        shown = [row for row in rows if not row.subject.unobservable]
-        if shown:
-            out.print(_table(title, shown, plan), soft_wrap=False)
-    hidden = [row.subject for row in measured.rows if row.subject.unobservable]
-    if hidden:
-        out.print("Not observable:")
-        for subject in hidden:
-            out.print(f"  {subject.name}: {subject.unobservable}")
-    for contents in plan.columns:
-        median, missed = measured.median(contents), measured.missed(contents)
-        limit = plan.limit_of(contents)
-        if median is not None:
-            out.print(
-                f"{contents.value}: the median fault takes {median:,} images; not found within "
-                f"{limit:,}: {len(missed)}"
-            )
-        else:
-            out.print(f"{contents.value}: not found within {limit:,} images: {len(missed)}")
-    missed = measured.missed(main)
-    if missed:
-        out.print(f"[bad]Not found:[/] {', '.join(missed)}")
-    out.print(
-        f"{request.seeds} seeds from {request.seed}, {plan.target}, PTX ISA {plan.version}; "
-        f"{measured.cases:,} images in {measured.seconds:,.0f} s"
-    )
-
-
-def _table(title: str, rows: list[Row], plan: Plan) -> object:
-    from rich.table import Table
-
-    main, *baselines = plan.columns
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    table.add_column("fault", no_wrap=True)
-    table.add_column("what happens")
-    for heading in ("images", "found", "seconds", *baselines):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        column = row.columns[main]
-        seconds = column.seconds
-        cells = [
-            row.subject.name,
-            row.subject.fault.meaning,
-            _cases(column, plan.limit_of(main)),
-            f"{len(column.sightings)}/{column.seeds}",
-            "-" if seconds is None else f"{seconds:.2f}",
-            *(_cases(row.columns[one], plan.limit_of(one)) for one in baselines),
-        ]
-        table.add_row(*cells, style="" if column.found else "bad")
-    return table
-
-
-def _cases(column: Column, limit: int) -> str:
-    return f">{limit:,}" if column.cases is None else f"{column.cases:,}"

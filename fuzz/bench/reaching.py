@@ -1,0 +1,114 @@
+"""What the programs of campaigns reach, without running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
+from fuzz.coverage import Coverage
+from fuzz.value_rounds import Speed, campaign_rounds
+from oracle.isa import FORMS, LdmatrixForm, MmaForm
+from oracle.notes import is_available
+from oracle.targets import parse_target, parse_version
+from strategies.contents import ValueClass
+from strategies.features import Dimension, Feature
+
+CAMPAIGN_PROGRAMS = 1250
+"""Programs of one campaign. Several are counted together, so that they can be drawn side by side,
+and the counts are the same on any number of cores."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How many programs reached one thing."""
+
+    dimension: str
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What one campaign draws."""
+
+    forms: tuple[MmaForm | LdmatrixForm, ...]
+    target: str
+    version: str
+    seed: int
+    programs: int
+
+
+def campaigns_of(
+    forms: tuple[MmaForm | LdmatrixForm, ...],
+    *,
+    target: str,
+    version: str,
+    seed: int,
+    programs: int,
+) -> tuple[Campaign, ...]:
+    """Cut a number of programs into campaigns; the first has the seed, those after it the next."""
+    return tuple(
+        Campaign(
+            forms=forms,
+            target=target,
+            version=version,
+            seed=(seed + number) % 2**64,
+            programs=min(CAMPAIGN_PROGRAMS, programs - number * CAMPAIGN_PROGRAMS),
+        )
+        for number in range(-(-programs // CAMPAIGN_PROGRAMS))
+    )
+
+
+def measure_reach(
+    campaigns: Sequence[Campaign], *, jobs: int, watcher: Watcher
+) -> tuple[Reach, ...]:
+    """Draw programs as campaigns do, and count what they reach.
+
+    Parameters
+    ----------
+    campaigns
+        All of one target and version, of which everything is listed, reached or not.
+    jobs
+        Processes; the counts do not depend on it.
+    watcher
+        Is told now and then the number of a campaign, and the programs drawn and left.
+    """
+    total = Coverage()
+    for coverage in run_all(reached_by, campaigns, jobs=jobs, watcher=watcher):
+        total.merge(coverage)
+    return tuple(_reaches(total, campaigns[0].target, campaigns[0].version))
+
+
+def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Coverage:
+    """Draw the programs of one campaign and count what they reach."""
+    coverage = Coverage()
+    rounds = campaign_rounds(
+        campaign.forms,
+        target=campaign.target,
+        version=campaign.version,
+        seed=campaign.seed,
+        speed=Speed.INTERPRETED,
+    )
+    while coverage.programs < campaign.programs and not stopping():
+        for batch in next(rounds)[: campaign.programs - coverage.programs]:
+            coverage.add(batch)
+        report(coverage.programs, campaign.programs - coverage.programs)
+    return coverage
+
+
+def _reaches(coverage: Coverage, target: str, version: str) -> Iterator[Reach]:
+    """List what there is to reach, and how often it was: forms, features, classes of values."""
+    row, number = parse_target(target), parse_version(version)
+    for form in FORMS:
+        if is_available(form, number, row):
+            count = coverage.form_count(form)
+            yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
+    for dimension in Dimension:
+        for feature in Feature:
+            if feature.dimension is dimension:
+                count = coverage.feature_count(feature)
+                yield Reach(dimension=dimension.value, name=feature.value, count=count)
+    for class_ in ValueClass:
+        count = coverage.class_count(class_)
+        yield Reach(dimension="value class", name=class_.value, count=count)
