@@ -47,7 +47,8 @@ class Sighting:
     cases: int
     """Images drawn until then, those of programs that the fault does not touch included."""
     seconds: float
-    """Time of one core until then: drawing, filling, the oracle, and this device alone."""
+    """Time of one core until then: drawing programs, and of those that the fault touches images,
+    oracle and this device."""
     opcode: str
     """Of the program's main form."""
 
@@ -102,11 +103,9 @@ class _Search:
         """Images of each column so far."""
         self._shared = 0.0
         """Seconds that went into programs."""
-        self._filling = dict.fromkeys(plan.columns, 0.0)
-        """Seconds that went into images and the oracle."""
         self._result = SearchResult(seed=seed)
         self._own = {(column, name): 0.0 for column in plan.columns for name in self._mutants}
-        """Seconds that went into one device."""
+        """Seconds that went into one device, and into images and oracle while it was looked at."""
 
     def run(self) -> SearchResult:
         plan = self._plan
@@ -140,40 +139,53 @@ class _Search:
         plan = self._plan
         module = emit(batch.program, target=plan.target, version=plan.version, entry=batch.entry)
         emitted = Emitted.of(module)
+        self._shared += time.perf_counter() - begun
+        loaded: dict[str, Module | SimulatedTrap] = {}
+        for column in filter(self._goes_on, plan.columns):
+            count = min(batch.count, plan.limit_of(column) - self._drawn)
+            self._result.cases += count
+            touched = self._touched(column, emitted, loaded)
+            if not touched:
+                # Nothing can show, so that nobody has to know what the images hold.
+                continue
+            begun = time.perf_counter()
+            images = filled(column, batch, count)
+            expected = execute(batch.program, images, target=plan.target).images
+            self._check(batch, emitted, images, expected)
+            filling = time.perf_counter() - begun
+            for name in touched:
+                begun = time.perf_counter()
+                first = self._mutants[name].first_wrong(loaded[name], emitted, images, expected)
+                self._own[column, name] += filling + time.perf_counter() - begun
+                if first is not None:
+                    self._seen(column, name, batch, self._drawn + first + 1)
+        self._drawn += batch.count
+
+    def _touched(
+        self, column: Contents, emitted: Emitted, loaded: dict[str, Module | SimulatedTrap]
+    ) -> list[str]:
+        """Return the faults to be seen that touch a module, and load it for them."""
+        touched = []
+        for name in sorted(self._left[column]):
+            begun = time.perf_counter()
+            if name not in loaded:
+                module = self._mutants[name].load(emitted)
+                if module is None:
+                    continue
+                loaded[name] = module
+            touched.append(name)
+            self._own[column, name] += time.perf_counter() - begun
+        return touched
+
+    def _check(self, batch: Batch, emitted: Emitted, images: Images, expected: Images) -> None:
+        """Make sure that the sound device does what the oracle says."""
         sound = self._sound.load(emitted)
         if sound is None or isinstance(sound, SimulatedTrap):
             raise InfrastructureError(
                 f"the sound device refuses a program of {batch.form.opcode} ({sound}); nothing can "
                 "be measured with it"
             )
-        self._shared += time.perf_counter() - begun
-        loaded: dict[str, Module | SimulatedTrap | None] = {}
-        for column in filter(self._goes_on, plan.columns):
-            begun = time.perf_counter()
-            images = filled(column, batch, min(batch.count, plan.limit_of(column) - self._drawn))
-            expected = execute(batch.program, images, target=plan.target).images
-            self._check(batch, emitted, sound, images, expected)
-            self._filling[column] += time.perf_counter() - begun
-            self._result.cases += len(images)
-            for name in sorted(self._left[column]):
-                begun = time.perf_counter()
-                mutant = self._mutants[name]
-                if name not in loaded:
-                    loaded[name] = mutant.load(emitted)
-                broken = loaded[name]
-                first = None
-                if broken is not None:
-                    first = mutant.first_wrong(broken, emitted, images, expected)
-                self._own[column, name] += time.perf_counter() - begun
-                if first is not None:
-                    self._seen(column, name, batch, self._drawn + first + 1)
-        self._drawn += batch.count
-
-    def _check(
-        self, batch: Batch, emitted: Emitted, sound: Module, images: Images, expected: Images
-    ) -> None:
-        wrong = self._sound.first_wrong(sound, emitted, images, expected)
-        if wrong is not None:
+        if self._sound.first_wrong(sound, emitted, images, expected) is not None:
             raise InfrastructureError(
                 f"the sound device and the oracle disagree on a program of {batch.form.opcode} "
                 f"(seed {self._result.seed}); run a campaign with this seed to see where, and mend "
@@ -185,6 +197,6 @@ class _Search:
         own = self._own[column, name]
         self._result.seen[column, name] = Sighting(
             cases=cases,
-            seconds=self._shared + self._filling[column] + own,
+            seconds=self._shared + own,
             opcode=batch.form.opcode,
         )

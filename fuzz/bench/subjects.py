@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -96,10 +97,9 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     faults = [fault for name, fault in _BY_NAME.items() if fnmatchcase(name, wanted)]
     if not faults:
-        raise UsageError(
-            f"no planted fault has a name like {pattern!r}; there are "
-            f"{', '.join(fault.name for fault in CATALOGUE)}"
-        )
+        close = difflib.get_close_matches(pattern, _BY_NAME, n=5, cutoff=0.4)
+        hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
+        raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
     number, row = parse_version(version), parse_target(target)
     available = [form for form in FORMS if is_available(form, number, row)]
     return tuple(
