@@ -9,12 +9,12 @@ from oracle.errors import UsageError
 from oracle.program import Program
 from strategies.contents.fills import fill_of
 from strategies.contents.plans import Plan, plan_of
-from strategies.contents.random_rows import random_rows
+from strategies.contents.random_rows import pool_rows, random_rows
 from strategies.contents.recipes import Recipe
 from strategies.contents.settings import DRAW_BYTES, SPOTS, Setting
 from strategies.contents.value_classes import ValueClass
 
-_CHUNK_BYTES = 1 << 19
+_CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache."""
 
 
@@ -47,33 +47,54 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
         raise UsageError(f"count {count} and first {first} must not be negative")
     plan = plan_of(program)
     images = np.empty((count, program.image_bytes), np.uint8)
+    size = -(-Plan.total(plan.read) // 32) * 32
+    pool = pool_rows(Plan.total(plan.unread))
+    most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
     period = len(recipe.classes)
     for slot, class_ in enumerate(recipe.classes):
         start = (slot - first) % period
         chosen = images[start::period]
         turn = (first + start) // period
-        most = max(1, _CHUNK_BYTES // program.image_bytes)
         for begin in range(0, len(chosen), most):
             part = chosen[begin : begin + most]
-            row_bytes = program.image_bytes + DRAW_BYTES
-            rows = random_rows(recipe.seed, slot, turn + begin, len(part), row_bytes)
-            draws = rows[:, program.image_bytes :].view("<u2")
-            _fill(rows[:, : program.image_bytes], draws, class_, plan)
-            part[...] = rows[:, : program.image_bytes]
+            rows = random_rows(recipe.seed, slot, turn + begin, len(part), size + DRAW_BYTES)
+            draws = rows[:, size:].view("<u2")
+            _fill(rows[:, :size], draws, class_, plan, turn + begin)
+            _scatter(rows, plan.read, part)
+            # What nothing reads comes from a pool: half of the generator's work is saved.
+            _scatter(pool[draws[:, -1] % len(pool)], plan.unread, part)
     return images
 
 
+def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[np.uint8]) -> None:
+    """Copy the start of each row to runs of bytes of an image."""
+    start = 0
+    for run in runs:
+        stop = start + run.stop - run.start
+        images[:, run] = rows[:, start:stop]
+        start = stop
+
+
 def _fill(
-    images: NDArray[np.uint8], draws: NDArray[np.uint16], class_: ValueClass, plan: Plan
+    rows: NDArray[np.uint8],
+    draws: NDArray[np.uint16],
+    class_: ValueClass,
+    plan: Plan,
+    turn: int,
 ) -> None:
-    _fill_rows(images, draws, class_, plan)
+    _fill_rows(rows, draws, class_, plan)
     for number, (start, mask) in enumerate(plan.words):
-        _fill_word(images[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
+        _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
     for filling in plan.fillings:
-        setting = Setting(draws=draws, types=filling.types, multiplicands=filling.given(images))
-        view = filling.window.open(images)
+        setting = Setting(
+            draws=draws,
+            types=filling.types,
+            turn=turn,
+            multiplicands=filling.given(rows),
+        )
+        view = filling.window.open(rows)
         getattr(fill_of(class_, filling.types), filling.operand)(view, setting)
-        filling.window.close(images, view)
+        filling.window.close(rows, view)
 
 
 def _fill_word(
@@ -86,7 +107,7 @@ def _fill_word(
 
 
 def _fill_rows(
-    images: NDArray[np.uint8], draws: NDArray[np.uint16], class_: ValueClass, plan: Plan
+    rows: NDArray[np.uint8], draws: NDArray[np.uint16], class_: ValueClass, plan: Plan
 ) -> None:
     """Fill what ldmatrix reads: numbered elements of 16 bits, bytes of few kinds, or any."""
     if not plan.rows.size:
@@ -94,9 +115,10 @@ def _fill_rows(
     match class_:
         case ValueClass.CODED | ValueClass.NORMAL | ValueClass.MIRRORED | ValueClass.AIMED:
             # An odd factor keeps the numbers of different elements different.
-            codes = (plan.rows >> 1) * 0x9E37 + draws[:, :1].astype(np.int64)
-            images[:, plan.rows] = codes >> 8 * (plan.rows & 1) & 0xFF
+            bytes_ = np.arange(plan.rows.size)
+            codes = (bytes_ >> 1) * 0x9E37 + draws[:, :1].astype(np.int64)
+            rows[:, plan.rows] = codes >> 8 * (bytes_ & 1) & 0xFF
         case ValueClass.ENDS | ValueClass.EXTREME:
-            images[:, plan.rows] = 0 - (images[:, plan.rows] & np.uint8(1))
+            rows[:, plan.rows] = 0 - (rows[:, plan.rows] & np.uint8(1))
         case ValueClass.SUBNORMAL | ValueClass.SQUARES:
-            images[:, plan.rows] = np.uint8(1) << (images[:, plan.rows] & np.uint8(7))
+            rows[:, plan.rows] = np.uint8(1) << (rows[:, plan.rows] & np.uint8(7))

@@ -77,18 +77,22 @@ class FloatFields:
         """The highest bit of the fraction: that of quiet NaN."""
         return self.dtype.type(1 << (self.shift - 1))
 
+    @cached_property
+    def _kept(self) -> tuple[Any, ...]:
+        fields = ((1 << bits) - 1 << self.shift for bits in range(self.format.exponent_bits + 1))
+        return tuple(self.dtype.type(int(self.signed_fraction) | field) for field in fields)
+
     def kept(self, window_bits: int) -> Any:
         """All ones in sign, fraction and the lowest bits of the exponent field."""
-        low = ((1 << window_bits) - 1) << self.shift
-        return self.dtype.type(int(self.signed_fraction) | low)
+        return self._kept[window_bits]
 
-    def field(self, exponents: NDArray[Any] | int) -> Raw:
+    @cached_property
+    def _fields(self) -> Raw:
+        return np.array([field << self.shift for field in range(1, self.top)], self.dtype)
+
+    def field(self, exponents: NDArray[Any] | int) -> Any:
         """Return exponent fields in their place, of normal numbers: exponents are clipped."""
-        clipped = np.clip(np.asarray(exponents, np.int64), self.least, self.greatest)
-        fields: Raw = (
-            (clipped + self.format.bias).astype(np.uint64) << np.uint64(self.shift)
-        ).astype(self.dtype)
-        return fields
+        return self._fields.take(exponents - self.least, mode="clip")
 
     @cached_property
     def _powers(self) -> Raw:
@@ -96,11 +100,10 @@ class FloatFields:
         normal = [field << self.shift for field in range(1, self.top)]
         return np.array([0, *subnormal, *normal], self.dtype)
 
-    def powers(self, exponents: NDArray[Any] | int) -> Raw:
+    def powers(self, exponents: NDArray[Any] | int) -> Any:
         """Return powers of two; subnormal where that small, zero below, clipped above."""
         lowest = self.least - self.format.fraction_bits
-        index = np.asarray(exponents, np.int64) - (lowest - 1)
-        return self._powers.take(index, mode="clip")
+        return self._powers.take(exponents - (lowest - 1), mode="clip")
 
     def finite(self, raw: Raw) -> None:
         """Make infinities and NaN finite, in place: the lowest bit of their field is cleared."""

@@ -35,7 +35,7 @@ class Mirrored:
         """Fill A: opposite values at the two places of the pair."""
         fields = setting.factor
         largest, small = self._exponents(setting)
-        spread(view, fields.signed_fraction, fields.field(small // 2)[:, None, :])
+        spread(view, fields.kept(2), per_image(fields.field(small // 2)))
         first, second = setting.pair()
         large = self._large(view[setting.images, :, first], fields, largest // 2)
         view[setting.images, :, first] = large
@@ -45,7 +45,7 @@ class Mirrored:
         """Fill B: equal values at the two places of the pair."""
         fields = setting.factor
         largest, small = self._exponents(setting)
-        spread(view, fields.signed_fraction, fields.field(small - small // 2)[:, :, None])
+        spread(view, fields.kept(2), per_image(fields.field(small - small // 2)))
         first, second = setting.pair()
         large = self._large(view[setting.images, first], fields, largest - largest // 2)
         view[setting.images, first] = large
@@ -54,8 +54,8 @@ class Mirrored:
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: as small as the small products, or zero in a quarter of the images."""
         fields = setting.sum
-        highest = setting.below(EXPONENT, 8) + 4 - self._gap(setting)
-        spread(view, fields.kept(2), per_image(fields.field(highest - 6)))
+        _, small = self._exponents(setting)
+        spread(view, fields.kept(2), per_image(fields.field(small)))
         view[setting.below(VARIANT, 4) == 0] = 0
 
     def _large(self, noise: Raw, fields: FloatFields, exponents: Ints) -> Raw:
@@ -70,9 +70,9 @@ class Mirrored:
         return 2 + setting.below(DEPTH, 16 if bits == 23 else 56)
 
     def _exponents(self, setting: Setting) -> tuple[Ints, Ints]:
-        """Return the exponents of the large products, and of the small one at each k."""
+        """Return the exponent of the large products, and the least of the small ones'."""
         largest = setting.below(EXPONENT, 8) + 4
-        return largest, (largest - self._gap(setting))[:, None] - setting.each_k() % 8
+        return largest, largest - self._gap(setting) - 6
 
 
 @dataclass(frozen=True)

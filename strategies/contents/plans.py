@@ -18,6 +18,8 @@ from strategies.contents.windows import Window
 
 _PLANS = 64
 """Plans that are kept; one has a number for every byte that is loaded."""
+_SHORT_GAP = 128
+"""Bytes: gaps shorter than this are filled with what is around them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,39 +33,82 @@ class Filling:
     multiplicands: tuple[Window, Window] | None = None
     """A and B of the product that a C belongs to."""
 
-    def given(self, images: NDArray[np.uint8]) -> Callable[[], tuple[Raw, Raw]] | None:
+    def given(self, rows: NDArray[np.uint8]) -> Callable[[], tuple[Raw, Raw]] | None:
         """Return what reads A and B of some images."""
         if self.multiplicands is None:
             return None
         a, b = self.multiplicands
-        return lambda: (a.open(images), b.open(images))
+        return lambda: (a.open(rows), b.open(rows))
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a program reads from its image."""
+    """Everything that a program reads from its image.
+
+    Places of bytes are those in a *row*, which holds the runs `read` of an image back to back:
+    what is worked on together then lies close together.
+    """
 
     fillings: tuple[Filling, ...]
     """In the order in which they are filled: all C after all A and B, which they are made for."""
     words: tuple[tuple[int, int], ...]
     """First byte and mask of each control word."""
     rows: Origins
-    """Bytes that ldmatrix reads, sorted."""
+    """Bytes that ldmatrix reads, in order."""
+    read: tuple[slice, ...]
+    """Runs of bytes that anything reads, and short gaps between them."""
+    unread: tuple[slice, ...]
+    """The other bytes."""
+
+    @staticmethod
+    def total(runs: tuple[slice, ...]) -> int:
+        """Return the number of bytes in some runs."""
+        return sum(run.stop - run.start for run in runs)
 
 
 @lru_cache(maxsize=_PLANS)
 def plan_of(program: Program) -> Plan:
     """Find what to fill in the images of a program."""
     found = readings(program)
+    is_read = np.zeros(program.image_bytes, np.bool_)
+    for origins in (*found.rows, *(source.origins for source in found.loads)):
+        is_read[origins] = True
+    for start, _ in found.words:
+        is_read[start : start + 4] = True
+    read, unread = _runs(is_read)
+    for run in read:
+        is_read[run] = True
+    places = np.cumsum(is_read) - 1
     rows = np.unique(np.concatenate([np.zeros(0, np.int64), *found.rows]))
-    return Plan(tuple(_fillings(found)), tuple(dict.fromkeys(found.words)), rows)
+    return Plan(
+        fillings=tuple(_fillings(found, places)),
+        words=tuple((int(places[start]), mask) for start, mask in dict.fromkeys(found.words)),
+        rows=places[rows],
+        read=read,
+        unread=unread,
+    )
 
 
-def _fillings(found: Readings) -> list[Filling]:
+def _runs(is_read: NDArray[np.bool_]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Cut an image into runs that are read and runs that are not."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_read, [False]]).astype(np.int8)))
+    read: list[slice] = []
+    for start, stop in edges.reshape(-1, 2).tolist():
+        if read and start - read[-1].stop < _SHORT_GAP:
+            read[-1] = slice(read[-1].start, stop)
+        else:
+            read.append(slice(start, stop))
+    starts = [0, *(run.stop for run in read)]
+    stops = [*(run.start for run in read), len(is_read)]
+    gaps = (slice(start, stop) for start, stop in zip(starts, stops, strict=True))
+    return tuple(read), tuple(gap for gap in gaps if gap.start < gap.stop)
+
+
+def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
     windows: dict[tuple[object, ...], Window] = {}
 
     def window(source: Source) -> Window:
-        return windows.setdefault(source.key, Window(source))
+        return windows.setdefault(source.key, Window(source.tile, places[source.origins]))
 
     filled: dict[tuple[object, ...], Filling] = {}
     for product in found.products:

@@ -5,6 +5,8 @@ as 1, 2, 3"): NumPy promises the streams of its bit generators, and not those of
 (NEP 19).
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,3 +39,25 @@ def random_rows(
     )
     drawn = np.asarray(generator.random_raw(count * words)).astype("<u8", copy=False)
     return drawn.view(np.uint8).reshape(count, row_bytes)
+
+
+_POOL_BYTES = 1 << 20
+_POOL_ROWS = 256
+_POOL_KEY = 0x706F_6F6C
+"""Any number: the pool is the same for all seeds."""
+
+
+@lru_cache(maxsize=8)
+def pool_rows(row_bytes: int) -> NDArray[np.uint8]:
+    """Return random rows for what nothing reads, to be used again and again.
+
+    Returns
+    -------
+    uint8 (rows, row_bytes)
+        At most 256 rows and, if a row is not larger, 1 MiB; not to be written to.
+    """
+    rows = min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
+    padded = -(-row_bytes // 32) * 32
+    pool = random_rows(0, _POOL_KEY, 0, rows, padded)[:, :row_bytes].copy()
+    pool.flags.writeable = False
+    return pool

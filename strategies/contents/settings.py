@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -61,6 +61,8 @@ class Setting:
     draws: NDArray[np.uint16]
     """(images, DRAW_BYTES / 2) random numbers."""
     types: Types
+    turn: int
+    """Number of the first image among those of its class."""
     multiplicands: Callable[[], tuple[Raw, Raw]] | None = None
     """Gives A and B as they are in the end, where C belongs to just one product of them."""
 
@@ -102,23 +104,14 @@ class Setting:
         first = self.below(POSITION, self.depth)
         return first, first ^ (1 + self.below(PARTNER, self.depth - 1))
 
-    def at(self, chosen: Ints) -> Setting:
-        """Return the setting of some of the images."""
-        given = self.multiplicands
-
-        def some() -> tuple[Raw, Raw]:
-            assert given is not None
-            a, b = given()
-            return a[chosen], b[chosen]
-
-        return replace(
-            self, draws=self.draws[chosen], multiplicands=None if given is None else some
-        )
+    def every(self, step: int, start: int) -> Setting:
+        """Return the setting of every so manieth image."""
+        return Setting(draws=self.draws[start::step], types=self.types, turn=self.turn + start)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Fills each image in one of several ways."""
+    """Fills images in several ways in turn."""
 
     ways: tuple[Fill, ...]
 
@@ -135,13 +128,11 @@ class Choice:
         self._each(view, setting, "c")
 
     def _each(self, view: Raw, setting: Setting, operand: str) -> None:
-        way = setting.below(VARIANT, len(self.ways))
         for number, fill in enumerate(self.ways):
-            chosen = np.flatnonzero(way == number)
-            if chosen.size:
-                part = view[chosen]
-                getattr(fill, operand)(part, setting.at(chosen))
-                view[chosen] = part
+            start = (number - setting.turn) % len(self.ways)
+            part = view[start :: len(self.ways)]
+            if len(part):
+                getattr(fill, operand)(part, setting.every(len(self.ways), start))
 
 
 def spread(view: Raw, keep: Any, base: Any) -> None:

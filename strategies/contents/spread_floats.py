@@ -263,21 +263,27 @@ class Payloads:
     """NaN with random payloads, quiet and signalling, among everyday numbers."""
 
     def a(self, view: Raw, setting: Setting) -> None:
-        """Fill A: about one NaN in two sums."""
-        self._fill(view, setting.factor, 7 if setting.depth <= 4 else 31)
+        """Fill A: a NaN at one place of a quarter of the rows."""
+        self._place(view, setting)
 
-    b = a
+    def b(self, view: Raw, setting: Setting) -> None:
+        """Fill B: a NaN at one place of a quarter of the columns."""
+        self._place(view.swapaxes(1, 2), setting)
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: every other element."""
-        self._fill(view, setting.sum, 1)
-
-    def _fill(self, view: Raw, fields: FloatFields, mask: int) -> None:
-        # The exponent field is random and replaced: it chooses.
-        chosen = (view & fields.dtype.type(mask << fields.shift)) == 0
-        nan = view | fields.infinity
+        fields = setting.sum
+        # The exponent field is random and replaced: its lowest bit chooses.
+        nan = (view >> fields.dtype.type(fields.shift) & fields.dtype.type(1)) * fields.infinity
         everyday(view, fields)
-        np.copyto(view, nan, where=chosen)
+        np.bitwise_or(view, nan, out=view)
+
+    def _place(self, view: Raw, setting: Setting) -> None:
+        fields = setting.factor
+        noise = view[:, :, 0].astype(np.int64)
+        everyday(view, fields)
+        at = setting.images[:, None], np.arange(view.shape[1]), (noise >> 2) % view.shape[2]
+        view[at] |= np.where(noise & 3, 0, int(fields.infinity)).astype(fields.dtype)
 
 
 class Special:

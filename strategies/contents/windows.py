@@ -1,4 +1,4 @@
-"""Matrices in a batch of images, to be filled in place."""
+"""Matrices in a batch of rows of bytes, to be filled in place."""
 
 from __future__ import annotations
 
@@ -9,76 +9,79 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.storage import Tile
 from strategies.contents.float_fields import Raw
-from strategies.contents.origins import Origins, Source
+from strategies.contents.origins import Origins
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A matrix in the image: opened as an array of patterns, and closed when it is filled.
+    """A matrix in each row: opened as an array of patterns, and closed when it is filled.
 
     Patterns are unsigned. Those of 4 bits are one to a byte; single bits stay packed, in
     (images, rows of A or columns of B, K / 8).
     """
 
-    source: Source
+    tile: Tile
+    places: Origins
+    """Bytes of the matrix in each row of the batch, (lines, line_bytes)."""
 
-    @property
+    @cached_property
     def _dtype(self) -> np.dtype[Any]:
         """Unsigned and little-endian; bytes where elements are packed."""
-        bits = self.source.tile.matrix.type.bits
+        bits = self.tile.matrix.type.bits
         return np.dtype(f"<u{max(8, bits) // 8}")
 
     @cached_property
     def _pitch(self) -> int | None:
         """Bytes between lines, if lines are whole, apart and at one distance, else None."""
-        origins, width = self.source.origins, self.source.origins.shape[1]
-        if (np.diff(origins, axis=1) != 1).any():
+        places, width = self.places, self.places.shape[1]
+        if (np.diff(places, axis=1) != 1).any():
             return None
-        steps = np.diff(origins[:, 0])
+        steps = np.diff(places[:, 0])
         pitch = int(steps[0]) if steps.size else width
         return pitch if pitch >= width and (steps == pitch).all() else None
 
-    @cached_property
-    def bytes(self) -> Origins:
-        """Bytes of the image that the matrix takes, sorted."""
-        return np.unique(self.source.origins)
-
-    def open(self, images: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, rows, columns), which share memory with the images or do not.
+    def open(self, rows: NDArray[np.uint8]) -> Raw:
+        """Return patterns (images, rows, columns), which share memory with the rows or do not.
 
         Parameters
         ----------
-        images : uint8 (images, bytes)
+        rows : uint8 (images, bytes)
             The last axis is contiguous.
         """
-        origins = self.source.origins
-        if self._pitch is None:
-            lines = images[:, origins].view(self._dtype)
-        else:
-            start, width = int(origins[0, 0]), origins.shape[1]
-            first = images[:, start : start + width].view(self._dtype)
-            lines = np.lib.stride_tricks.as_strided(
-                first,
-                shape=(len(images), len(origins), first.shape[1]),
-                strides=(images.strides[0], self._pitch, self._dtype.itemsize),
-            )
-        bits = self.source.tile.matrix.type.bits
+        lines = self._lines(rows)
+        bits = self.tile.matrix.type.bits
         if bits == 1:
             return lines
         if bits == 4:
             lines = np.stack([lines & np.uint8(0xF), lines >> np.uint8(4)], axis=3)
             lines = lines.reshape(*lines.shape[:2], -1)
-        return lines if self.source.tile.layout == "row" else lines.swapaxes(1, 2)
+        return lines if self.tile.layout == "row" else lines.swapaxes(1, 2)
 
-    def close(self, images: NDArray[np.uint8], patterns: Raw) -> None:
+    def _lines(self, rows: NDArray[np.uint8]) -> Raw:
+        places, pitch = self.places, self._pitch
+        if pitch is None:
+            return rows[:, places].view(self._dtype)
+        start, size = int(places[0, 0]), self._dtype.itemsize
+        (lines, width), end = places.shape, start + len(places) * pitch
+        if end <= rows.shape[1] and pitch % size == 0:
+            whole = rows[:, start:end].view(self._dtype)
+            return whole.reshape(len(rows), lines, pitch // size)[:, :, : width // size]
+        return np.lib.stride_tricks.as_strided(
+            rows[:, start : start + width].view(self._dtype),
+            shape=(len(rows), lines, width // size),
+            strides=(rows.strides[0], pitch, size),
+        )
+
+    def close(self, rows: NDArray[np.uint8], patterns: Raw) -> None:
         """Write patterns back that `open` returned, where they do not share memory."""
-        bits = self.source.tile.matrix.type.bits
+        bits = self.tile.matrix.type.bits
         if self._pitch is not None and bits != 4:
             return
         lines = patterns
-        if bits >= 4 and self.source.tile.layout == "col":
+        if bits >= 4 and self.tile.layout == "col":
             lines = lines.swapaxes(1, 2)
         if bits == 4:
             lines = lines[:, :, 0::2] & np.uint8(0xF) | lines[:, :, 1::2] << np.uint8(4)
-        images[:, self.source.origins] = np.ascontiguousarray(lines).view(np.uint8)
+        rows[:, self.places] = np.ascontiguousarray(lines).view(np.uint8)
