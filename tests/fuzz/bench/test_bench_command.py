@@ -1,0 +1,94 @@
+"""`warpfuzz bench`: finds what is planted, says what it did not find, and speaks JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+
+QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")
+
+
+def test_a_planted_fault_is_found_and_counted(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "bench", "--only", "store-offset", *QUICK)
+    assert ended.code == 0, ended.err
+    row, summary = ended.rows[0], ended.summary
+    assert {"cases", "seconds", "seed", "faults"} <= summary.keys()
+    (fault,) = summary["faults"]
+    assert fault["name"] == "store-offset"
+    assert fault["found"] is True
+    assert 1 <= fault["cases"] <= 400
+    assert fault["seconds"] > 0
+    assert row["found_in"] == row["seeds"] == 2
+    assert set(row["baselines"]) == {"uniform", "normal"}
+    assert summary["median"] == fault["cases"]
+
+
+def test_a_fault_that_is_not_found_is_said_with_exit_code_1(tmp_path: Path) -> None:
+    # The first image of all is hardly ever one of the one in 20,000 that this fault changes.
+    limits = ("--seeds", 3, "--jobs", 1, "--limit", 1, "--json")
+    ended = warpfuzz(tmp_path, "bench", "--only", "transient-rare", *limits)
+    assert ended.code == 1, ended.err
+    (fault,) = ended.summary["faults"]
+    assert fault == {"name": "transient-rare", "found": False, "cases": None, "seconds": None}
+    assert ended.summary["missed"] == ["transient-rare"]
+    assert ended.summary["cases"] == 9
+
+
+def test_what_no_program_can_show_is_listed_with_the_reason_and_not_missed(tmp_path: Path) -> None:
+    where = ("--target", "sm_90", "--ptx-version", "8.0")
+    ended = warpfuzz(tmp_path, "bench", "--only", "b6-as-b4", *where, *QUICK)
+    assert ended.code == 0, ended.err
+    row = ended.rows[0]
+    assert row["observable"] is False
+    assert "sm_90" in row["reason"]
+    assert ended.summary["missed"] == []
+    assert ended.summary["cases"] == 0
+
+
+def test_the_same_seed_gives_the_same_cases_on_one_process_and_on_two(tmp_path: Path) -> None:
+    options = ("bench", "--only", "f64-ties*", "--seed", 7, "--limit", 1000, "--seeds", 2, "--json")
+    alone = warpfuzz(tmp_path, *options, "--jobs", 1)
+    together = warpfuzz(tmp_path, *options, "--jobs", 2)
+    assert alone.code == together.code
+    for one, other in zip(alone.rows[:-1], together.rows[:-1], strict=True):
+        for row in (one, other, *one["baselines"].values(), *other["baselines"].values()):
+            del row["seconds"]
+        assert one == other
+
+
+@pytest.mark.parametrize("arguments", [("--only", "nosuchfault"), ("--limit", 0), ("--seeds", 0),
+                                       ("--contents", "zeros"), ("--target", "sm_1")])  # fmt: skip
+def test_what_cannot_be_is_a_usage_error_with_a_sentence(tmp_path: Path, arguments) -> None:
+    ended = warpfuzz(tmp_path, "bench", *arguments)
+    assert ended.code == 2
+    assert len(ended.err.split()) > 5
+    assert not ended.out
+
+
+def test_people_get_a_table_with_baselines(tmp_path: Path) -> None:
+    options = ("--only", "store-m*", "--seeds", 1, "--jobs", 1, "--limit", 100)
+    ended = warpfuzz(tmp_path, "bench", *options)
+    assert ended.code == 0
+    assert "store-missing" in ended.out
+    assert "uniform" in ended.out
+    assert "normal" in ended.out
+
+
+def test_one_column_can_be_asked_for(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "bench", "--only", "store-offset", "--contents", "normal", *QUICK)
+    assert ended.rows[0]["baselines"] == {}
+    assert ended.summary["contents"] == "normal"
+
+
+def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "bench", "--coverage", "--programs", 24, "--jobs", 1, "--json")
+    assert ended.code == 1, "24 programs reach 650 forms"
+    *rows, _ = ended.rows
+    counts = {(row["dimension"], row["name"]): row["programs"] for row in rows}
+    assert all(0 <= count <= 24 for count in counts.values())
+    absent = {(one["dimension"], one["name"]) for one in ended.summary["missing"]}
+    assert absent == {key for key, count in counts.items() if not count}
+    assert counts["step kind", "multiplication"] > 0
+    assert ended.summary["cases"] == 24

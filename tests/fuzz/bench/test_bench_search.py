@@ -1,0 +1,116 @@
+"""What a search makes of faults: with company or without, on a sound device, by the catalogue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from fuzz.bench import Contents, Plan, chosen
+from fuzz.bench import searching as searching_module
+from fuzz.bench.searching import search
+from fuzz.bench.subjects import MEASURED_ROWS
+from fuzz.instruction_rounds import Selection
+from fuzz.value_rounds import selected_forms
+from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import FORMS
+from runners.faults import CATALOGUE
+from runners.simulated import SimulatedDevice
+
+TARGET, VERSION = "sm_100a", "8.6"
+SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
+
+
+def plan(only: str, *, limit: int = 300, columns=(Contents.WARPFUZZ,)) -> Plan:
+    return Plan(
+        forms=SELECTED,
+        target=TARGET,
+        version=VERSION,
+        subjects=chosen(only, target=TARGET, version=VERSION),
+        columns=columns,
+        limit=limit,
+        baseline_limit=limit,
+    )
+
+
+def cases(plan: Plan, seed: int) -> dict[str, int]:
+    result = search((plan, seed), lambda done, left: None, lambda: False)
+    return {name: sighting.cases for (_, name), sighting in result.seen.items()}
+
+
+def test_a_fault_is_seen_as_soon_in_company_as_alone() -> None:
+    together = cases(plan("store*"), 3)
+    assert len(together) >= 4
+    for name, count in together.items():
+        assert cases(plan(name), 3)[name] == count
+
+
+def test_a_search_says_how_far_it_is_and_ends_when_asked() -> None:
+    heard: list[tuple[int, int]] = []
+    search((plan("transient-rare", limit=10_000), 1), lambda *far: heard.append(far),
+           lambda: len(heard) == 3)  # fmt: skip
+    assert heard == [(8, 1), (16, 1), (24, 1)]
+
+
+def test_a_device_that_disagrees_with_the_oracle_measures_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else every fault would be seen at once."""
+    load = SimulatedDevice.load
+    broken = re.compile(r"^(    wmma\.store\.d.*\[%?\w+)(\+\d+)?\]", re.M)
+    monkeypatch.setattr(
+        SimulatedDevice, "load", lambda self, ptx: load(self, broken.sub(r"\1+64]", ptx))
+    )
+    with pytest.raises(InfrastructureError, match="disagree"):
+        cases(plan("stuck-sign"), 1)
+
+
+def test_without_expectation_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images are made only where some fault that is left can show."""
+    asked = []
+    filled = searching_module.filled
+
+    def recording(column, batch, count):
+        asked.append(batch.form.opcode)
+        return filled(column, batch, count)
+
+    monkeypatch.setattr(searching_module, "filled", recording)
+    cases(plan("popcount-off*"), 2)
+    assert asked
+    assert all("b1" in opcode for opcode in asked)
+
+
+def test_every_fault_of_the_catalogue_can_show_on_the_target_of_the_bench() -> None:
+    subjects = chosen("*", target=TARGET, version=VERSION)
+    assert [one.name for one in subjects if not one.is_measured_row] == [
+        fault.name for fault in CATALOGUE
+    ]
+    assert not [one.name for one in subjects if one.unobservable]
+
+
+def test_measured_rows_touch_only_what_they_say() -> None:
+    for fault in MEASURED_ROWS:
+        touched = [form.opcode for form in FORMS if fault.opcodes.search(form.opcode)]
+        assert touched
+        base = next(one for one in CATALOGUE if one.name == fault.name.split("/")[0])
+        assert all(base.opcodes.search(opcode) for opcode in touched)
+        words = "bf16" if fault.name.endswith("bf16") else fault.name.rpartition("/")[2]
+        assert all(words in opcode for opcode in touched)
+
+
+def test_a_fault_is_named_by_a_pattern_or_a_part() -> None:
+    assert len(chosen("f64-*", target=TARGET, version=VERSION)) == 10
+    assert [one.name for one in chosen("nan-neg", target=TARGET, version=VERSION)] == [
+        "nan-negative"
+    ]
+    with pytest.raises(UsageError, match="did you mean"):
+        chosen("nan-positive", target=TARGET, version=VERSION)
+
+
+def test_plans_go_to_other_processes() -> None:
+    import pickle
+
+    whole = plan("*")
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    assert replace(whole, limit=1) != whole

@@ -1,0 +1,163 @@
+"""Counts of what was reached: merged in any order, kept as JSON, and steering what comes next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz.coverage import Coverage, family_of
+from fuzz.instruction_rounds import Selection
+from fuzz.value_rounds import Batch, round_batches, selected_forms
+from oracle.errors import InfrastructureError
+from oracle.isa import FORMS
+from strategies.contents import ValueClass
+from strategies.features import Dimension, Feature, features_of
+
+TARGET, VERSION = "sm_100a", "8.6"
+SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
+FAMILIES = sorted({family_of(form) for form in SELECTED})
+KEYS = st.integers(0, 2**64 - 1)
+# Drawing programs takes a search of Hypothesis of its own.
+NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.too_slow])
+
+
+def batches_of(key: int) -> list[Batch]:
+    return round_batches(SELECTED, target=TARGET, version=VERSION, key=key, count=8)
+
+
+def counted(*batches: Batch) -> Coverage:
+    coverage = Coverage()
+    for batch in batches:
+        coverage.add(batch)
+    return coverage
+
+
+@settings(NESTED, max_examples=10)
+@given(KEYS, st.data())
+def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
+    key: int, data: st.DataObject
+) -> None:
+    batches = batches_of(key)
+    shuffled = data.draw(st.permutations(batches))
+    cut = data.draw(st.integers(0, len(batches)))
+    merged = counted(*shuffled[:cut])
+    merged.merge(counted(*shuffled[cut:]))
+    assert merged.state() == counted(*batches).state()
+    assert merged.focuses(key, 30, SELECTED) == counted(*batches).focuses(key, 30, SELECTED)
+
+
+@settings(NESTED, max_examples=10)
+@given(KEYS)
+def test_counts_come_back_from_json(key: int) -> None:
+    coverage = counted(*batches_of(key))
+    state = json.loads(json.dumps(coverage.state()))
+    again = Coverage.from_state(state)
+    assert again.state() == coverage.state()
+    assert again.focuses(key, 40, SELECTED) == coverage.focuses(key, 40, SELECTED)
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"programs": 1}, {**Coverage().state(), "forms": [1]},
+              {**Coverage().state(), "programs": "many"},
+              {**Coverage().state(), "pairs": {"a": "few"}}]
+)  # fmt: skip
+def test_what_are_no_counts_is_said_with_a_remedy(state: dict[str, object]) -> None:
+    with pytest.raises(InfrastructureError, match="start it anew"):
+        Coverage.from_state(state)
+
+
+@settings(NESTED, max_examples=10)
+@given(KEYS)
+def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> None:
+    batch = batches_of(key)[0]
+    coverage = counted(batch)
+    assert coverage.programs == 1
+    have = features_of(batch.program)
+    assert all(coverage.feature_count(one) == (one in have) for one in Feature)
+    shown = batch.recipe.classes[: batch.count]
+    assert all(coverage.class_count(one) == (one in shown) for one in ValueClass)
+    assert coverage.form_count(batch.form) == 1
+
+
+def test_classes_that_no_image_is_of_are_not_counted() -> None:
+    batch = replace(batches_of(3)[0], count=2)
+    coverage = counted(batch)
+    assert sum(coverage.class_count(one) for one in ValueClass) == 2
+
+
+@given(KEYS, st.integers(0, 1000))
+def test_all_families_come_before_any_comes_again(key: int, turn: int) -> None:
+    focuses = Coverage().focuses(key, len(FAMILIES), SELECTED, first=turn * len(FAMILIES))
+    assert sorted(family_of(focus.form) for focus in focuses if focus.form) == FAMILIES
+
+
+@given(KEYS, st.integers(0, 500), st.integers(1, 40), st.integers(1, 40))
+def test_focuses_do_not_depend_on_how_many_are_chosen_at_once(
+    key: int, first: int, count: int, more: int
+) -> None:
+    coverage = Coverage()
+    parts = coverage.focuses(key, count, SELECTED, first=first)
+    parts += coverage.focuses(key, more, SELECTED, first=first + count)
+    assert parts == coverage.focuses(key, count + more, SELECTED, first=first)
+
+
+@settings(max_examples=20)
+@given(KEYS)
+def test_without_counts_all_forms_of_a_family_come_before_any_comes_again(key: int) -> None:
+    family = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
+    focuses = Coverage().focuses(key, len(family), family)
+    assert {focus.form for focus in focuses} == set(family)
+
+
+@settings(max_examples=20)
+@given(KEYS, st.sampled_from(SELECTED))
+def test_the_form_comes_next_that_was_reached_least(key: int, left_out: object) -> None:
+    forms = [form for form in SELECTED if family_of(form) == family_of(left_out)]  # type: ignore[arg-type]
+    coverage = Coverage()
+    state = coverage.state()
+    state["main_forms"] = {form.opcode: 1 + (key + place) % 3 for place, form in enumerate(forms)
+                           if form is not left_out}  # fmt: skip
+    (focus,) = Coverage.from_state(state).focuses(key, 1, forms)
+    assert focus.form is left_out
+
+
+@settings(max_examples=20)
+@given(KEYS, st.sampled_from(list(Dimension)), st.data())
+def test_features_are_wished_for_where_a_family_had_them_least(
+    key: int, dimension: Dimension, data: st.DataObject
+) -> None:
+    forms = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
+    there = [one for one in Feature if one.dimension is dimension]
+    rare = data.draw(st.sampled_from(there))
+    state = Coverage().state()
+    state["pairs"] = {
+        f"wmma.mma.f32.f32, {dimension.value}: {one.value}": 0 if one is rare else 5
+        for one in there
+    }
+    coverage = Coverage.from_state(state)
+    wishes = [focus.features for focus in coverage.focuses(key, 64, forms)]
+    asked = {one for features in wishes for one in features if one.dimension is dimension}
+    assert asked == {rare}
+    # What was asked for again and again and never came makes room for others.
+    state["asked"] = {f"wmma.mma.f32.f32, {dimension.value}: {rare.value}": 6}
+    wishes = [one.features for one in Coverage.from_state(state).focuses(key, 64, forms)]
+    assert not any(rare in features for features in wishes)
+
+
+def test_some_programs_are_asked_for_nothing_and_some_for_several_things() -> None:
+    sizes = {len(focus.features) for focus in Coverage().focuses(1, 64, SELECTED)}
+    assert sizes == {0, 1, 2, 3}
+
+
+def test_lines_name_what_is_missing() -> None:
+    empty = Coverage().lines()
+    assert [line.reached for line in empty] == [0] * len(empty)
+    assert {line.name for line in empty} == {"forms", "value class", *map(str, Dimension)}
+    assert empty[0].total == len(FORMS)
+    batch = batches_of(5)[0]
+    line = counted(batch).lines([batch.form])[0]
+    assert (line.reached, line.total, tuple(line.missing)) == (1, 1, ())

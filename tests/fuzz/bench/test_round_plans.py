@@ -1,0 +1,109 @@
+"""Rounds of a campaign: pure functions of seed, number and counts, broad first."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz.coverage import Coverage, family_of
+from fuzz.instruction_rounds import Selection
+from fuzz.value_rounds import (
+    EPOCH,
+    PROGRAMS,
+    Speed,
+    campaign_rounds,
+    epoch_known,
+    images_per_program,
+    round_batches,
+    round_focuses,
+    round_key,
+    selected_forms,
+)
+
+TARGET, VERSION = "sm_90", "8.0"
+SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
+SEEDS = st.integers(0, 2**64 - 1)
+# Drawing programs takes a search of Hypothesis of its own.
+NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.too_slow])
+
+
+def rounds(seed: int, count: int):
+    made = campaign_rounds(
+        SELECTED, target=TARGET, version=VERSION, seed=seed, speed=Speed.INTERPRETED
+    )
+    return list(islice(made, count))
+
+
+@settings(NESTED, max_examples=3)
+@given(SEEDS)
+def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
+    """Whoever knows the counts two epochs ago makes a round again, without those in between."""
+    whole = rounds(seed, 3 * EPOCH)
+    for number in (3 * EPOCH - 1, EPOCH, 0):
+        reached = Coverage()
+        for batches in whole[: epoch_known(number)]:
+            for batch in batches:
+                reached.add(batch)
+        again = round_batches(
+            SELECTED,
+            target=TARGET,
+            version=VERSION,
+            key=round_key(seed, number),
+            focuses=round_focuses(SELECTED, seed=seed, number=number, reached=reached),
+            count=images_per_program(number, Speed.INTERPRETED),
+        )
+        assert again == whole[number]
+
+
+def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> None:
+    assert [epoch_known(number) for number in range(0, 5 * EPOCH, EPOCH)] == [
+        0, 0, EPOCH, 2 * EPOCH, 3 * EPOCH,
+    ]  # fmt: skip
+    assert all(epoch_known(number) <= number - EPOCH for number in range(EPOCH, 100))
+
+
+@settings(NESTED, max_examples=5)
+@given(SEEDS, st.integers(0, PROGRAMS - 1))
+def test_a_program_depends_on_its_own_place_and_focus_alone(seed: int, place: int) -> None:
+    focuses = Coverage().focuses(seed, PROGRAMS, SELECTED)
+    others = Coverage().focuses(seed + 1, PROGRAMS, SELECTED)
+    others[place] = focuses[place]
+    made = [
+        round_batches(SELECTED, target=TARGET, version=VERSION, key=seed, focuses=chosen)
+        for chosen in (focuses, others)
+    ]
+    one, other = (
+        next(batch for batch in batches if batch.entry == f"kernel_{place}") for batches in made
+    )
+    assert one == other
+
+
+@settings(NESTED, max_examples=3)
+@given(SEEDS)
+def test_first_rounds_are_about_different_families(seed: int) -> None:
+    families = {family_of(form) for form in SELECTED}
+    seen = [family_of(batch.form) for batches in rounds(seed, 3) for batch in batches]
+    assert len(set(seen)) == min(len(seen), len(families))
+
+
+@settings(NESTED, max_examples=5)
+@given(SEEDS, st.integers(0, 20), st.integers(1, 20))
+def test_images_do_not_depend_on_how_many_are_made(seed: int, first: int, count: int) -> None:
+    batch = rounds(seed, 1)[0][0]
+    assert np.array_equal(batch.images(first + count)[first:], batch.images(count, first=first))
+
+
+@pytest.mark.parametrize("speed", Speed)
+def test_images_of_a_program_start_few_never_shrink_and_end(speed: Speed) -> None:
+    counts = [images_per_program(number, speed) for number in range(2000)]
+    assert counts == sorted(counts)
+    assert counts[0] == 8
+    assert counts[-1] == {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}[speed]
+    # Every form has had a program before images grow.
+    broad = counts.index(16) * PROGRAMS
+    assert broad >= len(SELECTED)
+    assert images_per_program(10**30, speed) == counts[-1]
