@@ -17,7 +17,7 @@ from fuzz.shrinking.draft import Image
 from oracle.formats import Format, format_named
 from oracle.image import position
 from oracle.program import Program
-from strategies.matrices import inputs
+from strategies.matrices import Placed, inputs
 
 Ids = NDArray[np.intp]
 """Numbers of cells."""
@@ -95,6 +95,22 @@ class Cells:
         np.bitwise_and.at(cleared, self.starts[narrow] // 8, ~(self._low_bits[narrow] << shifts))
         return cleared
 
+    def of_matrix(self, placed: Placed) -> Ids:
+        """Return the cells of one of the loaded matrices, (rows, columns)."""
+        firsts, size = _firsts(self.program, placed), placed.tile.matrix.type.bits
+        known = {
+            (first, bits): cell
+            for cell, (first, bits) in enumerate(
+                zip(
+                    self.starts[: self.elements].tolist(),
+                    self.sizes[: self.elements].tolist(),
+                    strict=True,
+                )
+            )
+        }
+        ids = [known[first, size] for first in firsts.ravel().tolist()]
+        return np.array(ids, np.intp).reshape(firsts.shape)
+
     @cached_property
     def around(self) -> Ids:
         """The cells of bytes that belong to no matrix."""
@@ -130,20 +146,23 @@ class Cells:
         return np.split(self.around, np.flatnonzero(np.diff(run)) + 1) if len(run) else []
 
 
+def _firsts(program: Program, placed: Placed) -> NDArray[np.int64]:
+    """Return the first bit of each element of a matrix, (rows, columns)."""
+    tile = placed.tile
+    lines = 8 * (position(program, placed.place) + tile.pitch * np.arange(tile.lines))
+    firsts = lines[:, None] + tile.matrix.type.bits * np.arange(tile.length)
+    return firsts if tile.layout == "row" else firsts.T
+
+
 @lru_cache(maxsize=8)
 def cells_of(program: Program) -> Cells:
     """Return the cells of a program's images."""
     starts, sizes, types, shapes = [], [], [], []
     for placed in inputs(program):
-        tile = placed.tile
-        bits = tile.matrix.type.bits
-        lines = 8 * (
-            position(program, placed.place) + tile.pitch * np.arange(tile.lines)[:, None]
-        ) + bits * np.arange(tile.length)
-        firsts = lines if tile.layout == "row" else lines.T
+        firsts = _firsts(program, placed)
         starts.append(firsts.ravel())
-        sizes.append(np.full(firsts.size, bits))
-        types += [tile.matrix.type] * firsts.size
+        sizes.append(np.full(firsts.size, placed.tile.matrix.type.bits))
+        types += [placed.tile.matrix.type] * firsts.size
         shapes.append((placed.operand, firsts.shape))
     spans = np.stack([np.concatenate([[], *starts]), np.concatenate([[], *sizes])], axis=1).astype(
         np.int64

@@ -8,6 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from fuzz.shrinking.cells import AXES, Cells, Ids, cells_of
+from fuzz.shrinking.gathering import gather_terms
+from fuzz.shrinking.proposals import propose_terms
 from fuzz.shrinking.trials import Trials
 from fuzz.shrinking.values import simplify_values
 
@@ -37,7 +39,10 @@ def shrink_contents(trials: Trials) -> bool:
         at, apart = trials.best, trials.apart
         zero_cells(trials)
         _zero_pairs(trials, cells)
+        gather_terms(trials, cells)
         simplify_values(trials, cells)
+        if trials.best is at:
+            propose_terms(trials, cells)
         if trials.best is at and trials.apart is apart:
             return trials.best is not before
 

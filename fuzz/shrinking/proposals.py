@@ -1,0 +1,161 @@
+"""Small dot products made up anew, where the terms of a failing one hold each other up.
+
+Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
+terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number
+of sums of one product and C, then of two products, are drawn from values that make rounding
+difficult, and the first that fails in the same way is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+
+from fuzz.shrinking.cells import Cells
+from fuzz.shrinking.dots import Dot, dots
+from fuzz.shrinking.draft import Image
+from fuzz.shrinking.numbers import nearest, number
+from fuzz.shrinking.trials import Trials
+from oracle.formats import Format
+from oracle.isa import MmaForm
+
+_DRAWN = 2048
+"""Sums of each size that are drawn: about a second on the simulated device."""
+_SEED = 20261121
+"""Fixed, so that shrinking a case twice gives the same."""
+_SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
+"""Products, whether C is anything but zero, elements."""
+_FEW_BITS = 5
+"""Bits behind the leading one of a short significand: products of two are ties in f16."""
+_AWAY = 8
+"""Most powers of two by which a factor is away from one that was there."""
+_ABOVE_ONE = 4
+"""Most powers of two by which the others are above one."""
+_BELOW = tuple(range(33))
+"""Powers of two by which a second product is below the first."""
+_SMALL_ONES = 6
+"""How many of these are tried."""
+_ADDED = (1, 11, *range(22, 28))
+"""Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
+(MMA-Sim's figures for sm_70 to sm_120)."""
+_OFF = (0, 1, -1)
+"""Units in the last place by which C is off the negative of a product."""
+
+
+def propose_terms(trials: Trials, cells: Cells) -> None:
+    """Put a smaller dot product of floats in the place of one, if some fails in the same way.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over.
+    """
+    for dot in dots(cells, trials.best.image):
+        if dot.form.a_type.is_float:
+            for products, with_c, size in _SIZES:
+                left = set(cells.nonzero(trials.best.image).tolist())
+                if dot.size(left) <= size or len(dot.held(left)) < products:
+                    break
+                if _propose(trials, cells, dot, products, with_c=with_c):
+                    break
+
+
+def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: bool) -> bool:
+    random = Random(_SEED)
+    image = trials.best.image
+    drawn = _drawn(random, cells, dot, image, products, with_c=with_c)
+    for _ in range(_DRAWN // trials.at_once):
+        images = [next(drawn) for _ in range(trials.at_once)]
+        for smaller, fails in zip(images, trials.images_fail(images), strict=True):
+            if fails and trials.take(trials.best.with_image(smaller)):
+                return True
+    return False
+
+
+def _drawn(
+    random: Random, cells: Cells, dot: Dot, image: Image, products: int, *, with_c: bool
+) -> Iterator[Image]:
+    """Iterate without end over images with another dot product in the place of one."""
+    form = dot.form
+    places = dot.held(set(cells.nonzero(image).tolist()))
+    known = [[cells.value(image, side[k]) for k in places] for side in (dot.a, dot.b)]
+    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    while True:
+        near = random.randrange(2) == 0
+        ks = random.sample(places, products)
+        factors = [
+            (
+                _factor(random, form.a_type, known[0], near=near),
+                _factor(random, form.b_type, known[1], near=near),
+            )
+            for _ in ks
+        ]
+        for pairs in _with_small_ones(random, form, factors):
+            smaller, total = cleared, Fraction(0)
+            for k, (a, b) in zip(ks, pairs, strict=True):
+                smaller = cells.with_value(smaller, dot.a[k], a)
+                smaller = cells.with_value(smaller, dot.b[k], b)
+                total += _product(form, a, b)
+            if not with_c:
+                yield smaller
+                continue
+            addends = _addends(form.c_type, total)
+            for c in addends if products == 1 else random.sample(addends, 2):
+                yield cells.with_value(smaller, dot.c, c)
+
+
+def _with_small_ones(
+    random: Random, form: MmaForm, factors: Sequence[tuple[int, int]]
+) -> Iterator[list[tuple[int, int]]]:
+    """Iterate over the factors of products: as drawn, and with the second far below the first."""
+    yield list(factors)
+    if len(factors) == 1:
+        return
+    (first, (a, _)) = factors
+    divisor = number(form.a_type, a)
+    if divisor:
+        for below in random.sample(_BELOW, _SMALL_ONES):
+            wanted = _product(form, *first) / divisor * Fraction(2) ** -below
+            yield [first, (a, nearest(form.b_type, random.choice((1, -1)) * wanted))]
+
+
+def _product(form: MmaForm, a: int, b: int) -> Fraction:
+    """Return the product of two elements; zero where that is no finite number."""
+    return (number(form.a_type, a) or Fraction(0)) * (number(form.b_type, b) or Fraction(0))
+
+
+def _factor(random: Random, type_: Format, known: list[int], *, near: bool) -> int:
+    """Draw a factor: one that was there, a minute one, a power of two, or a short odd one.
+
+    Parameters
+    ----------
+    near
+        Whether the last two are about as large as one that was there; else about one.
+    """
+    raw = random.choice(known)
+    match random.randrange(6):
+        case 0:
+            return raw
+        case 1:
+            return random.randint(1, 4) << type_.ignored_bits
+    value = number(type_, raw)
+    exponent = random.randint(0, _ABOVE_ONE)
+    if near and value:
+        size = value.numerator.bit_length() - value.denominator.bit_length()
+        exponent = size + random.randint(-_AWAY, _AWAY)
+    significand = 1 << _FEW_BITS
+    if random.randrange(2):
+        significand += 1 + 2 * random.randrange(1 << _FEW_BITS - 1)
+    scale = Fraction(2) ** (exponent - _FEW_BITS)
+    return nearest(type_, random.choice((1, -1)) * significand * scale)
+
+
+def _addends(type_: Format, total: Fraction) -> list[int]:
+    """Return what is added to a product: far below it, or about its negative."""
+    small = [total * Fraction(sign, 1 << below) for below in _ADDED for sign in (1, -1)]
+    opposite = nearest(type_, -total)
+    mask = (1 << type_.bits) - 1
+    return [*(nearest(type_, value) for value in small), *(opposite + off & mask for off in _OFF)]
