@@ -94,6 +94,15 @@ def app() -> None:
     """Differential fuzzer for the warp-level matrix instructions of PTX."""
 
 
+def _one_level(levels: str | None) -> int | None:
+    if levels is not None and levels not in ("0", "1", "2", "3"):
+        raise UsageError(
+            f"--opt {levels} is no -O level; give 0, 1, 2 or 3, or several with --compilers, which "
+            "compares them"
+        )
+    return None if levels is None else int(levels)
+
+
 @app.command()
 @click.option(
     "--runner",
@@ -104,11 +113,30 @@ def app() -> None:
 @click.option("--time", help="How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]")
 @click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
 @click.option(
+    "--findings", type=click.IntRange(min=1), help="End after so many families that are not known."
+)
+@click.option("--quiet-time", help="End when nothing new was found or reached for so long.")
+@click.option(
     "--seed",
     type=click.IntRange(min=0, max=2**64 - 1),
     help="Same seed, same cases.  [default: a random one, which is shown]",
 )
 @_corpus
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the campaign of the corpus, with its options; limits count all of it.",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes that share the work.  [default: cores]"
+)
+@click.option(
+    "--device",
+    "devices",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Number of a GPU; again for others.  [default: all]",
+)
 @_only_module
 @click.option(
     "--assembler",
@@ -118,14 +146,34 @@ def app() -> None:
     "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
 )
 @_planted
-@click.option("--opt", "level", type=click.IntRange(0, 3), help="-O level of code for a GPU.")
+@click.option(
+    "--opt", "levels", help="-O level of code for a GPU; with --compilers several: 0,1,2,3."
+)
+@click.option(
+    "--compilers",
+    help="Compare compilers with each other and the oracle: versions, paths or folders of ptxas "
+    "with commas between them; `installed`, `all`, `driver`.",
+)
+@click.option(
+    "--disassembler",
+    type=_FOLDER,
+    help="An nvdisasm, for changed expansions.  [default: the one that is here]",
+)
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
 @_json
-def run(**options: Any) -> int:
+def run(
+    compilers: str | None, disassembler: Path | None, levels: str | None, **options: Any
+) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
+    if compilers is not None:
+        from fuzz.commands.matrix import run_matrix
+
+        found = run_matrix(options, compilers=compilers, levels=levels, disassembler=disassembler)
+        return Exit.FINDINGS if found else Exit.CLEAN
     from fuzz.commands.running import run_on
 
+    options["level"] = _one_level(levels)
     return Exit.FINDINGS if run_on(options) else Exit.CLEAN
 
 

@@ -135,6 +135,10 @@ class SimulatedRunner:
             module = replace(module, ptx=written.code.decode(errors="replace"))
         return self._read(module, written.compiler, written.code)
 
+    def architecture(self, target: str) -> str:
+        """Return the architecture for which modules of a target are compiled: the device's."""
+        return self._device.target.name
+
     def _read(self, module: KernelModule, compiler: str, code: bytes) -> Compiled:
         return Compiled(
             module=module,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
 _MEMORY_BYTES = 256 << 20
-"""Machine code that a compiler remembers, in bytes."""
+"""Machine code that a compiler remembers, in bytes, where nothing else is said."""
 
 
 class Compiler(Protocol):
@@ -84,6 +85,8 @@ class PtxasCompiler:
     text_taken
         Whether it may also write PTX in place of machine code: what it says it assembled, for a
         device that reads text (`is_ptx`).
+    memory_bytes
+        Machine code that it remembers, in bytes.
 
     Raises
     ------
@@ -99,6 +102,7 @@ class PtxasCompiler:
         deadline: float = 120.0,
         folder: CubinFolder | None = None,
         text_taken: bool = False,
+        memory_bytes: int = _MEMORY_BYTES,
     ) -> None:
         _check_level(level)
         if not path.is_file():
@@ -111,6 +115,8 @@ class PtxasCompiler:
         self._folder = folder
         self._text_taken = text_taken
         self._memory: OrderedDict[str, bytes] = OrderedDict()
+        self._memory_bytes = memory_bytes
+        self._lock = threading.Lock()
 
     @cached_property
     def _binary_digest(self) -> str:
@@ -149,10 +155,14 @@ class PtxasCompiler:
         )
 
     def _remember(self, key: str, code: bytes) -> None:
-        self._memory[key] = code
-        self._memory.move_to_end(key)
-        while len(self._memory) > 1 and sum(map(len, self._memory.values())) > _MEMORY_BYTES:
-            self._memory.popitem(last=False)
+        # Several threads may compile with one compiler.
+        with self._lock:
+            self._memory[key] = code
+            self._memory.move_to_end(key)
+            while len(self._memory) > 1 and sum(map(len, self._memory.values())) > (
+                self._memory_bytes
+            ):
+                self._memory.popitem(last=False)
 
     def _assemble(self, module: KernelModule, architecture: str) -> bytes | Failure:
         with tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder:

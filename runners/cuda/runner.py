@@ -167,20 +167,25 @@ class CudaRunner:
 
         A batch of it loads it. Once the device is there (`facts`), several threads may compile.
         """
+        architecture = self.architecture(module.target)
+        if isinstance(architecture, Failure):
+            return architecture
+        return compiler.compile(module, architecture)
+
+    def architecture(self, target: str) -> str | Failure:
+        """Return the architecture for which modules of a target are compiled, such as "sm_90"."""
         can = self.capabilities()
         facts = self.facts()
         if isinstance(can, Failure):
             return can
         if isinstance(facts, Failure):
             return facts
-        if module.target not in can.targets:
+        if target not in can.targets:
             return Failure(
                 trouble=Trouble.UNSUPPORTED,
-                message=f"{facts.name} is sm_{_number(facts)} and does not run {module.target}",
+                message=f"{facts.name} is sm_{_number(facts)} and does not run {target}",
             )
-        specific = TARGETS[module.target].is_specific
-        architecture = module.target if specific else f"sm_{_number(facts)}"
-        return compiler.compile(module, architecture)
+        return target if TARGETS[target].is_specific else f"sm_{_number(facts)}"
 
     def lease(self, count: int, image_bytes: int) -> Images:
         """Return a writable array, uint8 (count, image_bytes), that travels without a copy.

@@ -1,0 +1,138 @@
+"""Which tensor-core instructions a compiler chose: what a disassembler shows of a cubin."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from oracle.errors import InfrastructureError, UsageError
+from runners.assemblers.processes import run, temporary_folder, writing
+
+WHEEL = "nvidia-cuda-nvdisasm"
+"""Distribution that holds an nvdisasm."""
+_NAME = "nvdisasm"
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_TOOLKIT_FOLDER = Path("/usr/local")  # where NVIDIA's installers put cuda-13.5 and the like
+_RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
+_QUESTION_SECONDS = 20.0
+# A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).
+_DEADLINE_SECONDS = 120.0
+# ".text.kernel_0:" begins a kernel; an instruction stands behind its address, and perhaps behind a
+# predicate: "        /*0090*/              @!P0 HMMA.16816.F32 R4, R8, R10, R4 ;".
+_KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+# Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
+# Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
+_MATRIX = re.compile(r"(?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.|$)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disassembler:
+    """An nvdisasm."""
+
+    path: Path
+    version: str
+    """Such as "V13.5.37"."""
+
+    def expansions(self, cubin: bytes) -> dict[str, Counter[str]]:
+        """Return how often each matrix instruction stands in each kernel, by the kernel's name.
+
+        Raises
+        ------
+        InfrastructureError
+            If it does not take the cubin: it may be older than what made it.
+        """
+        with temporary_folder() as folder:
+            with writing(folder):
+                (folder / "a.cubin").write_bytes(cubin)
+            told = run(
+                [self.path, "--no-dataflow", "a.cubin"], folder=folder, deadline=_DEADLINE_SECONDS
+            )
+        if told.exit_code != 0:
+            first = told.output.strip().partition("\n")[0][:200]
+            raise InfrastructureError(
+                f"{self.path} cannot disassemble a cubin ({told.ending}: {first!r}); install a "
+                f"newer one with `pip install -U {WHEEL}`"
+            )
+        return matrix_instructions(told.output)
+
+
+def matrix_instructions(listing: str) -> dict[str, Counter[str]]:
+    """Count the matrix instructions in nvdisasm's listing, by the name of the kernel."""
+    found: dict[str, Counter[str]] = {}
+    kernel: Counter[str] = Counter()
+    for line in listing.splitlines():
+        start = _KERNEL.match(line)
+        if start is not None:
+            kernel = found.setdefault(start[1], Counter())
+            continue
+        instruction = _INSTRUCTION.match(line)
+        if instruction is not None and _MATRIX.match(instruction[1]):
+            kernel[instruction[1]] += 1
+    return found
+
+
+def find_disassembler(wanted: Path | None = None) -> Disassembler | None:
+    """Return a disassembler: the one that is given, or the first on PATH, in a toolkit or a wheel.
+
+    Returns
+    -------
+    Disassembler or None
+        None where none is given and none is here.
+
+    Raises
+    ------
+    UsageError
+        If the given one is none.
+    """
+    if wanted is not None:
+        return _identified(wanted.expanduser())
+    for path in _places():
+        if path.is_file() and os.access(path, os.X_OK):
+            try:
+                return _identified(path)
+            except UsageError:
+                continue
+    return None
+
+
+def _identified(path: Path) -> Disassembler:
+    advice = f"install one with `pip install {WHEEL}`, or give the path of an nvdisasm"
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}; {advice}")
+    path = path.absolute()
+    try:
+        with temporary_folder() as folder:
+            told = run([path, "--version"], folder=folder, deadline=_QUESTION_SECONDS)
+    except InfrastructureError as error:
+        raise UsageError(f"{path} is not a disassembler: {error}") from None
+    match = _RELEASE.search(told.output)
+    if told.exit_code != 0 or match is None or "disassembler" not in told.output.lower():
+        first = told.output.strip().partition("\n")[0][:80]
+        raise UsageError(
+            f"{path} is not a disassembler: asked for --version it answered {first!r}; {advice}"
+        )
+    return Disassembler(path=path, version=f"V{match[2] or match[1]}")
+
+
+def _places() -> Iterator[Path]:
+    for folder in os.get_exec_path():
+        if folder:
+            yield Path(folder) / _NAME
+    for variable in _TOOLKIT_VARIABLES:
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "bin" / _NAME
+    for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
+        yield toolkit / "bin" / _NAME
+    try:
+        files = importlib.metadata.files(WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for file in files:
+        if file.parts[-2:] == ("bin", _NAME):
+            yield Path(str(file.locate()))
