@@ -8,9 +8,10 @@ import numpy as np
 
 from strategies.contents.float_fields import FloatFields, Raw
 from strategies.contents.settings import (
-    DEPTH,
     EXPONENT,
     OFFSET,
+    PARTNER,
+    POSITION,
     Ints,
     Setting,
     per_image,
@@ -42,22 +43,23 @@ class GridTies:
     def a(self, view: Raw, setting: Setting) -> None:
         """Fill A: in each row half a last place of either sign, and perhaps a nudge."""
         fields = setting.factor
-        half, nudge = self._exponents(setting)
+        half = self._half(setting)
         noise, more = view[:, :, 0].copy(), view[:, :, 1].copy()
         first, second = setting.pair()
         view[...] = 0
         view[setting.images, :, first] = fields.powers(half // 2)[:, None] | _signs(noise, fields)
-        small = fields.powers(nudge // 2)[:, None] | _signs(more, fields)
+        depth = (more >> fields.dtype.type(1)).astype(np.int64) % self._reach(setting)
+        small = fields.powers((half // 2)[:, None] - 1 - depth) | _signs(more, fields)
         view[setting.images, :, second] = np.where(more & fields.dtype.type(1), small, 0)
 
     def b(self, view: Raw, setting: Setting) -> None:
         """Fill B: powers of two."""
         fields = setting.factor
-        half, nudge = self._exponents(setting)
+        half = self._half(setting)
+        share = fields.powers(half - half // 2)[:, None]
         first, second = setting.pair()
         view[...] = 0
-        view[setting.images, first] = fields.powers(half - half // 2)[:, None]
-        view[setting.images, second] = fields.powers(nudge - nudge // 2)[:, None]
+        view[setting.images, first] = view[setting.images, second] = share
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: on the grid of D."""
@@ -79,10 +81,13 @@ class GridTies:
             return np.full(len(setting.draws), self._top(setting))
         return setting.below(EXPONENT, 8) - 4
 
-    def _exponents(self, setting: Setting) -> tuple[Ints, Ints]:
-        bits = setting.result.format.fraction_bits
-        half = self._exponent(setting) - bits - 1
-        return half, half - 1 - setting.below(DEPTH, {10: 16, 23: 4}.get(bits, 64))
+    def _half(self, setting: Setting) -> Ints:
+        """Exponent of half of the last place of D."""
+        return self._exponent(setting) - setting.result.format.fraction_bits - 1
+
+    def _reach(self, setting: Setting) -> int:
+        """Return how far below the half a nudge can lie."""
+        return {10: 16, 23: 4}.get(setting.result.format.fraction_bits, 64)
 
 
 class SubnormalTies:
@@ -107,14 +112,16 @@ class SubnormalTies:
         view[setting.images, :, second] = fields.powers(deep) | _signs(more, fields)
 
     def b(self, view: Raw, setting: Setting) -> None:
-        """Fill B: powers of two."""
+        """Fill B: powers of two, the minute ones larger by up to 2^3 and of either sign."""
         fields = setting.factor
         exponent, _, share = self._exponents(setting)
+        noise = view[:, 0].copy()
         first, second = setting.pair()
         view[...] = 0
         half = _grid(setting.result) - 1
         view[setting.images, first] = fields.powers(half - exponent)[:, None]
-        view[setting.images, second] = fields.powers(share)
+        minute = fields.powers(share + np.arange(view.shape[2]) % 4)
+        view[setting.images, second] = minute | _signs(noise, fields)
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: zeros."""
@@ -137,8 +144,12 @@ def _whole(fields: FloatFields, numbers: Raw) -> Raw:
     return np.array(table, np.uint64).astype(fields.dtype)[numbers.astype(np.intp)]
 
 
+@dataclass(frozen=True)
 class SmallSums:
     """Products around the least subnormal of the sum, or of A and B; C zero."""
+
+    positive: bool
+    """Whether all products are: then what is cut off them adds up, and shows in more sums."""
 
     def a(self, view: Raw, setting: Setting) -> None:
         """Fill A."""
@@ -153,47 +164,52 @@ class SmallSums:
         view &= setting.sum.sign
 
     def _fill(self, view: Raw, setting: Setting, half: int) -> None:
-        fields, wanted = setting.factor, _grid(setting.sum) - 6
+        fields, wanted = setting.factor, _grid(setting.sum) - 2
         if 2 * fields.least > wanted + 2:
             view &= fields.signed_fraction
         else:
             spread(view, fields.kept(1), fields.field((wanted + half) // 2))
+        if self.positive:
+            view &= ~fields.sign
 
 
-_FACTORS = ((15, 1), (31, 1), (63, 1), (127, 1), (255, 1), (73, 7), (33, 31), (89, 23))
-"""Factors of 2^t - 1 for t = 4 to 11, of at most 8 bits."""
+_FACTORS = ((4, 15), (5, 31), (6, 63), (7, 127), (8, 255), (9, 73))
+"""t, and the factor that A holds of 2^t - 1 = 15, 31, 63, 127, 255, or 73 x 7."""
 
 
 class Carries:
     """(2^t - 1) 2^-t of the least subnormal, and twice 2^-t / 2 of it: one if nothing is cut.
 
     Only zeros have larger exponents, so that the fixed exponent of zero terms alone decides
-    whether the two last bits are cut off. Only for formats that reach so far down.
+    whether the two last bits are cut off: with e_zero of -131, -132, -133 and 23, 24, 25 bits
+    kept, t of 4 to 9 tells it from one more and one less. Only for formats that reach so far down.
     """
 
     def a(self, view: Raw, setting: Setting) -> None:
-        """Fill A: three products in each row, all of one sign."""
+        """Fill A: three products in each row, all of one sign, with a t of its own."""
         fields = setting.factor
-        width, places = self._choices(setting)
-        sign = _signs(view[:, :, :1].copy(), fields)
-        view[...] = 0
-        factor = np.array(_FACTORS, fields.dtype)[width - 4, 0]
+        noise = view[:, :, 0].copy()
+        choice = (noise >> fields.dtype.type(1)).astype(np.int64) % len(_FACTORS)
+        sign = _signs(noise, fields)
+        width, factor = np.array(_FACTORS).T[:, choice]
         exponents = self._share(setting) - width
-        values = [_whole(fields, factor) + _scaled(fields, exponents)]
-        values += [_scaled(fields, exponents - 1) + fields.one] * 2
-        for place, value in zip(places, values, strict=True):
-            view[setting.images, :, place] = value[:, None] | sign[:, :, 0]
+        small = _scaled(fields, exponents - 1) + fields.one
+        view[...] = 0
+        first, second, third = self._places(setting)
+        large = _whole(fields, factor) + _scaled(fields, exponents)
+        view[setting.images, :, first] = large | sign
+        view[setting.images, :, second] = view[setting.images, :, third] = small | sign
 
     def b(self, view: Raw, setting: Setting) -> None:
-        """Fill B: positive."""
+        """Fill B: one power of two, and its sevenfold in every fourth column for t = 9."""
         fields = setting.factor
-        width, places = self._choices(setting)
+        # One element and not a scalar, which would warn where it wraps.
+        rest = _scaled(fields, np.array([_grid(setting.sum) - self._share(setting)]))
+        columns = np.arange(view.shape[2])
+        first, second, third = self._places(setting)
         view[...] = 0
-        rest = _grid(setting.sum) - self._share(setting)
-        factor = np.array(_FACTORS, fields.dtype)[width - 4, 1]
-        one = np.ones_like(factor)
-        for place, value in zip(places, (factor, one, one), strict=True):
-            view[setting.images, place] = (_whole(fields, value) + _scaled(fields, rest))[:, None]
+        view[setting.images, first] = _whole(fields, np.where(columns % 4 == 3, 7, 1)) + rest
+        view[setting.images, second] = view[setting.images, third] = fields.one + rest
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: zeros."""
@@ -202,16 +218,15 @@ class Carries:
     def _share(self, setting: Setting) -> int:
         return _grid(setting.sum) // 2
 
-    def _choices(self, setting: Setting) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-        first, second = setting.pair()
-        step = first ^ second
-        third = first ^ np.where(step == 1, 2, step ^ 1)
-        return 4 + setting.below(OFFSET, len(_FACTORS)), (first, second, third)
+    def _places(self, setting: Setting) -> tuple[Ints, Ints, Ints]:
+        """Return three places of one block of four: tf32 adds no more at once."""
+        first, step = setting.below(POSITION, setting.depth), setting.below(PARTNER, 3)
+        return first, first ^ (1 + step), first ^ (1 + (step + 1) % 3)
 
 
-def _scaled(fields: FloatFields, exponents: Ints | int) -> Raw:
+def _scaled(fields: FloatFields, exponents: Ints) -> Raw:
     """Return what multiplies a normal pattern by a power of two when it is added to it."""
-    return (np.asarray(exponents, np.int64) << fields.shift).astype(fields.dtype)
+    return (exponents << fields.shift).astype(fields.dtype)
 
 
 class Overflowing:

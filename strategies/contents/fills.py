@@ -51,7 +51,7 @@ def _floats(class_: ValueClass, types: Types) -> Fill:
         case ValueClass.SPECIAL:
             return Special()
         case ValueClass.TIES:
-            return Choice((GridTies(), SubnormalTies())) if _reaches_down(types) else GridTies()
+            return Choice((SubnormalTies(), GridTies())) if _reaches_down(types) else GridTies()
         case ValueClass.SUBNORMAL:
             return Subnormal()
         case ValueClass.CANCELLING:
@@ -61,7 +61,8 @@ def _floats(class_: ValueClass, types: Types) -> Fill:
             return Choice((*ways, GridTies(at_the_top=True)) if _reaches_up(types) else ways)
         case ValueClass.TINY:
             wide = types.multiplicand.name in ("bf16", "tf32")
-            return Choice((SmallSums(), Carries())) if wide else SmallSums()
+            sums = SmallSums(positive=True), SmallSums(positive=False)
+            return Choice((Carries(), *sums) if wide else sums)
         case ValueClass.BITS:
             return Bits(finite=True)
         case ValueClass.UNNORMALISED:

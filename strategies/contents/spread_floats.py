@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strategies.contents.float_fields import FloatFields, Raw
 from strategies.contents.settings import (
@@ -131,10 +132,11 @@ class Cancelling:
     """C is the negative of the rounded product."""
 
     def a(self, view: Raw, setting: Setting) -> None:
-        """Fill A; its exponents are in a window of at most 8 around 1."""
+        """Fill A: exponents in windows so wide that most products are not representable in C."""
         fields = setting.factor
-        bits = 1 + setting.below(DEPTH, 3)
-        kept = np.array([fields.kept(width) for width in range(4)], fields.dtype)
+        most = _window_bits(fields)
+        bits = most - setting.below(DEPTH, 2)
+        kept = np.array([fields.kept(width) for width in range(most + 1)], fields.dtype)
         spread(view, per_image(kept[bits]), per_image(fields.field(-(1 << bits >> 1))))
 
     b = a
@@ -152,18 +154,23 @@ class Cancelling:
         setting.sum.finite(view)
 
 
-def _product(
-    fields: FloatFields, a: Raw, b: Raw
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _window_bits(fields: FloatFields) -> int:
+    """Return how many exponents A and B of a cancelled product have, as a power of two."""
+    return {7: 4, 10: 3}.get(fields.format.fraction_bits, 5)
+
+
+def _product(fields: FloatFields, a: Raw, b: Raw) -> NDArray[np.float64]:
     """Return the sums of products in float64, the same bits everywhere.
 
-    With exponents of -4 to 3 and at most 10 bits of fraction, all products are multiples of
-    2^-28, and 32 of them stay below 2^13: every partial sum in whatever order has at most 41 bits
-    and is exact. Otherwise the order is fixed and each step is one operation of IEEE 754.
+    With exponents of -4 to 3 and 10 bits of fraction, all products are multiples of 2^-28, and 16
+    of them stay below 2^12; with -8 to 7 and 7 bits, multiples of 2^-30 below 2^20: every partial
+    sum, in whatever order, has at most 50 bits and is exact. Otherwise the order is fixed, and
+    each step is one operation of IEEE 754.
     """
     left, right = fields.values(np.ascontiguousarray(a)), fields.values(np.ascontiguousarray(b))
     if fields.format.fraction_bits <= 10 and all(_is_narrow(fields, raw) for raw in (a, b)):
-        return left @ right
+        exact: NDArray[np.float64] = left @ right
+        return exact
     total = np.zeros((len(a), a.shape[1], b.shape[2]))
     for k in range(a.shape[2]):
         total += left[:, :, k, None] * right[:, k, None, :]
@@ -171,68 +178,67 @@ def _product(
 
 
 def _is_narrow(fields: FloatFields, raw: Raw) -> bool:
+    """Whether all exponents are in the widest window of `Cancelling`."""
+    half = 1 << _window_bits(fields) >> 1
     field = raw & fields.infinity
-    return bool(field.min() >= fields.field(-4)) and bool(field.max() <= fields.field(3))
+    return bool(field.min() >= fields.field(-half)) and bool(field.max() <= fields.field(half - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Window:
-    """Bits to keep and to add, for one variant of a fill."""
+    """Bits to keep and to add."""
 
     keep: int
     add: int = 0
-
-
-def _by_variant(view: Raw, setting: Setting, fields: FloatFields, rows: list[_Window]) -> None:
-    variant = setting.below(VARIANT, len(rows))
-    keep = np.array([row.keep for row in rows], np.uint64).astype(fields.dtype)
-    add = np.array([row.add for row in rows], np.uint64).astype(fields.dtype)
-    spread(view, per_image(keep[variant]), per_image(add[variant]))
 
 
 def _window(fields: FloatFields, exponent: int, bits: int = 2) -> _Window:
     return _Window(keep=int(fields.kept(bits)), add=int(fields.field(exponent)))
 
 
+def _spread_by(view: Raw, fields: FloatFields, windows: list[_Window], which: Ints) -> None:
+    """Spread by one window for each element, row, column or image; `which` is broadcast."""
+    keep = np.array([window.keep for window in windows], np.uint64).astype(fields.dtype)
+    add = np.array([window.add for window in windows], np.uint64).astype(fields.dtype)
+    spread(view, keep[which], add[which])
+
+
 class Subnormal:
-    """In turn A, B, C, and D or all multiplicands are subnormal."""
+    """Subnormals of A, B, C and D, side by side in one image.
+
+    Of four rows of A, the first is zero, with subnormals in C; the second is subnormal, with zeros
+    in C. Every other column of B is subnormal. Everything else is so small that it shows.
+    """
 
     def a(self, view: Raw, setting: Setting) -> None:
         """Fill A."""
         fields = setting.factor
-        rows = [self._subnormal(fields), self._normal(fields), self._zero(fields)]
-        _by_variant(view, setting, fields, [*rows, self._small(setting, 0)])
+        windows = [self._zero(fields), self._subnormal(fields), self._small(fields)]
+        which = np.minimum(np.arange(view.shape[1]) % 4, 2)[:, None]
+        _spread_by(view, fields, windows, np.broadcast_to(which, view.shape[1:]))
 
     def b(self, view: Raw, setting: Setting) -> None:
         """Fill B."""
         fields = setting.factor
-        rows = [self._normal(fields), self._subnormal(fields), self._normal(fields)]
-        _by_variant(view, setting, fields, [*rows, self._small(setting, 1)])
+        which = np.broadcast_to(np.arange(view.shape[2]) % 2, view.shape[1:])
+        _spread_by(view, fields, [self._subnormal(fields), self._small(fields)], which)
 
     def c(self, view: Raw, setting: Setting) -> None:
-        """Fill C: of the products' size, subnormal itself, or zero."""
+        """Fill C; what is not subnormal is as large as products of A and a subnormal of B."""
         fields = setting.sum
-        beside = _window(fields, setting.factor.least + 6)
-        _by_variant(
-            view, setting, fields,
-            [beside, beside, self._subnormal(fields), self._zero(fields)],
-        )  # fmt: skip
+        beside = _window(fields, setting.factor.least + 2)
+        windows = [self._subnormal(fields), self._zero(fields), beside]
+        which = np.minimum(np.arange(view.shape[1]) % 4, 2)[:, None]
+        _spread_by(view, fields, windows, np.broadcast_to(which, view.shape[1:]))
 
-    def _normal(self, fields: FloatFields) -> _Window:
-        return _window(fields, 6)
+    def _small(self, fields: FloatFields) -> _Window:
+        return _window(fields, 2)
 
     def _zero(self, fields: FloatFields) -> _Window:
         return _Window(keep=int(fields.sign))
 
     def _subnormal(self, fields: FloatFields) -> _Window:
         return _Window(keep=int(fields.signed_fraction))
-
-    def _small(self, setting: Setting, half: int) -> _Window:
-        """Return what gives products a little below D's least normal number, or the least."""
-        fields, wanted = setting.factor, setting.result.least - 5
-        if 2 * fields.least > wanted:
-            return self._subnormal(fields)
-        return _window(fields, (wanted + half) // 2)
 
 
 class Zeros:
@@ -243,20 +249,26 @@ class Zeros:
         fields = setting.factor
         minus = _Window(keep=0, add=int(fields.sign))
         sign = _Window(keep=int(fields.sign))
-        _by_variant(view, setting, fields, [sign, minus, sign, _window(fields, -2)])
+        self._spread(view, setting, fields, [sign, minus, sign, _window(fields, -2)])
 
     def b(self, view: Raw, setting: Setting) -> None:
         """Fill B."""
         fields = setting.factor
         normal, sign = _window(fields, -2), _Window(keep=int(fields.sign))
         positive = _Window(keep=normal.keep & ~int(fields.sign), add=normal.add)
-        _by_variant(view, setting, fields, [sign, positive, normal, sign])
+        self._spread(view, setting, fields, [sign, positive, normal, sign])
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C."""
         fields = setting.sum
         sign, minus = _Window(keep=int(fields.sign)), _Window(keep=0, add=int(fields.sign))
-        _by_variant(view, setting, fields, [sign, minus, _window(fields, -2), sign])
+        self._spread(view, setting, fields, [sign, minus, _window(fields, -2), sign])
+
+    def _spread(
+        self, view: Raw, setting: Setting, fields: FloatFields, windows: list[_Window]
+    ) -> None:
+        which = setting.below(VARIANT, len(windows))
+        _spread_by(view, fields, windows, per_image(which))
 
 
 class Payloads:
@@ -287,34 +299,28 @@ class Payloads:
 
 
 class Special:
-    """A few special values among everyday numbers, and in half of the images infinity x 0."""
+    """A few special values among everyday numbers, and one infinity that meets a zero."""
 
     def a(self, view: Raw, setting: Setting) -> None:
-        """Fill A: two special values, or one infinity."""
+        """Fill A: one special value, and an infinity."""
         fields = setting.factor
         everyday(view, fields)
-        self._place(view, setting, fields, SPOTS, 2)
-        half = self._with_infinity(setting)
-        row, k = setting.below(OFFSET, view.shape[1])[half], setting.pair()[0][half]
-        view[half, row, k] |= fields.infinity
-        view[half, row, k] &= ~fields.fraction
+        self._place(view, setting, fields, SPOTS, 1)
+        at = setting.images, setting.below(OFFSET, view.shape[1]), setting.pair()[0]
+        view[at] = view[at] & fields.sign | fields.infinity
 
     def b(self, view: Raw, setting: Setting) -> None:
-        """Fill B: two special values, and a zero where A's infinity meets it."""
+        """Fill B: one special value, and a zero where A's infinity meets it."""
         fields = setting.factor
         everyday(view, fields)
-        self._place(view, setting, fields, SPOTS + 4, 2)
-        half = self._with_infinity(setting)
-        column, k = setting.below(SPOTS + 8, view.shape[2])[half], setting.pair()[0][half]
-        view[half, k, column] &= fields.sign
+        self._place(view, setting, fields, SPOTS + 2, 1)
+        at = setting.images, setting.pair()[0], setting.below(SPOTS + 4, view.shape[2])
+        view[at] &= fields.sign
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: six special values."""
         everyday(view, setting.sum)
-        self._place(view, setting, setting.sum, SPOTS + 10, 6)
-
-    def _with_infinity(self, setting: Setting) -> Ints:
-        return np.flatnonzero(setting.below(VARIANT, 2) == 1)
+        self._place(view, setting, setting.sum, SPOTS + 6, 6)
 
     def _place(
         self, view: Raw, setting: Setting, fields: FloatFields, column: int, count: int
