@@ -40,8 +40,8 @@ def compare(left: Corpus, right: Corpus) -> Difference:
     problems: list[Problem] = []
     ours = {entry.id: entry for entry in left.entries(problems.append)}
     theirs = {entry.id: entry for entry in right.entries(problems.append)}
-    our_families = {(group.kind, group.key): group for group in families(ours.values())}
-    their_families = {(group.kind, group.key): group for group in families(theirs.values())}
+    our_families = {group.identity: group for group in families(ours.values())}
+    their_families = {group.identity: group for group in families(theirs.values())}
     return Difference(
         only_left=_missing(ours, theirs),
         only_right=_missing(theirs, ours),

@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from corpus.entry import Entry
 from corpus.finding import Kind
 
+_ONE_CAUSE = (Kind.DEVIATION, Kind.VIOLATION)
+"""Kinds that one cause shows in, depending on what it is fed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The findings of one family and kind."""
+    """The findings of one family: of one kind, or deviations and violations of one cause."""
 
     kind: Kind
+    """The worst of its members."""
     key: str
     members: tuple[Entry, ...]
-    """Smallest first (`Finding.size`); never empty."""
+    """Those of the worst kind first, the smallest of each first (`Finding.size`); never empty."""
 
     @property
     def smallest(self) -> Entry:
@@ -29,14 +33,33 @@ class Group:
         """The line that a person reads: that of the smallest member."""
         return self.smallest.finding.family.title
 
+    @property
+    def identity(self) -> tuple[Kind | None, str]:
+        """What this and the group of the same family in another corpus have in common."""
+        merged = self.key != self.smallest.finding.family.key
+        return None if merged else self.kind, self.key
+
+
+def cause_key(kind: Kind, key: str) -> str:
+    """Return what groups a family with others: its key, without the kind that it starts with.
+
+    Only for kinds that one cause shows in: "deviation/…" and "violation/…" are one then. All
+    others are kept apart by kind.
+    """
+    if kind in _ONE_CAUSE and key.startswith(f"{kind}/"):
+        return key.removeprefix(f"{kind}/")
+    return key
+
 
 def families(entries: Iterable[Entry]) -> list[Group]:
-    """Group findings by kind and family: worst kind first, then by key."""
-    members: defaultdict[tuple[Kind, str], list[Entry]] = defaultdict(list)
+    """Group findings by family: worst kind first, then by key."""
+    members: defaultdict[tuple[Kind | None, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        members[entry.finding.kind, entry.finding.family.key].append(entry)
-    groups = [
-        Group(kind=kind, key=key, members=tuple(sorted(found, key=lambda one: one.finding.size)))
-        for (kind, key), found in members.items()
-    ]
+        kind, key = entry.finding.kind, entry.finding.family.key
+        cause = cause_key(kind, key)
+        members[None if cause != key else kind, cause].append(entry)
+    groups = []
+    for (_, key), found in members.items():
+        found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))
+        groups.append(Group(kind=found[0].finding.kind, key=key, members=tuple(found)))
     return sorted(groups, key=lambda group: (-group.kind.severity, group.key))

@@ -1,16 +1,76 @@
-"""Which findings of a value campaign a person reads as one line."""
+"""Which findings of a value campaign a person reads as one line.
+
+A family is the unit that computes (the type of the multiplicands, or ldmatrix) and what explains
+the images, if one of `difference_causes` does; otherwise whether bytes outside of the results
+differ, or all differences are of a sort that does not depend on the contents. How values are
+related otherwise does depend on them, and one fault must not be many lines: that stands in the
+title, and not in the key.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corpus import Family, Kind
-from fuzz.verdicts import Difference
+from fuzz.difference_causes import cause_of
+from fuzz.difference_kinds import TELLING, kind_of_difference
+from fuzz.tracing import trace
+from fuzz.verdicts import Difference, differences
+from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
+from oracle.program import LoadRows, Multiply, Program
 from runners.protocol import Failure
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
+MOST_SEEN = 8
+"""Images of one program that are worth looking at for one family."""
+_UNITS = {
+    "s8": "8-bit integers",
+    "u8": "8-bit integers",
+    "s4": "4-bit integers",
+    "u4": "4-bit integers",
+    "b1": "single bits",
+}
+"""Types that one unit multiplies."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Seen:
+    """Images of one program that came out wrong, and what it takes to look for a cause.
+
+    One is enough. Some more, up to `MOST_SEEN` and whatever their verdicts, make sure that no cause
+    explains them by accident, and that deviations and violations of one fault get one name.
+    """
+
+    program: Program
+    images: NDArray[np.uint8]
+    """uint8 (count, image_bytes), before."""
+    actual: NDArray[np.uint8]
+    """uint8 (count, image_bytes), after."""
+    target: str
+    """Whose model expects something else."""
+
+    @cached_property
+    def differences(self) -> Sequence[Sequence[Difference]]:
+        """What differs, for each image."""
+        expected = execute(self.program, self.images, target=self.target).images
+        return [
+            differences(self.program, want, got)
+            for want, got in zip(expected, self.actual, strict=True)
+        ]
+
+
+def unit_name(form: MmaForm | LdmatrixForm) -> str:
+    """Name what computes a form: "wmma.mma of f16"."""
+    if isinstance(form, LdmatrixForm):
+        return form.mnemonic
+    return f"{form.mnemonic} of {_UNITS.get(form.a_type.name, form.a_type.name)}"
 
 
 def form_name(form: MmaForm | LdmatrixForm) -> str:
@@ -21,25 +81,69 @@ def form_name(form: MmaForm | LdmatrixForm) -> str:
 
 
 def family_of_difference(
-    kind: Kind, form: MmaForm | LdmatrixForm, found: Sequence[Difference]
+    kind: Kind,
+    form: MmaForm | LdmatrixForm,
+    found: Sequence[Difference],
+    seen: Seen | None = None,
 ) -> Family:
-    """Return the family of images that came out wrong."""
-    outside = isinstance(form, MmaForm) and any(one.row < 0 for one in found)
-    return _family(kind, form, "writes outside of its matrix" if outside else "other result")
+    """Return the family of images that came out wrong.
+
+    Parameters
+    ----------
+    form
+        What the program is about; with `seen`, what made the first element that differs is found
+        out, whatever else the program has.
+    found
+        What differs.
+    seen
+        The images; without them nothing is looked for that would explain them.
+    """
+    cause = None
+    if seen is not None:
+        cause = cause_of(seen.program, seen.images, seen.actual, target=seen.target)
+        form = producer_of(seen) or form
+    every = found if seen is None else [one for part in seen.differences for one in part]
+    shape = kind_of_difference(every, form)
+    outside = any(one.row < 0 for one in every)
+    if cause is not None:
+        what = shown = f"as with {cause}"
+    elif outside:
+        what = shown = "writes outside of its result"
+    else:
+        what = shape if shape in TELLING else "other result"
+        shown = f"{what}, {shape}" if found and what != shape else what
+    return Family(
+        key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
+    )
 
 
-def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm, failure: Failure) -> Family:
+def producer_of(seen: Seen) -> MmaForm | LdmatrixForm | None:
+    """Return the form of the last multiplication or ldmatrix behind what differs first.
+
+    None if nothing of the kind is behind it: it was only loaded and stored, or never written.
+    """
+    traced = trace(seen.program, seen.images[0], target=seen.target)
+    for one in seen.differences[0]:
+        written = traced.writer(one.byte)
+        event = None if written is None else traced.producer(written)
+        if event is not None and isinstance(event.step, Multiply | LoadRows):
+            return event.step.form
+    return None
+
+
+def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers."""
     lines = [line for line in failure.detail.splitlines() if line.strip()]
     words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
     return _family(kind, form, _NUMBERS.sub("#", words)[:200])
 
 
-def family_of_flaky(form: MmaForm | LdmatrixForm) -> Family:
+def family_of_flaky(form: MmaForm | LdmatrixForm | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")
 
 
-def _family(kind: Kind, form: MmaForm | LdmatrixForm, what: str) -> Family:
-    name = form_name(form)
-    return Family(key=f"{kind}/{name}/{what}", title=f"{kind}: {name}: {what}")
+def _family(kind: Kind, form: MmaForm | LdmatrixForm | None, what: str) -> Family:
+    unit = "a program" if form is None else unit_name(form)
+    name = "a program" if form is None else form_name(form)
+    return Family(key=f"{kind}/{unit}/{what}", title=f"{kind}: {name}: {what}")

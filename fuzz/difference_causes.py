@@ -1,0 +1,350 @@
+"""What would make a device return exactly what it did: one thing wrong at a time, tried in turn.
+
+Each cause changes the program, the arithmetic or the figures of the model in one way; the oracle
+runs that, and a cause explains an image if every byte comes out as it was found. It is a help for
+triage and for a reader, no proof. Causes that depend on how fragments lie in registers cannot be
+tried, because only the device knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import WarpfuzzError
+from oracle.execution import run
+from oracle.formats import FORMATS, Format
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.models import Figure, Model, model_for
+from oracle.multiply import multiply
+from oracle.program import (
+    Branch,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Operation,
+    Program,
+    Step,
+    Store,
+)
+from oracle.storage import Tile
+from oracle.warps import Planes, Warps
+
+_SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+Change = Callable[[Step], Step | None]
+"""A step in, the step that is taken instead out; None leaves it out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cause:
+    """One thing that could be wrong."""
+
+    text: str
+    program: Program
+    model: Model
+    warps: type[Warps] = Warps
+
+
+def cause_of(
+    program: Program, images: NDArray[np.uint8], actual: NDArray[np.uint8], *, target: str
+) -> str | None:
+    """Return what explains images that came out wrong, in words; None if nothing here does.
+
+    Several images are hardly ever explained by accident; one with little in it may be.
+
+    Parameters
+    ----------
+    images, actual : uint8 (count, image_bytes)
+        Before and after the program.
+    target
+        Whose model computes.
+    """
+    for cause in _causes(program, model_for(target)):
+        made = np.array(images, order="C")
+        try:
+            with np.errstate(all="ignore"):
+                run(cause.program.steps, cause.warps(cause.program, made, cause.model))
+        except (WarpfuzzError, LookupError, ValueError):
+            continue  # such a program cannot be run at all: it reads outside of its memory, say
+        if np.array_equal(made, actual):
+            return cause.text
+    return None
+
+
+def _causes(program: Program, model: Model) -> Iterator[_Cause]:
+    for text, change in _CHANGES:
+        steps = _changed(program.steps, change)
+        if steps != program.steps:
+            yield _Cause(text=text, program=replace(program, steps=steps), model=model)
+    for text, warps in _ARITHMETIC:
+        yield _Cause(text=text, program=program, model=model, warps=warps)
+    for text, other in _models(model):
+        yield _Cause(text=text, program=program, model=other)
+
+
+def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
+    made = []
+    for step in steps:
+        inside = step
+        if isinstance(step, Branch):
+            then, otherwise = (_changed(part, change) for part in (step.then, step.otherwise))
+            inside = replace(step, then=then, otherwise=otherwise)
+        elif isinstance(step, Loop):
+            inside = replace(step, body=_changed(step.body, change))
+        other = change(inside)
+        if other is not None:
+            made.append(other)
+    return tuple(made)
+
+
+# Changes of the program
+
+
+def _other_layout(operand: str) -> Change:
+    def change(step: Step) -> Step:
+        match step:
+            case Load(form=form) if form.operand == operand:
+                return replace(step, form=replace(form, layout=_flipped(form.layout)))
+            case Store(form=form) if operand == "d":
+                return replace(step, form=replace(form, layout=_flipped(form.layout)))
+        return step
+
+    return change
+
+
+def _flipped(layout: str) -> str:
+    return "col" if layout == "row" else "row"
+
+
+def _moved(operand: str, lines: int) -> Change:
+    def change(step: Step) -> Step:
+        match step:
+            case Load(form=form) if form.operand == operand:
+                tile = Tile(matrix=form.matrix, layout=form.layout, stride=step.stride)
+            case Store(form=form) if operand == "d":
+                tile = Tile(matrix=form.matrix, layout=form.layout, stride=step.stride)
+            case _:
+                return step
+        place = replace(step.place, offset=step.place.offset + lines * tile.pitch)
+        return replace(step, place=place)
+
+    return change
+
+
+def _multiplication(change: Callable[[MmaForm], MmaForm]) -> Change:
+    def changed(step: Step) -> Step:
+        return replace(step, form=change(step.form)) if isinstance(step, Multiply) else step
+
+    return changed
+
+
+def _saturating(form: MmaForm) -> MmaForm:
+    integer = not form.a_type.is_float and form.op is None
+    return replace(form, satfinite=not form.satfinite) if integer else form
+
+
+def _rounding(rounding: str) -> Callable[[MmaForm], MmaForm]:
+    def change(form: MmaForm) -> MmaForm:
+        return replace(form, rounding=rounding) if form.a_type.name == "f64" else form
+
+    return change
+
+
+def _other_operation(form: MmaForm) -> MmaForm:
+    return form if form.op is None else replace(form, op="and" if form.op == "xor" else "xor")
+
+
+def _other_sign(operands: str) -> Change:
+    def change(step: Step) -> Step:
+        match step:
+            case Load(form=form) if form.operand in operands and form.type.name in _SIGNS:
+                return replace(step, form=replace(form, type=_other(form.type)))
+            case Multiply(form=form) if form.a_type.name in _SIGNS:
+                a = _other(form.a_type) if "a" in operands else form.a_type
+                b = _other(form.b_type) if "b" in operands else form.b_type
+                return replace(step, form=replace(form, a_type=a, b_type=b))
+        return step
+
+    return change
+
+
+def _other(type_: Format) -> Format:
+    return FORMATS[_SIGNS[type_.name]]
+
+
+def _other_transposition(step: Step) -> Step:
+    if not isinstance(step, LoadRows):
+        return step
+    form: LdmatrixForm = replace(step.form, transposed=not step.form.transposed)
+    return replace(step, form=form)
+
+
+def _rows_behind(step: Step) -> Step:
+    if not isinstance(step, LoadRows):
+        return step
+    return replace(step, addresses=tuple(address + 16 for address in step.addresses))
+
+
+def _pairs_exchanged(step: Step) -> Step:
+    if not isinstance(step, LoadRows):
+        return step
+    return replace(step, addresses=tuple(step.addresses[lane ^ 1] for lane in range(32)))
+
+
+def _branch_inverted(step: Step) -> Step:
+    if not isinstance(step, Branch):
+        return step
+    return replace(step, then=step.otherwise, otherwise=step.then)
+
+
+def _left_out(step: Step) -> Step:
+    if not isinstance(step, Elementwise):
+        return step
+    return replace(step, operation=Operation.COPY, constant=0)
+
+
+_CHANGES: tuple[tuple[str, Change], ...] = (
+    *((f"{name} in the other layout", _other_layout(name)) for name in "abcd"),
+    (".satfinite the other way", _multiplication(_saturating)),
+    *(("another rounding mode", _multiplication(_rounding(mode))) for mode in _ROUNDINGS),
+    ("the other of .xor and .and", _multiplication(_other_operation)),
+    *(("signed for unsigned, or the reverse", _other_sign(names)) for names in ("ab", "a", "b")),
+    *((f"{name} from another line", _moved(name, lines)) for name in "abc" for lines in (1, -1)),
+    *(("d to another line", _moved("d", lines)) for lines in (1, -1)),
+    ("rows transposed, or not", _other_transposition),
+    ("rows from 16 bytes behind", _rows_behind),
+    ("the row addresses of neighbouring lanes exchanged", _pairs_exchanged),
+    ("a branch the other way", _branch_inverted),
+    ("an element-wise operation left out", _left_out),
+)
+
+
+# Changes of the arithmetic
+
+
+class _WithoutC(Warps):
+    def multiply(self, step: Multiply) -> Planes:
+        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
+
+
+class _WithoutProduct(Warps):
+    def multiply(self, step: Multiply) -> Planes:
+        c = self.names[step.c]["bits"]
+        if step.form.c_type == step.form.d_type:
+            return {"bits": c}
+        a, b = (self.names[name]["bits"] for name in (step.a, step.b))
+        none = np.zeros_like(a), np.zeros_like(b)
+        return {"bits": multiply(step.form, *none, c, model=self.model)}
+
+
+class _Twice(Warps):
+    def multiply(self, step: Multiply) -> Planes:
+        a, b = (self.names[name]["bits"] for name in (step.a, step.b))
+        once = super().multiply(step)["bits"]
+        return {"bits": multiply(step.form, a, b, once, model=self.model)}
+
+
+class _Exchanged(Warps):
+    def multiply(self, step: Multiply) -> Planes:
+        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        return {"bits": multiply(step.form, b, a, c, model=self.model)}
+
+
+class _Flushed(Warps):
+    """Subnormals of A and B count as zero."""
+
+    flushed = "ab"
+
+    def multiply(self, step: Multiply) -> Planes:
+        a, b, c = (
+            _flushed(self.names[name]["bits"], step.form.matrix(operand).type)
+            if operand in self.flushed
+            else self.names[name]["bits"]
+            for operand, name in (("a", step.a), ("b", step.b), ("c", step.c))
+        )
+        return {"bits": multiply(step.form, a, b, c, model=self.model)}
+
+
+class _FlushedA(_Flushed):
+    flushed = "a"
+
+
+class _FlushedB(_Flushed):
+    flushed = "b"
+
+
+class _FlushedC(_Flushed):
+    flushed = "c"
+
+
+class _FlushedAll(_Flushed):
+    flushed = "abc"
+
+
+class _FlushedResult(Warps):
+    """Subnormal results are zero."""
+
+    def multiply(self, step: Multiply) -> Planes:
+        return {"bits": _flushed(super().multiply(step)["bits"], step.form.d_type)}
+
+
+def _flushed(bits: NDArray[Any], type_: Format) -> NDArray[Any]:
+    if not type_.is_float:
+        return bits
+    field = ((1 << type_.exponent_bits) - 1) << (type_.bits - 1 - type_.exponent_bits)
+    sign = bits.dtype.type(1 << (type_.bits - 1))
+    return np.where(bits & bits.dtype.type(field) == 0, bits & sign, bits)
+
+
+_ARITHMETIC: tuple[tuple[str, type[Warps]], ...] = (
+    ("subnormals flushed to zero", _Flushed),
+    ("subnormals flushed to zero", _FlushedA),
+    ("subnormals flushed to zero", _FlushedB),
+    ("subnormals flushed to zero", _FlushedC),
+    ("subnormals flushed to zero", _FlushedAll),
+    ("subnormals flushed to zero", _FlushedResult),
+    ("C ignored", _WithoutC),
+    ("the product left out", _WithoutProduct),
+    ("the product added twice", _Twice),
+    ("A and B exchanged", _Exchanged),
+)
+
+
+# Changes of the model's figures
+
+
+def _models(model: Model) -> Iterator[tuple[str, Model]]:
+    for more in (-1, 1):
+        yield "another exponent of zero terms", _refigured(model, zero=more)
+    for length in (2, 4, 8, 16):
+        yield "blocks of another length", _refigured(model, length=length)
+    for more in (-1, 1, -2, 2):
+        yield "another number of bits kept", _refigured(model, kept=more)
+
+
+def _refigured(model: Model, *, length: int = 0, kept: int = 0, zero: int = 0) -> Model:
+    """Return a model with another length of blocks, or with figures that are moved."""
+    return replace(
+        model,
+        dots=tuple(
+            replace(
+                dot,
+                block=replace(dot.block, value=length or dot.block.value),
+                fraction_bits=_moved_figure(dot.fraction_bits, kept),
+                zero_exponent=_moved_figure(dot.zero_exponent, zero),
+            )
+            for dot in model.dots
+        ),
+    )
+
+
+def _moved_figure(figure: Figure[int], by: int) -> Figure[int]:
+    return replace(figure, value=figure.value + by)
