@@ -17,6 +17,8 @@ from oracle.isa import MmaForm
 from oracle.program import Load, Multiply
 from strategies.matrices import Placed
 
+ENOUGH = 3
+"""Elements of one dot product that need not become fewer: a product and C."""
 _OUTPUTS = 8
 """Most dot products of one multiplication that are looked at."""
 
@@ -53,7 +55,7 @@ class Dot:
 
 
 def dots(cells: Cells, image: Image) -> Iterator[Dot]:
-    """Iterate over dot products with terms in which something is not zero, a few at most."""
+    """Iterate over dot products with more than ENOUGH elements that are not zero, a few at most."""
     for product in _products(cells):
         yield from _dots(product, cells, image)
 
@@ -78,10 +80,11 @@ def _products(cells: Cells) -> Iterator[_Product]:
 
 
 def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
-    """Return the dot products with terms that are not zero on both sides, a few at most."""
+    """Return dot products with more than ENOUGH elements that are not zero, a few at most."""
     left = cells.nonzero(image)
-    rows = np.flatnonzero(np.isin(product.a, left).any(axis=1))
-    columns = np.flatnonzero(np.isin(product.b, left).any(axis=0))
+    a, b, c = (np.isin(ids, left) for ids in (product.a, product.b, product.c))
+    # Single bits make terms that are not zero without any in B.
+    sizes = a.sum(axis=1)[:, None] + b.sum(axis=0) + c
     return [
         Dot(
             form=product.form,
@@ -89,9 +92,8 @@ def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
             b=product.b[:, column].tolist(),
             c=int(product.c[row, column]),
         )
-        for row in rows.tolist()
-        for column in columns.tolist()
-    ][:_OUTPUTS]
+        for row, column in np.argwhere(sizes > ENOUGH)[:_OUTPUTS].tolist()
+    ]
 
 
 def term(dot: Dot, cells: Cells, image: Image, k: int) -> Fraction | None:

@@ -14,12 +14,10 @@ from itertools import combinations
 import numpy as np
 
 from fuzz.shrinking.cells import Cells
-from fuzz.shrinking.dots import Dot, dots, term
+from fuzz.shrinking.dots import ENOUGH, Dot, dots, term
 from fuzz.shrinking.numbers import nearest, number
 from fuzz.shrinking.trials import Trials
 
-_ENOUGH = 3
-"""Elements of one dot product that need not become fewer: a product and C."""
 _Choice = Callable[[int], Iterable[set[int]]]
 """For a number of terms, which of them may go together."""
 _SLACK = (0, 1, -1)
@@ -47,7 +45,7 @@ def _gather_once(trials: Trials, cells: Cells, dot: Dot, choose: _Choice) -> boo
     image = trials.best.image
     left = set(cells.nonzero(image).tolist())
     terms = dot.held(left)
-    if dot.size(left) <= _ENOUGH:
+    if dot.size(left) <= ENOUGH:
         return False
     values = [term(dot, cells, image, k) for k in terms]
     before = number(dot.form.c_type, cells.value(image, dot.c))
