@@ -16,12 +16,36 @@ class Budget:
 
     seconds: float | None = None
     cases: int | None = None
+    findings: int | None = None
+    """Families that nobody has explained yet."""
+    quiet: float | None = None
+    """Seconds without anything new: a family, or something reached for the first time."""
 
     def spent(self, seconds: float, cases: int) -> bool:
         """Tell whether a limit is reached."""
         return (self.seconds is not None and seconds >= self.seconds) or (
             self.cases is not None and cases >= self.cases
         )
+
+    def reason(self, seconds: float, cases: int, *, found: int, quiet: float) -> str:
+        """Return which limit is reached, in words; empty if none is.
+
+        Parameters
+        ----------
+        seconds, cases
+            Of the campaign so far.
+        found
+            Families that nobody has explained yet.
+        quiet
+            Seconds since something new.
+        """
+        if self.spent(seconds, cases):
+            return "budget spent"
+        if self.findings is not None and found >= self.findings:
+            return f"{found} families found"
+        if self.quiet is not None and quiet >= self.quiet:
+            return f"nothing new for {self.quiet:g} s"
+        return ""
 
 
 def parse_duration(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,9 +41,14 @@ class RunnerChoice:
     level: int | None = None
     """-O level; None: the compiler's default."""
     assembler: str | None = None
-    """Path or version of the ptxas that compiles for a GPU; None: the driver's compiler."""
+    """Path or version of the ptxas that compiles for a GPU; None: the driver's compiler. On the
+    simulated device one that judges the modules, too, and may say what it assembled."""
     layout: int = 0
     """Fragment layout of the simulated device."""
+    device: int = 0
+    """Number of the GPU, as the driver counts."""
+    deadline: float | None = None
+    """Seconds that one batch may take on a GPU; None: the runner's default."""
 
     @property
     def options(self) -> str:
@@ -105,6 +111,19 @@ def has_device_fault(names: tuple[str, ...]) -> bool:
     return any(by_name(name).place is Place.DEVICE for name in names)
 
 
+def visible_devices() -> int:
+    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context.
+
+    The driver makes one file for each, and CUDA_VISIBLE_DEVICES shows the first ones of a list up
+    to one that does not exist (CUDA C++ Programming Guide, CUDA Environment Variables).
+    """
+    there = sum(path.name[6:].isdigit() for path in Path("/dev").glob("nvidia[0-9]*"))
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is not None:
+        there = min(there, len([part for part in wanted.split(",") if part.strip()]))
+    return max(1, there)
+
+
 @contextmanager
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
@@ -157,12 +176,12 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
 def _check(choice: RunnerChoice) -> None:
     device_faults = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
     if choice.name == "sim":
-        for option, value in (("--assembler", choice.assembler), ("--opt", choice.level)):
-            if value is not None:
-                raise UsageError(
-                    f"{option} {value} says how to compile for a GPU, and the simulated device "
-                    "reads the PTX itself; leave it out, or choose --runner cuda"
-                )
+        if choice.level is not None and choice.assembler is None:
+            raise UsageError(
+                f"--opt {choice.level} says how to compile for a GPU, and the simulated device "
+                "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
+                "choose --runner cuda"
+            )
     elif device_faults:
         raise UsageError(
             f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
@@ -173,6 +192,14 @@ def _check(choice: RunnerChoice) -> None:
 
 
 def _plain(choice: RunnerChoice) -> Runner:
+    from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
+
+    level = _DEFAULT_LEVEL if choice.level is None else choice.level
+    compiler: Compiler | None = None
+    if choice.assembler is not None:
+        compiler = PtxasCompiler(
+            _assembler(choice.assembler), level=level, text_taken=choice.name == "sim"
+        )
     if choice.name == "sim":
         from runners.simulated_runner import SimulatedRunner
 
@@ -180,17 +207,14 @@ def _plain(choice: RunnerChoice) -> Runner:
             choice.target or DEFAULT_TARGET,
             layout_seed=choice.layout,
             faults=[fault for fault in map(by_name, choice.faults) if fault.place is Place.DEVICE],
+            compiler=compiler,
         )
-    from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
     from runners.cuda.runner import CudaRunner
 
-    level = _DEFAULT_LEVEL if choice.level is None else choice.level
-    compiler: Compiler
-    if choice.assembler is None:
-        compiler = DriverCompiler(level=level)
-    else:
-        compiler = PtxasCompiler(_assembler(choice.assembler), level=level)
-    return CudaRunner(compiler=compiler)
+    compiler = compiler or DriverCompiler(level=level)
+    if choice.deadline is None:
+        return CudaRunner(device=choice.device, compiler=compiler)
+    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
 
 
 def _assembler(wanted: str) -> Path:

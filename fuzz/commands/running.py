@@ -9,7 +9,9 @@ from fuzz.runner_choice import RunnerChoice, best_runner, has_device_fault
 from oracle.errors import UsageError
 from runners.assemblers.discovery import discover
 
-_OF_VALUES = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
+_SHARED = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
+_OF_VALUES = ("findings", "quiet_time", "resume", "workers", "devices")
+"""What only campaigns on values know."""
 
 
 def run_on(options: Mapping[str, Any]) -> bool:
@@ -45,7 +47,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
         **planting,
     )
     return run_values(
-        ValueRequest(choice=choice, **{option: options[option] for option in _OF_VALUES})
+        ValueRequest(choice=choice, **{name: options[name] for name in (*_SHARED, *_OF_VALUES)})
     )
 
 
@@ -57,5 +59,11 @@ def _against_an_assembler(options: Mapping[str, Any], *, planted: bool) -> bool:
             "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
             "whether instructions are accepted; choose --runner sim or cuda"
         )
-    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *_OF_VALUES)}
+    given = [name for name in _OF_VALUES if options[name] not in (None, False, ())]
+    if given:
+        raise UsageError(
+            f"--{given[0].replace('_', '-')} is for campaigns on values, and --runner ptxas only "
+            "asks whether instructions are accepted; leave it out, or choose --runner sim or cuda"
+        )
+    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *_SHARED)}
     return run_campaign(Request(runner="ptxas", **rest))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from corpus import create_corpus
+from corpus import Corpus, create_corpus
+from fuzz.budget import Budget, parse_duration
 from fuzz.commands.campaign import budget_of, check_report, known_with
 from fuzz.commands.findings import generator
 from fuzz.console import by_severity, finding_row, print_report, view, write_report
-from fuzz.instruction_rounds import Selection
+from fuzz.engine.campaign import Campaign
+from fuzz.engine.crew import ProcessCrew
+from fuzz.engine.options import check_options, options_of
+from fuzz.engine.plan import Facts, Plan
+from fuzz.engine.progress import ValueProgress
+from fuzz.engine.state import State
+from fuzz.engine.store import CampaignStore
 from fuzz.output import console, emit
-from fuzz.runner_choice import LAYOUTS, OpenRunner, RunnerChoice, opened
-from fuzz.value_campaign import ValueCampaign, ValueProgress
-from oracle.errors import WarpfuzzError
+from fuzz.runner_choice import LAYOUTS, RunnerChoice, visible_devices
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +34,13 @@ class ValueRequest:
     choice: RunnerChoice
     time: str | None
     cases: int | None
+    findings: int | None
+    quiet_time: str | None
     seed: int | None
     corpus: Path
+    resume: bool
+    workers: int | None
+    devices: tuple[int, ...]
     only: str
     known: Path | None
     report: Path | None
@@ -44,24 +57,36 @@ def run_values(request: ValueRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the corpus does not work.
     """
-    budget = budget_of(request.time, request.cases)
+    budget = _budget(request)
     known = known_with(request.known)
     check_report(request.report)
-    seed = secrets.randbits(32) if request.seed is None else request.seed
-    choice = request.choice
-    if choice.name == "sim":
-        choice = replace(choice, layout=seed % LAYOUTS)
-    with opened(choice) as ready:
-        corpus = create_corpus(request.corpus, generator=generator())
+    devices = _devices(request)
+    with ExitStack() as stack:
+        corpus = store = state = None
+        if request.resume and request.corpus.is_dir():
+            corpus, store = _opened(request, stack)
+            state = _last_state(store)
+        plan = _plan(request, state)
+        workers = request.workers or _workers(plan.choice.name)
+        crew = stack.enter_context(ProcessCrew(plan, workers=workers, devices=devices))
+        facts = crew.facts()
+        if state is not None:
+            check_options(state.options, options_of(plan, facts))
+        if corpus is None or store is None:
+            corpus, store = _opened(request, stack)
+        if state is None:
+            _make_room(store)
         with view(budget, json=request.json) as watching:
-            campaign = ValueCampaign(
-                ready,
-                selection=Selection(pattern=request.only),
+            campaign = Campaign(
+                crew,
+                facts,
+                plan=plan,
                 budget=budget,
-                seed=seed,
                 corpus=corpus,
                 known=known,
                 observer=watching,
+                store=store,
+                state=state,
             )
             _end_on_signals(campaign)
             failure = None
@@ -71,48 +96,116 @@ def run_values(request: ValueRequest) -> bool:
                 # What was found until then is reported all the same.
                 failure = error
         progress = campaign.progress
-        _report(request, progress, ready)
+        _report(request, progress, plan.choice, facts)
     if failure is not None:
         raise failure
     return bool(progress.findings)
 
 
-def _report(request: ValueRequest, progress: ValueProgress, ready: OpenRunner) -> None:
+def _budget(request: ValueRequest) -> Budget:
+    quiet = None if request.quiet_time is None else parse_duration(request.quiet_time)
+    if request.time is None and (request.findings is not None or quiet is not None):
+        return Budget(cases=request.cases, findings=request.findings, quiet=quiet)
+    plain = budget_of(request.time, request.cases)
+    return replace(plain, findings=request.findings, quiet=quiet)
+
+
+def _devices(request: ValueRequest) -> tuple[int, ...]:
+    if request.choice.name != "cuda":
+        if request.devices:
+            raise UsageError(
+                f"--device {request.devices[0]} names a GPU, and the runner is "
+                f"{request.choice.name}; leave it out, or choose --runner cuda"
+            )
+        return (0,)
+    return request.devices or tuple(range(visible_devices()))
+
+
+def _workers(runner: str) -> int:
+    """Return how many workers there are unless somebody says: on a GPU one core is left for it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) - (runner == "cuda"))
+
+
+def _plan(request: ValueRequest, state: State | None) -> Plan:
+    """Return what the workers have to know; a resumed campaign keeps its seed."""
+    before = state.options.get("--seed") if state is not None else None
+    seed = request.seed if request.seed is not None else before
+    if not isinstance(seed, int):
+        seed = secrets.randbits(32)
+    choice = request.choice
+    if choice.name == "sim":
+        choice = replace(choice, layout=seed % LAYOUTS)
+    return Plan(choice=choice, seed=seed, pattern=request.only)
+
+
+def _opened(request: ValueRequest, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
+    corpus = create_corpus(request.corpus, generator=generator())
+    return corpus, stack.enter_context(CampaignStore(corpus.path))
+
+
+def _last_state(store: CampaignStore) -> State | None:
+    state, said = store.load()
+    if said:
+        console(stderr=True).print(f"{said}; the one before is taken", markup=False)
+    return state
+
+
+def _make_room(store: CampaignStore) -> None:
+    """Put what an earlier campaign left there aside."""
+    try:
+        earlier, _ = store.load()
+    except InfrastructureError:
+        earlier = None
+    if earlier is not None and not earlier.ended:
+        store.abandon()
+        console(stderr=True).print(
+            f"an unfinished campaign of seed {earlier.options.get('--seed')} was there, and a new "
+            f"one begins; its state is kept as {store.folder / 'state.abandoned.json'}",
+            markup=False,
+            soft_wrap=True,
+        )
+    store.forget()
+
+
+def _report(
+    request: ValueRequest, progress: ValueProgress, choice: RunnerChoice, facts: Facts
+) -> None:
     if request.json:
-        emit(_summary(progress, ready))
+        emit({"summary": summary(progress, choice, facts)})
     else:
         print_report(progress, request.corpus, console())
     if request.report is not None:
         write_report(progress, request.corpus, request.report)
 
 
-def _summary(progress: ValueProgress, ready: OpenRunner) -> dict[str, object]:
+def summary(progress: ValueProgress, choice: RunnerChoice, facts: Facts) -> dict[str, object]:
+    """Return what a campaign did, as the last JSON object says it."""
     return {
-        "summary": {
-            "cases": progress.cases,
-            "compared": progress.judged,
-            "missing": progress.missing,
-            "programs": {"compiled": progress.compiled, "failed": progress.uncompiled},
-            "seconds": round(progress.seconds, 3),
-            "seed": progress.seed,
-            "rounds": progress.rounds,
-            "forms": {"reached": len(progress.reached), "documented": progress.forms},
-            "runner": ready.choice.name,
-            "device": ready.device,
-            "options": ready.choice.options,
-            "target": ready.target,
-            "ptx_version": ready.ptx_version,
-            "verdicts": {kind.value: count for kind, count in progress.by_kind.items()},
-            "stopped": progress.stopped,
-            "findings": [finding_row(family) for family in by_severity(progress)],
-        }
+        "cases": progress.cases,
+        "compared": progress.judged,
+        "missing": progress.missing,
+        "programs": {"compiled": progress.compiled, "failed": progress.uncompiled},
+        "seconds": round(progress.seconds, 3),
+        "seed": progress.seed,
+        "rounds": progress.rounds,
+        "skipped_rounds": progress.skipped_rounds,
+        "forms": {"reached": len(progress.reached), "documented": progress.forms},
+        "runner": choice.name,
+        "device": facts.device,
+        "options": choice.options,
+        "target": facts.target,
+        "ptx_version": facts.ptx_version,
+        "verdicts": {kind.value: count for kind, count in progress.by_kind.items()},
+        "stopped": progress.stopped,
+        "findings": [finding_row(family) for family in by_severity(progress)],
     }
 
 
-def _end_on_signals(campaign: ValueCampaign) -> None:
+def _end_on_signals(campaign: Campaign) -> None:
     """End the campaign on SIGINT and SIGTERM; a second signal ends the program.
 
-    No clock is needed: every batch has a deadline.
+    No clock is needed: workers that do not come to an end in time are killed.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

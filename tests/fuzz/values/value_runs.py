@@ -1,17 +1,25 @@
-"""Campaigns on values, in this process."""
+"""Campaigns on values, in this process: one who carries out jobs at once, one after the other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from corpus import Entry, create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.budget import Budget
+from fuzz.campaign_status import WorkerStatus
 from fuzz.commands.value_replays import ReplayOptions, ValueReplays
-from fuzz.instruction_rounds import Selection
+from fuzz.engine.beats import Beats, Heart
+from fuzz.engine.campaign import Campaign
+from fuzz.engine.crew import Event, Finished, GaveUp
+from fuzz.engine.messages import Blame, Broken, Job
+from fuzz.engine.plan import Facts, Plan
+from fuzz.engine.progress import ValueProgress
+from fuzz.engine.station import Station
+from fuzz.engine.store import CampaignStore
 from fuzz.runner_choice import OpenRunner, RunnerChoice, opened
-from fuzz.value_campaign import ValueCampaign, ValueProgress
 
 
 class Nobody:
@@ -22,26 +30,78 @@ class Nobody:
     def found(self, progress: object, family: object) -> None: ...
 
 
+class LocalCrew:
+    """One worker in this process, who goes when the device does."""
+
+    def __init__(self, ready: OpenRunner, plan: Plan) -> None:
+        self._station = Station(ready, plan, Heart(Beats(1), 0))
+        self._job: Job | None = None
+        self.workers = 1
+
+    def places_for_rounds(self) -> int:
+        return int(self._job is None and self.workers)
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        return self.places_for_rounds()
+
+    def give(self, job: Job) -> None:
+        assert self._job is None
+        self._job = job
+
+    def poll(self, seconds: float) -> list[Event]:
+        job, self._job = self._job, None
+        if job is None:
+            return []
+        report = self._station.carry_out(job)
+        events: list[Event] = [Finished(job=job, report=report)]
+        if report.lost:
+            self.workers = 0
+            events.append(GaveUp(broken=Broken(blame=Blame.DEVICE_LOST, message=report.lost)))
+        return events
+
+    def interrupt(self) -> None: ...
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        return ()
+
+    def close(self) -> None: ...
+
+
 def campaign(
-    ready: OpenRunner, folder: Path, *, cases: int, seed: int = 1, only: str = "*"
-) -> ValueCampaign:
-    return ValueCampaign(
-        ready,
-        selection=Selection(pattern=only),
+    ready: OpenRunner,
+    folder: Path,
+    *,
+    cases: int,
+    seed: int = 1,
+    only: str = "*",
+    images: int | None = None,
+) -> Campaign:
+    plan = Plan(choice=ready.choice, seed=seed, pattern=only, images=images)
+    corpus = create_corpus(folder, generator="test")
+    return Campaign(
+        LocalCrew(ready, plan),
+        Facts.of(ready),
+        plan=plan,
         budget=Budget(cases=cases),
-        seed=seed,
-        corpus=create_corpus(folder, generator="test"),
+        corpus=corpus,
         known=Known(entries=()),
         observer=Nobody(),
+        store=CampaignStore(corpus.path),
     )
 
 
 def run(
-    folder: Path, *, cases: int, seed: int = 1, only: str = "*", **planted: Any
+    folder: Path,
+    *,
+    cases: int,
+    seed: int = 1,
+    only: str = "*",
+    images: int | None = None,
+    **planted: Any,
 ) -> ValueProgress:
     """Run a campaign on the simulated device."""
     with opened(RunnerChoice(name="sim", layout=seed % 2, **planted)) as ready:
-        return campaign(ready, folder, cases=cases, seed=seed, only=only).run()
+        return campaign(ready, folder, cases=cases, seed=seed, only=only, images=images).run()
 
 
 def entries(folder: Path) -> list[Entry]:

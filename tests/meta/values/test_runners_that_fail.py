@@ -16,7 +16,6 @@ from cuda_fakes import FAKES
 from value_runs import campaign, entries, run
 
 from corpus import Kind
-from fuzz import value_rounds
 from fuzz.device_lost import DeviceLostError
 from fuzz.runner_choice import OpenRunner, RunnerChoice
 from oracle.errors import InfrastructureError
@@ -45,14 +44,9 @@ def ready(trouble: str = "", **environment: str) -> Iterator[OpenRunner]:
     assert time.monotonic() - start < SOON
 
 
-@pytest.fixture(autouse=True)
-def _few_images(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(value_rounds, "IMAGES", 24)
-
-
 def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
     with ready() as opened:
-        progress = campaign(opened, tmp_path, cases=120).run()
+        progress = campaign(opened, tmp_path, images=24, cases=120).run()
     assert progress.judged == 120
     assert not progress.families
 
@@ -71,7 +65,7 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind
 ) -> None:
     with ready(trouble) as opened:
-        progress = campaign(opened, tmp_path, cases=24, only="*m8n8k4*").run()
+        progress = campaign(opened, tmp_path, images=24, cases=24, only="*m8n8k4*").run()
     assert {family.kind for family in progress.families.values()} == {kind}
     # Everything else of these batches was compared, and is right.
     assert progress.judged > 0
@@ -95,7 +89,7 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(tmp_path: Path) -> 
         assert pid is not None or runner.pid is not None
         timer = threading.Timer(0.5, kill)
         timer.start()
-        progress = campaign(opened, tmp_path, cases=480).run()
+        progress = campaign(opened, tmp_path, images=24, cases=480).run()
         timer.join()
         assert runner.starts == 2
     assert progress.judged == progress.cases == 240
@@ -107,7 +101,7 @@ def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
 ) -> None:
     monkeypatch.setattr(supervisor, "_PAUSE", 0.01)
     with ready("hang", FAKE_STATE=str(tmp_path / "state")) as opened:
-        running = campaign(opened, tmp_path / "corpus", cases=480)
+        running = campaign(opened, tmp_path / "corpus", images=24, cases=480)
         with pytest.raises(DeviceLostError):
             running.run()
     kinds = {family.kind for family in running.progress.families.values()}

@@ -1,0 +1,169 @@
+"""What a worker does with a finding that was stored raw: replay it, and make it smaller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
+from corpus.images import unpack
+from fuzz.campaign_status import Stage
+from fuzz.device_lost import DeviceLostError
+from fuzz.engine.beating import BeatingRunner
+from fuzz.engine.beats import Heart
+from fuzz.engine.messages import ConfirmJob, Examined, ShrinkJob, Stored
+from fuzz.runner_choice import OpenRunner
+from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.value_families import family_of_difference, family_of_failure, family_of_flaky
+from fuzz.value_findings import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.value_replaying import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.value_rounds import main_form
+from oracle.errors import InfrastructureError
+from runners.protocol import Failure, Trouble
+
+COPIES = 256
+"""Warps of a launch in which something is run that does not fail alone: more than a device has
+multiprocessors (132 on an H200)."""
+SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
+"""What is made smaller."""
+_TROUBLES = {
+    Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
+    Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
+    Kind.HANG: Trouble.HANG,
+    Kind.CRASH: Trouble.CRASH,
+    Kind.UNREADABLE: Trouble.CORRUPTED_REPLY,
+}
+"""By what a finding is called: what the runner said."""
+
+
+class Examiner:
+    """Examines findings on one runner."""
+
+    def __init__(self, ready: OpenRunner, heart: Heart) -> None:
+        self._heart = heart
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heart))
+
+    def examine(self, job: ConfirmJob | ShrinkJob) -> Examined:
+        """Replay a finding, or make it smaller.
+
+        Raises
+        ------
+        WarpfuzzError
+            If it cannot be read or run at all.
+        """
+        self._heart.enter(Stage.RUN)
+        entry = open_corpus(job.corpus).get(job.id)
+        subject = subject_of(entry)
+        try:
+            if isinstance(job, ConfirmJob):
+                evidence, status = self._confirmed(entry, subject), ShrinkStatus.RAW
+            else:
+                evidence, status = self._shrunk(entry, subject, job.seconds)
+        except DeviceLostError as error:
+            return self._lost(entry, subject, job, error)
+        finally:
+            self._heart.enter(Stage.WAIT)
+        return self._examined(entry, evidence, status, job)
+
+    def _examined(
+        self,
+        entry: Entry,
+        evidence: Evidence,
+        status: ShrinkStatus,
+        job: ConfirmJob | ShrinkJob,
+        lost: str = "",
+    ) -> Examined:
+        origin = entry.finding.origin
+        if origin is None:
+            raise InfrastructureError(
+                f"finding {entry.id} does not say where it was found; a campaign did not store it"
+            )
+        case = case_of(evidence, self._ready, origin=origin, status=status)
+        stored = Stored(case=case, files=files_of(evidence))
+        return Examined(
+            id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost
+        )
+
+    def _lost(
+        self,
+        entry: Entry,
+        subject: Subject,
+        job: ConfirmJob | ShrinkJob,
+        error: DeviceLostError,
+    ) -> Examined:
+        """Report that the device went away over a finding."""
+        failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
+        kind = Kind.DEVICE_LOST
+        evidence = Evidence(
+            kind=kind,
+            family=family_of_failure(kind, main_form(subject.program), failure),
+            subject=subject,
+            attempts=[Attempt(kind=kind, failure=failure, failed=1)],
+        )
+        return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
+
+    def _confirmed(self, entry: Entry, subject: Subject) -> Evidence:
+        """Run a finding again, by itself, and name it as it then deserves."""
+        kind, family = entry.finding.kind, entry.finding.family
+        form = main_form(subject.program)
+        first = _first(entry, subject)
+        attempts = self._repeated(subject, kind)
+        if not any(one.failed for one in attempts) and first.failure is None:
+            # What fails only in some places of the device needs warps in many.
+            wide = replace(subject, copies=COPIES)
+            in_company = self._repeated(wide, kind)
+            if any(one.failed for one in in_company):
+                subject, attempts = wide, in_company
+        concluded = conclusion(attempts)
+        if concluded is kind:
+            return Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        if concluded in (None, Kind.FLAKY):
+            # The first run is part of the evidence: it may be the only one that failed.
+            flaky = family_of_flaky(form)
+            best = sorted([first, *attempts], key=lambda one: -one.failed)
+            return Evidence(kind=Kind.FLAKY, family=flaky, subject=subject, attempts=best)
+        return Evidence(
+            kind=concluded,
+            family=_family(concluded, subject, attempts[0]),
+            subject=subject,
+            attempts=attempts,
+        )
+
+    def _shrunk(
+        self, entry: Entry, subject: Subject, seconds: float
+    ) -> tuple[Evidence, ShrinkStatus]:
+        """Return a finding, smaller and confirmed; as it was, where it does not last."""
+        kind, family = entry.finding.kind, entry.finding.family
+        shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=seconds)
+        attempts = self._repeated(shrunk.subject, kind)
+        if conclusion(attempts) is kind:
+            made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
+            return made, shrunk.status
+        again = [_first(entry, subject)]
+        made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
+        return made, ShrinkStatus.FLAKY
+
+    def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
+        return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
+
+
+def _family(kind: Kind, subject: Subject, shown: Attempt) -> Family:
+    form = main_form(subject.program)
+    if shown.failure is not None:
+        return family_of_failure(kind, form, shown.failure)
+    return family_of_difference(kind, form, ())
+
+
+def _first(entry: Entry, subject: Subject) -> Attempt:
+    """Return the run in which a finding was seen first, from what is stored of it."""
+    finding = entry.finding
+    if ACTUAL in finding.files and EXPECTED in finding.files:
+        return Attempt(
+            kind=finding.kind,
+            actual=unpack(entry, ACTUAL),
+            expected=unpack(entry, EXPECTED)[0],
+            failed=1,
+        )
+    said = finding.runners[-1].message if finding.runners else ""
+    trouble = _TROUBLES.get(finding.kind, Trouble.LAUNCH_FAILURE)
+    failure = Failure(trouble=trouble, message=said or "it failed")
+    return Attempt(kind=finding.kind, failure=failure, failed=subject.copies)
