@@ -5,23 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from corpus import Entry, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
-from fuzz.compiler_matrix.bisection import Column, Sample, bisect
+from fuzz.commands.fetching import fetcher
+from fuzz.compiler_matrix.bisection import Cell, Column, Sample, ask, bisect
 from fuzz.compiler_matrix.candidates import Candidate, fetched, parse_levels, select
 from fuzz.compiler_matrix.conclusions import Conclusion
-from fuzz.compiler_matrix.probes import InstructionProbe
+from fuzz.compiler_matrix.members import Member, device_of
+from fuzz.compiler_matrix.probes import FindingProbe, InstructionProbe, ValueProbe
 from fuzz.compiler_matrix.repeats import missed, rate_of, repeats_for
 from fuzz.output import console, emit
-from oracle.errors import UsageError
-from runners.assemblers.assembler import Assembler
-from runners.assemblers.fetching import fetch
+from fuzz.runner_choice import opened
+from fuzz.value_findings import choice_of, is_value_finding
 
 
 def bisect_case(
@@ -57,30 +58,56 @@ def bisect_case(
     """
     entry = entry_of(case, corpus)
     wanted = parse_levels(levels)
-    candidates = list(select(compilers).candidates)
+    selected = select(compilers)
+    candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
     runs = repeats_for(rate) if times is None else times
     started = time.monotonic()
-    probe = InstructionProbe(entry, ptx_version=ptx_version)
-    with _progress(json=json) as progress:
-        probed = _Probed(probe, candidates, progress)
+    with _probe(entry, runner, ptx_version) as probe, fetcher(json=json) as fetch_one:
+
+        def sample(index: int, level: int) -> Sample | None:
+            one = candidates[index] = fetched(candidates[index], fetch_one)
+            return probe.sample(Member(assembler=one.assembler, level=level))
+
         columns = [
             bisect(
-                probed.sample,
+                sample,
                 versions=len(candidates),
                 level=level,
                 at_hand=_at_hand(entry, candidates),
                 times=runs,
             )
             for level in wanted
+            if candidates
         ]
-    conclusion = Conclusion(names=[one.name for one in probed.candidates], columns=columns)
+        driver = {
+            level: ask(Cell(), lambda _, at: probe.sample(_driver(at)), 0, level, runs)
+            for level in wanted
+            if selected.driver
+        }
+    conclusion = Conclusion(names=[one.name for one in candidates], columns=columns, driver=driver)
     seconds = time.monotonic() - started
     if json:
         emit(_row(entry, conclusion, runs=runs, rate=rate, seconds=seconds))
     else:
         _print(entry, conclusion, runs=runs, rate=rate)
     return conclusion.bad
+
+
+@contextmanager
+def _probe(entry: Entry, runner: str | None, ptx_version: str | None) -> Iterator[FindingProbe]:
+    """Give what asks compilers about a finding; its device is open meanwhile."""
+    if not is_value_finding(entry):
+        yield InstructionProbe(entry, ptx_version=ptx_version)
+        return
+    found_by = choice_of(entry, runner)
+    choice = replace(found_by, assembler=None, level=None)
+    with opened(choice) as ready:
+        yield ValueProbe(entry, device_of(ready), ptx_version=ptx_version)
+
+
+def _driver(level: int) -> Member:
+    return Member(assembler=None, level=level)
 
 
 def entry_of(case: str, corpus: Path) -> Entry:
@@ -107,42 +134,6 @@ def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
     ]
 
 
-class _Probed:
-    """Candidates that are fetched when they are first asked, and what they say of a finding."""
-
-    def __init__(
-        self, probe: InstructionProbe, candidates: list[Candidate], progress: Progress
-    ) -> None:
-        self.candidates = candidates
-        self._probe = probe
-        self._progress = progress
-
-    def sample(self, index: int, level: int) -> Sample | None:
-        """Ask one candidate once."""
-        candidate = self.candidates[index] = fetched(self.candidates[index], self._fetch)
-        if candidate.assembler is None:
-            raise UsageError(f"ptxas {candidate.name} could not be fetched; name its path")
-        return self._probe.sample(candidate.assembler, level)
-
-    def _fetch(self, version: str) -> Assembler:
-        task = self._progress.add_task(f"fetching ptxas {version}", total=None)
-        try:
-            return fetch(
-                version,
-                progress=lambda done, total: self._progress.update(
-                    task, completed=done, total=total
-                ),
-            )
-        finally:
-            self._progress.remove_task(task)
-
-
-@contextmanager
-def _progress(*, json: bool) -> Iterator[Progress]:
-    with Progress(console=console(stderr=json), transient=True) as progress:
-        yield progress
-
-
 def _row(
     entry: Entry, conclusion: Conclusion, *, runs: int, rate: float, seconds: float
 ) -> dict[str, object]:
@@ -157,6 +148,10 @@ def _row(
             "first": None
             if first is None
             else {"version": first.version, "level": first.level, "before": first.before},
+            "driver": {
+                f"-O{level}": {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
+                for level, cell in conclusion.driver.items()
+            },
             "levels": [_level_row(column, conclusion) for column in conclusion.columns],
             "runs": runs,
             "rate": rate,
@@ -187,19 +182,14 @@ def _print(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> N
     out.print(f"{entry.id}  {entry.finding.family.title}", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     table.add_column("ptxas", no_wrap=True)
-    for column in conclusion.columns:
-        table.add_column(f"-O{column.level}", overflow="fold")
+    for level in [one.level for one in conclusion.columns] or conclusion.driver:
+        table.add_column(f"-O{level}", overflow="fold")
     asked = sorted({index for column in conclusion.columns for index in column.cells})
     for index in asked:
-        row = [Text(conclusion.names[index])]
-        for column in conclusion.columns:
-            cell = column.cells.get(index)
-            if cell is None:
-                row.append(Text("not asked", style="quiet"))
-            else:
-                style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
-                row.append(Text(cell.label, style=style if cell.known else "quiet"))
-        table.add_row(*row)
+        cells = [column.cells.get(index) for column in conclusion.columns]
+        table.add_row(conclusion.names[index], *map(_shown, cells))
+    if conclusion.driver:
+        table.add_row("driver", *map(_shown, conclusion.driver.values()))
     out.print(table)
     out.print(conclusion.sentence, markup=False, soft_wrap=True)
     if rate < 1:
@@ -209,3 +199,10 @@ def _print(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> N
             markup=False,
             soft_wrap=True,
         )
+
+
+def _shown(cell: Cell | None) -> Text:
+    if cell is None:
+        return Text("not asked", style="quiet")
+    style = "odd" if cell.flaky else "bad" if cell.bad else "legal"
+    return Text(cell.label, style=style if cell.known else "quiet")

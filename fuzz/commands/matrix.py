@@ -13,11 +13,11 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from corpus import create_corpus
 from fuzz.commands.campaign import budget_of, check_report, known_with
+from fuzz.commands.fetching import fetcher
 from fuzz.commands.findings import generator
 from fuzz.compiler_matrix.campaign import MatrixCampaign, Plan
 from fuzz.compiler_matrix.candidates import Selected, fetched, parse_levels, select
@@ -30,9 +30,7 @@ from fuzz.output import console, emit
 from fuzz.runner_choice import LAYOUTS, OpenRunner, RunnerChoice, best_runner, opened
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, parse_target, parse_version
-from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import find_disassembler
-from runners.assemblers.fetching import fetch
 from runners.protocol import Failure
 
 _IMAGES = {"cuda": 256, "sim": 32, "ptxas": 1}
@@ -212,18 +210,7 @@ def with_fetched(selected: Selected, *, json: bool) -> Selected:
     """
     if all(one.assembler is not None for one in selected.candidates):
         return selected
-    with Progress(console=console(stderr=json), transient=True) as progress:
-
-        def fetch_one(version: str) -> Assembler:
-            task = progress.add_task(f"fetching ptxas {version}", total=None)
-            try:
-                return fetch(
-                    version,
-                    progress=lambda done, total: progress.update(task, completed=done, total=total),
-                )
-            finally:
-                progress.remove_task(task)
-
+    with fetcher(json=json) as fetch_one:
         candidates = tuple(fetched(one, fetch_one) for one in selected.candidates)
     return replace(selected, candidates=candidates)
 

@@ -140,24 +140,25 @@ def bisect(
     """
     cells: dict[int, Cell] = {}
     for index in sorted({0, versions - 1, *at_hand}):
-        cells[index] = _asked(Cell(), probe, index, level, times)
+        cells[index] = ask(Cell(), probe, index, level, times)
     verified: set[int] = set()
     while True:
         middle = _between(cells)
         if middle is not None:
-            cells[middle] = _asked(Cell(), probe, middle, level, times)
+            cells[middle] = ask(Cell(), probe, middle, level, times)
             continue
         sides = {index for one in _changes(cells) for index in (one.before, one.after)}
         if sides <= verified:
             break
         for index in sorted(sides - verified):
             verified.add(index)
-            _asked(cells[index], probe, index, level, times)
+            ask(cells[index], probe, index, level, times)
     ordered = dict(sorted(cells.items()))
     return Column(level=level, cells=ordered, changes=tuple(_changes(ordered)))
 
 
-def _asked(cell: Cell, probe: Probe, index: int, level: int, times: int) -> Cell:
+def ask(cell: Cell, probe: Probe, index: int, level: int, times: int) -> Cell:
+    """Ask a version some times and add what it says to a cell, which is returned."""
     for _ in range(times):
         sample = probe(index, level)
         if sample is None:

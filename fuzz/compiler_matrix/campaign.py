@@ -29,6 +29,7 @@ from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
 from oracle.program import Program
 from runners.assemblers.disassembly import Disassembler
+from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit, emit_all
 from runners.protocol import Compiled, Failure, Images, Ran
@@ -235,20 +236,19 @@ class MatrixCampaign:
         failed: Sequence[Member],
         origin: Origin,
     ) -> None:
-        """Ask those who did not compile a module, and one who did, what they say of it."""
-        sound = [member for member, made in built.made.items() if isinstance(made, Compiled)]
-        asked = [member for member in (*sound[:1], *failed) if member.assembler is not None]
-        verdicts = {
-            member: judge_module(
-                member.assembler,
-                built.module.ptx,
-                target=self._plan.architecture,
-                level=member.level,
-                deadline=COMPILE_SECONDS,
-            )
-            for member in self._matrix.members
-            if member in asked and member.assembler is not None
-        }
+        """Ask those who did not compile a module what they say of it."""
+        verdicts = {}
+        for member in self._matrix.members:
+            if isinstance(built.made.get(member), Compiled):
+                verdicts[member] = Verdict(outcome=Outcome.ACCEPTED)
+            elif member in failed and member.assembler is not None:
+                verdicts[member] = judge_module(
+                    member.assembler,
+                    built.module.ptx,
+                    target=self._plan.architecture,
+                    level=member.level,
+                    deadline=COMPILE_SECONDS,
+                )
         self._desk.refusal(Refusal(module=built.module, form=form, verdicts=verdicts), origin)
 
     def _compare(self, batch: Batch, variants: Sequence[Variant], origin: Origin) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from fuzz.compiler_matrix.bisection import Column, Course
+from fuzz.compiler_matrix.bisection import Cell, Column, Course
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,8 @@ class Conclusion:
     """Versions, oldest first."""
     columns: Sequence[Column]
     """One for each level, lowest first."""
+    driver: Mapping[int, Cell] = field(default_factory=dict)
+    """What the driver's compiler does, by level; empty where it was not asked."""
 
     @property
     def course(self) -> Course:
@@ -33,17 +35,22 @@ class Conclusion:
         order = [
             Course.NOT_MONOTONIC, Course.CHANGED, Course.ALWAYS, Course.NEVER, Course.UNKNOWN,
         ]  # fmt: skip
-        return min((column.course for column in self.columns), key=order.index)
+        courses = (column.course for column in self.columns)
+        return min(courses, key=order.index, default=Course.UNKNOWN)
 
     @property
     def flaky(self) -> bool:
         """Whether some version was not the same every time."""
-        return any(column.flaky for column in self.columns)
+        return any(column.flaky for column in self.columns) or any(
+            cell.flaky for cell in self.driver.values()
+        )
 
     @property
     def bad(self) -> bool:
         """Whether anything disagreed with the ISA."""
-        return any(cell.bad for column in self.columns for cell in column.cells.values())
+        return any(cell.bad for cell in self.driver.values()) or any(
+            cell.bad for column in self.columns for cell in column.cells.values()
+        )
 
     @property
     def first(self) -> First | None:

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import replace
+from typing import Protocol
 
-from msgspec.structs import replace
+import numpy as np
+from msgspec import structs
 
 from corpus import Entry
 from fuzz.compiler_matrix.bisection import Sample
+from fuzz.compiler_matrix.members import Device, Member, MemberRunner
 from fuzz.disagreements import kind_of
 from fuzz.replaying import MODULE, expectation_of_finding
-from oracle.errors import UsageError
+from fuzz.value_findings import subject_of
+from fuzz.value_replaying import attempt
+from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import parse_version
-from runners.assemblers.assembler import Assembler
 from runners.assemblers.judging import judge_module
+from runners.protocol import Failure
 
 _VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
+
+
+_DIGITS = 8
+"""Hexadecimal digits of a hash that tell results apart in a table."""
+
+
+class FindingProbe(Protocol):
+    """What asks one member about a finding."""
+
+    def sample(self, member: Member) -> Sample | None:
+        """Ask once; None if the member does not know the module's target or version."""
+        ...
 
 
 class InstructionProbe:
@@ -43,17 +62,67 @@ class InstructionProbe:
         self._finding = entry.finding
         self._module = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
-            parse_version(ptx_version)
-            self._finding = replace(entry.finding, ptx_version=ptx_version)
-            self._module = _VERSION.sub(rf"\g<1>{ptx_version}", self._module, count=1)
+            self._finding = structs.replace(entry.finding, ptx_version=ptx_version)
+            self._module = _with_version(self._module, ptx_version)
         self._expectation = expectation_of_finding(self._finding)
 
-    def sample(self, assembler: Assembler, level: int) -> Sample | None:
+    def sample(self, member: Member) -> Sample | None:
         """Assemble the module once; None if the assembler does not know its target or version."""
-        finding = self._finding
-        if not assembler.accepts(finding.ptx_version, finding.target):
+        finding, assembler = self._finding, member.assembler
+        if assembler is None or not assembler.accepts(finding.ptx_version, finding.target):
             return None
-        outcome = judge_module(assembler, self._module, target=finding.target, level=level).outcome
+        outcome = judge_module(
+            assembler, self._module, target=finding.target, level=member.level
+        ).outcome
         return Sample(
             label=outcome.name.lower(), bad=kind_of(self._expectation, outcome) is not None
         )
+
+
+class ValueProbe:
+    """Runs a finding's program on its image as each member compiles it.
+
+    Parameters
+    ----------
+    entry
+        The finding.
+    device
+        Where binaries run.
+    ptx_version
+        Value of .version in place of the finding's, so that older compilers can be asked.
+
+    Raises
+    ------
+    UsageError, InfrastructureError
+        If the finding cannot be run on the device.
+    """
+
+    def __init__(self, entry: Entry, device: Device, *, ptx_version: str | None = None) -> None:
+        subject = subject_of(entry)
+        if ptx_version is not None:
+            text = _with_version(subject.module.ptx, ptx_version)
+            module = replace(subject.module, ptx=text, version=ptx_version)
+            subject = replace(subject, module=module)
+        architecture = device.architecture(subject.module.target)
+        if isinstance(architecture, Failure):
+            raise InfrastructureError(f"{architecture}")
+        self._subject, self._device, self._architecture = subject, device, architecture
+
+    def sample(self, member: Member) -> Sample | None:
+        """Compile and run the program once."""
+        module = self._subject.module
+        if not member.knows(module.target, module.version, self._architecture):
+            return None
+        seen = attempt(MemberRunner(self._device, member), self._subject)
+        if seen.kind is None:
+            return Sample(label="match", bad=False)
+        if seen.actual is None or seen.expected is None:
+            return Sample(label=seen.kind.value, bad=True)
+        wrong = seen.actual[(seen.actual != seen.expected).any(axis=1)]
+        digest = hashlib.sha256(np.unique(wrong, axis=0).tobytes()).hexdigest()[:_DIGITS]
+        return Sample(label=f"{seen.kind.value} {digest}", bad=True)
+
+
+def _with_version(ptx: str, version: str) -> str:
+    parse_version(version)
+    return _VERSION.sub(rf"\g<1>{version}", ptx, count=1)

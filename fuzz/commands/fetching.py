@@ -1,0 +1,30 @@
+"""Fetching compilers that a command turns out to need, with a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import Progress
+
+from fuzz.output import console
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.fetching import fetch
+
+
+@contextmanager
+def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler]]:
+    """Give a function that fetches a version and shows how far it is; it raises as `fetch` does."""
+    with Progress(console=console(stderr=json), transient=True) as progress:
+
+        def fetch_one(version: str) -> Assembler:
+            task = progress.add_task(f"fetching ptxas {version}", total=None)
+            try:
+                return fetch(
+                    version,
+                    progress=lambda done, total: progress.update(task, completed=done, total=total),
+                )
+            finally:
+                progress.remove_task(task)
+
+        yield fetch_one
