@@ -7,18 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from strategies.contents.float_fields import FloatFields, Raw
-from strategies.contents.settings import OFFSET, Setting
+from strategies.contents.settings import DEPTH, OFFSET, Setting, spread
 
 _CODE_BITS = 7
 """Bits of the fraction in which elements are numbered: those of bf16."""
 
 
-def _numbered(view: Raw, fields: FloatFields, exponent: int) -> None:
-    """Give each element a number, in steps of 2^-7 of the powers of two from an exponent on."""
+def _numbered(view: Raw, setting: Setting, fields: FloatFields, exponent: int) -> None:
+    """Give each element a number, in steps of 2^-7 of the powers of two from an exponent on.
+
+    Numbers start at another element in each image; bits below a step stay random.
+    """
     _, rows, columns = view.shape
-    numbers = np.arange(rows * columns, dtype=np.uint64).reshape(rows, columns)
-    codes = (numbers << np.uint64(fields.shift - _CODE_BITS)).astype(fields.dtype)
-    view[...] = codes + fields.field(exponent)
+    start = setting.below(DEPTH, rows * columns)[:, None, None]
+    numbers = np.arange(rows * columns).reshape(rows, columns) + start
+    step = fields.shift - _CODE_BITS
+    codes = (numbers % (rows * columns) << step).astype(fields.dtype) + fields.field(exponent)
+    spread(view, fields.dtype.type((1 << step) - 1), codes)
 
 
 @dataclass(frozen=True)
@@ -31,20 +36,20 @@ class Coded:
     def a(self, view: Raw, setting: Setting) -> None:
         """Fill A."""
         if self.numbered == "a":
-            _numbered(view, setting.factor, 0)
+            _numbered(view, setting, setting.factor, 0)
         else:
             self._pick(view, setting)
 
     def b(self, view: Raw, setting: Setting) -> None:
         """Fill B."""
         if self.numbered == "b":
-            _numbered(view, setting.factor, 0)
+            _numbered(view, setting, setting.factor, 0)
         else:
             self._pick(view.swapaxes(1, 2), setting)
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C."""
-        _numbered(view, setting.sum, -3)
+        _numbered(view, setting, setting.sum, -3)
 
     def _pick(self, view: Raw, setting: Setting) -> None:
         lines = np.arange(view.shape[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,7 +42,8 @@ class Source:
     @property
     def key(self) -> tuple[object, ...]:
         """What is equal for sources that are one matrix in the image."""
-        return self.tile.matrix.type.name, self.tile.layout, self.origins.tobytes()
+        matrix, layout = self.tile.matrix, self.tile.layout
+        return matrix.type.name, layout, self.origins.shape, self.origins.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +160,3 @@ class _Walker:
 
 def _tile(step: Load | Store) -> Tile:
     return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
-
-
-def distinct(sources: Iterator[Source]) -> list[Source]:
-    """Return sources without repetition, in order."""
-    return list({source.key: source for source in sources}.values())

@@ -117,19 +117,23 @@ def _fillings(found: Readings, places: NDArray[np.int64]) -> list[Filling]:
                 filling = Filling(window(source), operand, _types(product))
                 filled.setdefault(source.key, filling)
     for product in found.products:
-        if product.c is not None and product.c.key not in filled:
-            both = None
-            if product.a is not None and product.b is not None:
-                both = window(product.a), window(product.b)
-            filling = Filling(window(product.c), "c", _types(product), both)
-            filled[product.c.key] = filling
+        a, b, c = product.a, product.b, product.c
+        if c is None or c.key in filled or not _fits(c, product, "c"):
+            continue
+        both = None
+        if a is not None and b is not None and _fits(a, product, "a") and _fits(b, product, "b"):
+            both = window(a), window(b)
+        filled[c.key] = Filling(window(c), "c", _types(product), both)
     for source in found.loads:
         filled.setdefault(source.key, Filling(window(source), *_alone(source)))
     return sorted(filled.values(), key=lambda filling: filling.operand == "c")
 
 
 def _fits(source: Source, product: Product, operand: str) -> bool:
-    """Whether what is loaded is the matrix that is multiplied; undefined programs may differ."""
+    """Whether what is loaded is the matrix that is multiplied.
+
+    It is not where a name is loaded anew on a path that is not taken before the product.
+    """
     return source.tile.matrix == product.form.matrix(operand)
 
 

@@ -62,7 +62,8 @@ class Window:
     def _lines(self, rows: NDArray[np.uint8]) -> Raw:
         places, pitch = self.places, self._pitch
         if pitch is None:
-            return rows[:, places].view(self._dtype)
+            # NumPy may lay out what it gathers in another order.
+            return np.ascontiguousarray(rows[:, places]).view(self._dtype)
         start, size = int(places[0, 0]), self._dtype.itemsize
         (lines, width), end = places.shape, start + len(places) * pitch
         if end <= rows.shape[1] and pitch % size == 0:

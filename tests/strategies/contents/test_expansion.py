@@ -1,0 +1,172 @@
+"""Images depend on recipe, program and their number alone, and fill what a program reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import program_draws
+import pytest
+from content_programs import F16_F32, S8, long, matrices, plain, recipe, rows_program
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oracle.errors import UsageError
+from oracle.image import position
+from oracle.program import Buffer, Load, Place, Program
+from oracle.storage import read
+from strategies.contents import Recipe, ValueClass, expand, recipes
+
+ALL = tuple(ValueClass)
+SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))
+
+
+@SLOW
+@given(program_draws.programs(most=5), recipes(), st.integers(0, 80), st.integers(0, 60))
+def test_an_image_depends_on_its_number_and_not_on_the_batch(
+    program: Program, drawn: Recipe, first: int, count: int
+) -> None:
+    whole = expand(drawn, program, first + count)
+    assert whole.shape == (first + count, program.image_bytes)
+    assert whole.dtype == np.uint8
+    assert np.array_equal(whole[first:], expand(drawn, program, count, first=first))
+
+
+def test_images_far_from_the_first_are_made_at_once() -> None:
+    first = 10**15
+    near = expand(recipe(*ALL), plain(F16_F32), 40, first=first)
+    assert np.array_equal(near[25:], expand(recipe(*ALL), plain(F16_F32), 15, first=first + 25))
+    assert len(np.unique(near, axis=0)) == 40
+
+
+def test_batches_larger_than_what_is_worked_on_at_once_are_the_same() -> None:
+    images = expand(recipe(ValueClass.TIES), plain(F16_F32), 2500)
+    parts = [
+        expand(recipe(ValueClass.TIES), plain(F16_F32), 500, first=at) for at in range(0, 2500, 500)
+    ]
+    assert np.array_equal(images, np.concatenate(parts))
+
+
+@pytest.mark.parametrize("class_", ALL)
+def test_images_of_a_class_differ_from_each_other_and_between_seeds(class_: ValueClass) -> None:
+    images = [expand(recipe(class_, seed=seed), plain(F16_F32), 50) for seed in (1, 2)]
+    assert len(np.unique(np.concatenate(images), axis=0)) == 100
+
+
+def test_classes_are_dealt_out_in_turn() -> None:
+    mixed = expand(recipe(*ALL, seed=9), plain(S8), 3 * len(ALL))
+    for slot, class_ in enumerate(ALL):
+        # The place of a class in the recipe is part of its key.
+        alone = Recipe(classes=(*ALL[:slot], class_), seed=9)
+        assert np.array_equal(mixed[slot], expand(alone, plain(S8), slot + 1)[slot]), class_
+
+
+def test_bad_numbers_are_refused() -> None:
+    with pytest.raises(UsageError, match="must not be negative"):
+        expand(recipe(*ALL), plain(F16_F32), -1)
+    with pytest.raises(UsageError, match="must not be negative"):
+        expand(recipe(*ALL), plain(F16_F32), 1, first=-1)
+    with pytest.raises(UsageError, match="no class of values"):
+        Recipe(classes=(), seed=0)
+    with pytest.raises(UsageError, match="must lie in 0"):
+        Recipe(classes=ALL, seed=1 << 64)
+
+
+@given(recipes())
+def test_a_recipe_has_half_of_the_classes_at_least_and_each_once(drawn: Recipe) -> None:
+    assert 2 * len(drawn.classes) >= len(ALL)
+    assert len(set(drawn.classes)) == len(drawn.classes)
+
+
+@given(st.data(), st.permutations(ALL), st.integers(0, len(ALL)))
+def test_wanted_classes_come_first(
+    data: st.DataObject, order: list[ValueClass], count: int
+) -> None:
+    wanted = tuple(order[:count])
+    drawn = data.draw(recipes(wanted))
+    assert drawn.classes[:count] == wanted
+    rest = drawn.classes[count:]
+    assert list(rest) == [class_ for class_ in ALL if class_ in rest]
+
+
+def test_what_nothing_reads_is_random_too() -> None:
+    program = plain(F16_F32)
+    images = expand(recipe(ValueClass.CODED), program, 400)
+    start = position(program, Place(buffer="gd"))
+    counts = np.bincount(images[:, start:].ravel(), minlength=256)
+    share = counts / counts.sum()
+    assert 0.7 / 256 < share.min() <= share.max() < 1.3 / 256
+    assert len(np.unique(images[:, start:], axis=0)) > 100
+
+
+def _values(raw: np.ndarray, dtype: type) -> np.ndarray:
+    return raw.view(dtype).astype(np.float64)
+
+
+def test_c_fits_a_and_b_of_its_product_whatever_their_names_and_however_they_are_loaded() -> None:
+    program, places = long().program, long().places
+    images = expand(recipe(ValueClass.CANCELLING), program, 60)
+    raw = {name: np.array(read(images, start, tile)) for name, (start, tile) in places.items()}
+    a = _values(raw["q"], np.float16)
+    for b, c in (("x", "y"), ("z", "w")):
+        total = a @ _values(raw[b], np.float16) + _values(raw[c], np.float32)
+        assert np.array_equal(
+            _values(raw[c], np.float32), -(a @ _values(raw[b], np.float16)).astype(np.float32)
+        )
+        assert 0 < np.abs(total).max() < 2.0**-10
+
+
+def test_every_load_of_any_program_is_filled_as_its_class_has_it() -> None:
+    program, places = long().program, long().places
+    images = expand(recipe(ValueClass.NORMAL), program, 20)
+    for start, tile in places.values():
+        raw = np.array(read(images, start, tile))
+        values = np.abs(_values(raw, np.float16 if tile.matrix.type.bits == 16 else np.float32))
+        assert values.min() >= 0.25
+        assert values.max() < 4
+
+
+def test_control_words_are_small_and_large_and_anything() -> None:
+    program = long().program
+    images = expand(recipe(*ALL), program, 400)
+    start = position(program, Place(buffer="control"))
+    words = images[:, start : start + 4].copy().view("<u4")[:, 0]
+    for value in (0, 1, 7):
+        assert (words == value).mean() > 0.15
+    assert set((words & 7).tolist()) == set(range(8))
+    assert (words > 7).mean() > 0.15
+
+
+def test_what_ldmatrix_reads_is_numbered_in_some_classes_and_any_in_others() -> None:
+    images = expand(recipe(ValueClass.CODED), rows_program(), 30)
+    read_ = sorted(16 * (7 * lane % 40) for lane in range(32))
+    halves = images[:, :640].copy().view("<u2").reshape(30, 40, 8)
+    rows = halves[:, [start // 16 for start in read_]].reshape(30, -1)
+    assert all(len(set(row)) == 256 for row in rows.tolist())
+    assert len({tuple(row) for row in rows.tolist()}) == 30
+    anything = expand(recipe(ValueClass.ANY), rows_program(), 200)[:, :640]
+    assert len(np.unique(anything)) == 256
+
+
+def test_a_matrix_that_is_loaded_twice_is_filled_once_and_one_that_overlaps_later_wins() -> None:
+    program = plain(F16_F32)
+    first = next(step for step in program.steps if isinstance(step, Load))
+    twice = Program(buffers=program.buffers, steps=(first, *program.steps))
+    mirrored = recipe(ValueClass.MIRRORED)
+    assert np.array_equal(expand(mirrored, program, 9), expand(mirrored, twice, 9))
+    # C over A: still the same bits for each number, and C is what its class has.
+    buffers = (Buffer(name="g", space="global", size=4096),)
+    steps = tuple(
+        Load(form=step.form, fragment=step.fragment, place=Place(buffer="g", offset=offset))
+        for step, offset in zip(
+            (step for step in program.steps if isinstance(step, Load)), (0, 512, 256), strict=True
+        )
+    )
+    over = Program(buffers=buffers, steps=(*steps, *program.steps[3:4]))
+    images = expand(recipe(ValueClass.NORMAL), over, 9)
+    c = images[:, 256 : 256 + 1024].copy().view(np.float32)
+    assert 0.25 <= np.abs(c).min() <= np.abs(c).max() < 4
+
+
+def test_matrices_are_those_that_are_read_back() -> None:
+    a, b, c = matrices(F16_F32, ValueClass.NORMAL, 3)
+    assert (a.shape, b.shape, c.shape) == ((3, 16, 16),) * 3
+    assert (a.dtype, c.dtype) == (np.uint16, np.uint32)
