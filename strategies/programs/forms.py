@@ -65,14 +65,20 @@ class Palette:
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
 
     @property
-    def families(self) -> tuple[tuple[MmaForm, ...], ...]:
-        """Forms that compute the same; else those of f16 would be most of what is drawn."""
-        return families(self.multiplications)
+    def row_families(self) -> tuple[tuple[LdmatrixForm, ...], ...]:
+        """Forms of ldmatrix by element type."""
+        groups: dict[str, list[LdmatrixForm]] = {}
+        for form in self.row_loads:
+            groups.setdefault(form.type or form.source_format, []).append(form)
+        return tuple(map(tuple, groups.values()))
 
 
 @cache
 def families(forms: tuple[MmaForm, ...]) -> tuple[tuple[MmaForm, ...], ...]:
-    """Group forms by what they compute, whatever their shapes and layouts."""
+    """Group forms by what they compute, whatever their shapes and layouts.
+
+    Else those of f16 would be most of what is drawn.
+    """
     groups: dict[tuple[object, ...], list[MmaForm]] = {}
     for form in forms:
         key = (form.a_type, form.c_type, form.d_type, form.satfinite, form.op, form.rounding)
