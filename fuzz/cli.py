@@ -182,21 +182,36 @@ def run(
 @click.option(
     "--times", type=click.IntRange(min=1), default=1, show_default=True, help="How often each."
 )
-@click.option("--assembler", help="Path or version.  [default: the one of the finding]")
+@click.option(
+    "--assembler",
+    "--compiler",
+    "assembler",
+    help="Path or version of a ptxas.  [default: the one of the finding]",
+)
+@click.option(
+    "--baseline",
+    help="Path or version of another: only what comes out otherwise with it counts. 'none': "
+    "without --fault and --ptx-pass.",
+)
+@click.option("--target", help="Another .target.  [default: the one of the finding]")
+@click.option("--opt", "level", type=click.IntRange(0, 3), help="-O level of code for a GPU.")
 @click.option(
     "--runner",
     type=click.Choice(["sim", "cuda"]),
     help="Where programs run.  [default: what found them]",
 )
+@click.option("--junit", type=_FOLDER, help="Write JUnit XML, too: a test for each finding.")
+@click.option("--quiet", is_flag=True, help="Print only what counts and is not known.")
 @_planted
 @_json
-def replay(path: Path, times: int, assembler: str | None, json: bool, **planted: Any) -> int:
+def replay(path: Path, **options: Any) -> int:
     """Run saved cases again: a corpus, the folder of a finding, or a .ptx file."""
-    from fuzz.commands.replay import replay_path
+    from fuzz.commands.replay import Report, replay_path
     from fuzz.commands.value_replays import ReplayOptions
 
-    options = ReplayOptions(assembler=assembler, **planted)
-    found = replay_path(path, times=times, options=options, json=json)
+    names = ("times", "baseline", "junit", "quiet", "json")
+    report = Report(**{name: options.pop(name) for name in names})
+    found = replay_path(path, options=ReplayOptions(**options), report=report)
     return Exit.FINDINGS if found else Exit.CLEAN
 
 

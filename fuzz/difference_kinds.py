@@ -17,7 +17,7 @@ the last bit is rounded the other way."""
 TELLING = frozenset(
     {
         "another NaN", "NaN against a number", "infinity against a number", "the sign of zero",
-        "the sign", "always the same bits flipped",
+        "the sign",
     }
 )  # fmt: skip
 """Kinds that a fault has in every image or in none, whatever the images hold."""

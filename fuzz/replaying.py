@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
+
+import msgspec
 
 from corpus import Entry, Finding, Kind
 from fuzz.disagreements import Expectation, kind_of
 from oracle.errors import UsageError
 from oracle.legality import Verdict, explain
+from oracle.targets import parse_target
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover, find
 from runners.assemblers.judgements import Outcome
@@ -16,6 +20,7 @@ from runners.assemblers.judging import judge_module
 
 MODULE = "module.ptx"
 """The file of an assembler finding that shows it with plain ptxas."""
+_TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,7 @@ class Replayed:
         return "reproduced" if self.kind is self.entry.finding.kind else "changed"
 
 
-def replay(entry: Entry, *, times: int, wanted: str | None) -> Replayed:
+def replay(entry: Entry, *, times: int, wanted: str | None, target: str | None = None) -> Replayed:
     """Assemble a finding's module again.
 
     Parameters
@@ -50,6 +55,8 @@ def replay(entry: Entry, *, times: int, wanted: str | None) -> Replayed:
         How often.
     wanted
         Path or version of the assembler; that of the finding where None.
+    target
+        Value of .target instead of the finding's.
 
     Raises
     ------
@@ -63,6 +70,10 @@ def replay(entry: Entry, *, times: int, wanted: str | None) -> Replayed:
             "be replayed by this version"
         )
     module = entry.read(MODULE).decode(errors="replace")
+    if target is not None:
+        parse_target(target)
+        finding = msgspec.structs.replace(finding, target=target)
+        module = _TARGET.sub(rf"\g<1>{target}", module)
     assemblers = _assemblers(finding, wanted)
     outcomes: Counter[tuple[Outcome, ...]] = Counter()
     message = ""

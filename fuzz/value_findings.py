@@ -179,6 +179,11 @@ def is_value_finding(entry: Entry) -> bool:
     return PROGRAM in entry.finding.files and INPUT in entry.finding.files
 
 
+def is_runnable(entry: Entry) -> bool:
+    """Whether a runner can replay a finding: it has a program, or images that a person wrote."""
+    return is_value_finding(entry) or {MODULE, INPUT, EXPECTED} <= entry.finding.files.keys()
+
+
 def subject_of(entry: Entry) -> Subject:
     """Return what a stored finding runs, with the module that was stored.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,3 +111,33 @@ def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
     """Return what several runs of one subject say together; FLAKY if they are not alike."""
     first = attempts[0]
     return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What several runs of one stored case gave."""
+
+    kind: Kind | None
+    """None if everything is as expected every time; FLAKY if the runs are not alike."""
+    counts: Mapping[str, int]
+    """How often it was "match", "violation", and so on."""
+    results: frozenset[bytes]
+    """The different images that came out; two compilers agree if these do."""
+    message: str = ""
+    """What the runner said when it failed."""
+
+
+def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
+    """Return what several runs of one subject say together."""
+    failure = next((one.failure for one in attempts if one.failure is not None), None)
+    return Outcome(
+        kind=conclusion(attempts),
+        counts=Counter("match" if one.kind is None else one.kind.value for one in attempts),
+        results=frozenset(
+            copy.tobytes()
+            for one in attempts
+            if one.actual is not None
+            for copy in np.unique(one.actual, axis=0)
+        ),
+        message="" if failure is None else str(failure),
+    )

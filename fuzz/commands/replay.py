@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -14,86 +15,137 @@ from corpus import Entry, Problem, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
 from fuzz.commands.findings import report_problems
-from fuzz.commands.value_replays import ReplayOptions, ValueReplays
+from fuzz.commands.junit import Test, write_junit
+from fuzz.commands.replay_rows import Replays, Row
+from fuzz.commands.value_replays import ReplayOptions
 from fuzz.device_lost import DeviceLostError
 from fuzz.output import console, emit
-from fuzz.replaying import MODULE, Replayed, replay
+from fuzz.replaying import MODULE
 from fuzz.runner_choice import has_device_fault
-from fuzz.value_findings import is_value_finding
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 
+_SUITE = "warpfuzz replay"
 
-def replay_path(path: Path, *, times: int, options: ReplayOptions, json: bool) -> bool:
-    """Replay a corpus, a finding or a module; tell whether something unknown still disagrees."""
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How what is replayed is told."""
+
+    times: int = 1
+    baseline: str | None = None
+    """A compiler; then only what comes out otherwise with it counts."""
+    junit: Path | None = None
+    """File for JUnit XML."""
+    quiet: bool = False
+    """Whether only what counts is printed."""
+    json: bool = False
+
+
+@dataclass(kw_only=True)
+class _Told:
+    """What was replayed so far."""
+
+    rows: list[Row] = field(default_factory=list)
+    left_out: list[WarpfuzzError] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[Row]:
+        """What counts, known or not."""
+        return [row for row in self.rows if row["counts"]]
+
+
+def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
+    """Replay a corpus, a finding or a module; tell whether something unknown counts.
+
+    Without a baseline, every finding that still disagrees does; with one, every finding that comes
+    out otherwise than with the baseline.
+
+    Raises
+    ------
+    WarpfuzzError
+        If something is missing, or findings could not be replayed and nothing else counts.
+    """
     if path.suffix == ".ptx":
-        return _replay_module(path, times=times, wanted=options.assembler, json=json)
+        return _replay_module(path, wanted=options.assembler, report=report)
     started = time.monotonic()
-    known = load_known()
     problems: list[Problem] = []
     entries = list(_entries(path, problems))
     if not entries and not problems:
         raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
-    shown = console(stderr=json)
-    rows, cases = [], 0
-    left_out: list[WarpfuzzError] = []
     has_device_fault(options.faults)  # a fault that does not exist is said now, and once
-    with ValueReplays(options) as values:
-        for entry in track(entries, "replaying", console=shown, transient=True, disable=json):
+    told = _replayed(entries, options, report)
+    if report.junit is not None:
+        write_junit(report.junit, told.tests, suite=_SUITE)
+    unknown = any(not row["known"] for row in told.findings)
+    _summarise(told, problems, report, time.monotonic() - started)
+    for reason in told.left_out:
+        console(stderr=True).print(f"warpfuzz: {reason}", markup=False, soft_wrap=True)
+    report_problems(problems, fail=not unknown)
+    if told.left_out and not unknown:
+        raise InfrastructureError(
+            f"{len(told.left_out)} of {len(entries)} findings could not be replayed, as said above"
+        )
+    return unknown
+
+
+def _replayed(entries: list[Entry], options: ReplayOptions, report: Report) -> _Told:
+    told, known = _Told(), load_known()
+    out = console(stderr=report.json)
+    silent = report.json or report.quiet
+    with Replays(options, baseline=report.baseline) as replays:
+        for entry in track(entries, "replaying", console=out, transient=True, disable=silent):
+            started = time.monotonic()
             try:
-                if is_value_finding(entry):
-                    row = values.replay(entry, times=times)
-                else:
-                    row = _row(replay(entry, times=times, wanted=options.assembler))
+                row = replays.replay(entry, times=report.times)
             except DeviceLostError:
                 raise
             except WarpfuzzError as error:
-                if len(entries) == 1:
+                if len(entries) == 1 and report.junit is None:
                     raise
-                left_out.append(error)
+                told.left_out.append(error)
+                told.tests.append(_left_out(entry, error, time.monotonic() - started))
                 continue
-            cases += times
-            entry_known = known.match(entry.finding)
-            row["known"] = entry_known is not None
-            row["known_as"] = entry_known.id if entry_known else None
-            rows.append(row)
-            if json:
+            match = known.match(entry.finding)
+            row |= {"known": match is not None, "known_as": match.id if match else None}
+            told.rows.append(row)
+            told.tests.append(_test(entry, row, time.monotonic() - started))
+            if report.json:
                 emit(row)
-            else:
-                _print(row, entry, shown)
-    findings = [row for row in rows if row["verdict"] != "gone"]
-    seconds = time.monotonic() - started
-    if json:
+            elif not report.quiet or (row["counts"] and not row["known"]):
+                _print(row, entry, out)
+    return told
+
+
+def _summarise(told: _Told, problems: list[Problem], report: Report, seconds: float) -> None:
+    if report.json:
         emit(
             {
                 "summary": {
-                    "cases": cases,
+                    "cases": report.times * len(told.rows),
                     "seconds": round(seconds, 3),
                     "seed": None,
-                    "findings": findings,
-                    "left_out": [str(reason) for reason in left_out],
+                    "baseline": report.baseline,
+                    "findings": told.findings,
+                    "left_out": [str(reason) for reason in told.left_out],
                     "broken": [problem.sentence for problem in problems],
                 }
             }
         )
-    else:
-        gone = len(rows) - len(findings)
-        shown.print(
-            f"{len(rows)} findings replayed {times} time(s) in {seconds:.1f} s: "
-            f"{len(findings)} still disagree, {gone} gone, {len(left_out)} left out, "
-            f"{len(problems)} broken"
+    elif not report.quiet:
+        counted = len(told.findings)
+        what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
+        others = "gone" if report.baseline is None else "the same"
+        console().print(
+            f"{len(told.rows)} findings replayed {report.times} time(s) in {seconds:.1f} s: "
+            f"{counted} {what}, {len(told.rows) - counted} {others}, {len(told.left_out)} left "
+            f"out, {len(problems)} broken",
+            markup=False,
+            soft_wrap=True,
         )
-    unknown = any(not row["known"] for row in findings)
-    for reason in left_out:
-        console(stderr=True).print(f"warpfuzz: {reason}", markup=False, soft_wrap=True)
-    report_problems(problems, fail=not unknown)
-    if left_out and not unknown:
-        raise InfrastructureError(
-            f"{len(left_out)} of {len(entries)} findings could not be replayed, as said above"
-        )
-    return unknown
 
 
 def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -103,34 +155,52 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
         yield from open_corpus(path).entries(problems.append)
 
 
-def _print(row: Mapping[str, object], entry: Entry, out: Console) -> None:
+def _print(row: Row, entry: Entry, out: Console) -> None:
     verdict = str(row["verdict"])
     style = {"reproduced": "bad", "changed": "odd", "flaky": "odd"}.get(verdict, "legal")
     note = f" [known]known: {escape(str(row['known_as']))}[/]" if row["known"] else ""
+    before = f" [odd](baseline: {row['baseline_verdict']})[/]" if row.get("regressed") else ""
     out.print(
-        f"[{style}]{verdict:<10}[/] {entry.id}  {escape(entry.finding.family.title)}{note}",
+        f"[{style}]{verdict:<10}[/]{before} {entry.id}  {escape(entry.finding.family.title)}{note}",
         soft_wrap=True,
     )
 
 
-def _row(replayed: Replayed) -> dict[str, object]:
-    finding = replayed.entry.finding
-    return {
-        "id": finding.id,
-        "family": finding.family.key,
-        "kind": finding.kind.value,
-        "verdict": replayed.verdict,
-        "path": str(replayed.entry.path),
-        "outcomes": {
-            ", ".join(outcome.name.lower() for outcome in seen): count
-            for seen, count in replayed.outcomes.items()
-        },
-        "assemblers": [assembler.version for assembler in replayed.assemblers],
-        "message": replayed.message,
-    }
+def _test(entry: Entry, row: Row, seconds: float) -> Test:
+    result = "passed"
+    if row["counts"]:
+        result = "skipped" if row["known"] else "failure"
+    outcomes = row["outcomes"]
+    shown = outcomes if isinstance(outcomes, dict) else {}
+    text = [f"{name}: {count} time(s)" for name, count in shown.items()]
+    text += [f"{name}: {row[name]}" for name in ("runner", "device", "options") if row.get(name)]
+    text += [f"{name}: {row[name]}" for name in ("baseline_verdict",) if name in row]
+    text += [str(row["message"]), str(entry.path)]
+    message = f"{row['verdict']}: {entry.finding.family.title}"
+    if row["known"]:
+        message = f"known: {row['known_as']}"
+    return Test(
+        group=f"warpfuzz.{entry.finding.kind}",
+        name=f"{entry.id} {entry.finding.family.title}",
+        seconds=seconds,
+        result=result,
+        message=message,
+        text="\n".join(filter(None, text)),
+    )
 
 
-def _replay_module(path: Path, *, times: int, wanted: str | None, json: bool) -> bool:
+def _left_out(entry: Entry, error: WarpfuzzError, seconds: float) -> Test:
+    return Test(
+        group=f"warpfuzz.{entry.finding.kind}",
+        name=f"{entry.id} {entry.finding.family.title}",
+        seconds=seconds,
+        result="error",
+        message="it could not be replayed",
+        text=str(error),
+    )
+
+
+def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
     """Assemble a module by itself; without a description there is nothing to compare it with."""
     try:
         module = path.read_text(errors="replace")
@@ -142,7 +212,7 @@ def _replay_module(path: Path, *, times: int, wanted: str | None, json: bool) ->
     assembler = find(wanted)
     started = time.monotonic()
     bad = False
-    for _ in range(times):
+    for _ in range(report.times):
         verdict = judge_module(assembler, module)
         bad = bad or verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED)
         row = {
@@ -151,14 +221,14 @@ def _replay_module(path: Path, *, times: int, wanted: str | None, json: bool) ->
             "assembler": assembler.version,
             "messages": list(verdict.messages),
         }
-        if json:
+        if report.json:
             emit(row)
-        else:
+        elif not report.quiet:
             out = console()
             out.print(f"{row['verdict']} by ptxas {assembler.version}", markup=False)
             for message in verdict.messages or (verdict.ending,):
                 out.print(f"  {message}", markup=False, soft_wrap=True)
-    if json:
+    if report.json:
         seconds = round(time.monotonic() - started, 3)
-        emit({"summary": {"cases": times, "seconds": seconds, "seed": None, "findings": []}})
+        emit({"summary": {"cases": report.times, "seconds": seconds, "seed": None, "findings": []}})
     return bad

@@ -7,9 +7,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from corpus import Entry, Kind
+from fuzz.images_by_hand import is_by_hand, replay_by_hand
 from fuzz.runner_choice import OpenRunner, RunnerChoice, opened
 from fuzz.value_findings import choice_of, subject_of
-from fuzz.value_replaying import attempt, conclusion
+from fuzz.value_replaying import Outcome, Subject, attempt, outcome_of
+from oracle.errors import UsageError
+from oracle.notes import is_available
+from oracle.program import requirements
+from oracle.targets import parse_target, parse_version
+from runners.emission import emit
+
+NOTHING = "none"
+"""The baseline in which nothing is planted: for devices that take no assembler."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,20 +27,41 @@ class ReplayOptions:
 
     runner: str | None = None
     """"sim" or "cuda"; None: the one that found it."""
+    target: str | None = None
+    """Value of .target; None: that of the finding."""
     faults: tuple[str, ...] = ()
     ptx_pass: str | None = None
     assembler: str | None = None
-    """For a GPU; None: what the finding was made with."""
+    """None: what the finding was made with."""
+    level: int | None = None
+    """-O level; None: that of the finding."""
 
     def choice(self, entry: Entry) -> RunnerChoice:
         """Return the runner for a finding."""
         found_by = choice_of(entry, self.runner)
+        target = self.target or found_by.target
         return replace(
             found_by,
+            target=target,
+            ptx_version=_version(entry.finding.ptx_version, target),
             faults=self.faults,
             ptx_pass=self.ptx_pass,
             assembler=self.assembler or found_by.assembler,
+            level=found_by.level if self.level is None else self.level,
         )
+
+    def baseline(self, compiler: str) -> ReplayOptions:
+        """Return the same with another compiler, or with `NOTHING` planted."""
+        if compiler == NOTHING:
+            return replace(self, faults=(), ptx_pass=None)
+        return replace(self, assembler=compiler)
+
+
+def _version(version: str, target: str | None) -> str:
+    """Return the PTX version of a finding, or the first that knows the target."""
+    if target is None:
+        return version
+    return str(max(parse_version(version), parse_target(target).since))
 
 
 class ValueReplays:
@@ -56,23 +86,33 @@ class ValueReplays:
         WarpfuzzError
             If it cannot be run.
         """
-        subject = subject_of(entry)
-        ready = self._runner(self._options.choice(entry))
-        attempts = [attempt(ready.runner, subject) for _ in range(times)]
-        outcomes = Counter("match" if one.kind is None else one.kind.value for one in attempts)
-        failure = next((one.failure for one in attempts if one.failure is not None), None)
+        ready, outcome = self.outcome(entry, times=times)
         return {
             "id": entry.id,
             "family": entry.finding.family.key,
             "kind": entry.finding.kind.value,
-            "verdict": _verdict(entry.finding.kind, conclusion(attempts)),
+            "verdict": verdict_of(entry.finding.kind, outcome.kind),
             "path": str(entry.path),
-            "outcomes": dict(outcomes),
+            "outcomes": dict(outcome.counts),
             "runner": ready.choice.name,
             "device": ready.device,
             "options": ready.choice.options,
-            "message": "" if failure is None else str(failure),
+            "message": outcome.message,
         }
+
+    def outcome(self, entry: Entry, *, times: int) -> tuple[OpenRunner, Outcome]:
+        """Run a finding again and return where, and what came of it.
+
+        Raises
+        ------
+        WarpfuzzError
+            If it cannot be run.
+        """
+        ready = self._runner(self._options.choice(entry))
+        if is_by_hand(entry):
+            return ready, replay_by_hand(entry, ready.runner, times=times)
+        subject = _for_target(subject_of(entry), entry, ready)
+        return ready, outcome_of([attempt(ready.runner, subject) for _ in range(times)])
 
     def _runner(self, choice: RunnerChoice) -> OpenRunner:
         if choice not in self._opened:
@@ -80,7 +120,28 @@ class ValueReplays:
         return self._opened[choice]
 
 
-def _verdict(was: Kind, now: Kind | None) -> str:
+def _for_target(subject: Subject, entry: Entry, ready: OpenRunner) -> Subject:
+    """Return a subject with the module that was stored, or one for another target.
+
+    Raises
+    ------
+    UsageError
+        If the target lacks an instruction of the program.
+    """
+    if ready.target == entry.finding.target:
+        return subject
+    target, version = parse_target(ready.target), parse_version(ready.ptx_version)
+    for form in requirements(subject.program):
+        if not is_available(form, version, target):
+            raise UsageError(
+                f"finding {entry.id} has {form.opcode}, which {target.name} lacks with PTX ISA "
+                f"{version}; choose another --target"
+            )
+    module = emit(subject.program, target=ready.target, version=ready.ptx_version)
+    return replace(subject, module=module)
+
+
+def verdict_of(was: Kind, now: Kind | None) -> str:
     """Say "reproduced", "changed" (into another kind), "flaky" or "gone"."""
     if now is None:
         return "gone"
@@ -88,3 +149,8 @@ def _verdict(was: Kind, now: Kind | None) -> str:
     if now is was or was is Kind.FLAKY:
         return "reproduced"
     return "flaky" if now is Kind.FLAKY else "changed"
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    """Whether two compilers gave the same, bit for bit where there are bits."""
+    return one.results == other.results and Counter(one.counts) == Counter(other.counts)
