@@ -1,0 +1,57 @@
+"""Counters of a campaign on instructions, as a panel."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from fuzz.budget import Budget
+from fuzz.console.styles import duration
+from fuzz.instruction_progress import Progress
+
+
+def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableType:
+    """Return the panel: cases, forms, budget, findings."""
+    grid = Table.grid(padding=(0, 2), expand=True)
+    grid.add_column(style="quiet", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1)
+    rate = progress.cases / seconds
+    grid.add_row(
+        "cases",
+        f"[count]{progress.cases:,}[/] drawn, {progress.judged:,} {progress.judged_so}",
+        f"[count]{rate:,.0f}[/] a second",
+    )
+    grid.add_row(
+        "forms",
+        f"[count]{len(progress.reached)}[/] of {progress.forms} documented ones",
+        ProgressBar(total=progress.forms, completed=len(progress.reached)),
+    )
+    total, done, left = spent(budget, seconds, progress.cases)
+    grid.add_row("budget", left, ProgressBar(total=total, completed=done))
+    unknown = len(progress.findings)
+    known = len(progress.families) - unknown
+    unconfirmed = f", {progress.unconfirmed} not confirmed" if progress.unconfirmed else ""
+    grid.add_row(
+        "findings", f"[count]{unknown}[/] families, {known} known{unconfirmed}", progress.pair
+    )
+    title = f"[bold]warpfuzz[/] against {escape(progress.subject)} · seed {progress.seed}"
+    return Panel(grid, title=title, title_align="left")
+
+
+def spent(budget: Budget, seconds: float, cases: int) -> tuple[float, float, str]:
+    """Return total, done and words for the limit that is nearest."""
+    choices = []
+    if budget.seconds is not None:
+        left = max(0.0, budget.seconds - seconds)
+        words = f"{duration(left)} left of {duration(budget.seconds)}"
+        choices.append((budget.seconds, min(seconds, budget.seconds), words))
+    if budget.cases is not None:
+        words = f"{max(0, budget.cases - cases):,} cases left"
+        choices.append((float(budget.cases), float(min(cases, budget.cases)), words))
+    if not choices:
+        return 1.0, 0.0, f"{duration(seconds)} so far, no limit"
+    return max(choices, key=lambda choice: choice[1] / choice[0])

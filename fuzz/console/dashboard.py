@@ -1,0 +1,327 @@
+"""A campaign at one moment: what it does, who waits for whom, what it reached, what it found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
+from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
+from fuzz.console.families import sorted_families, what_of
+from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
+from fuzz.instruction_progress import FamilyState
+from fuzz.output import printable
+
+_TWO_COLUMNS = 100
+"""Columns from which blocks stand side by side."""
+_BAR = 20
+"""Columns of a bar."""
+STAGES = {
+    Stage.DRAW: "drawing programs",
+    Stage.COMPILE: "compiling",
+    Stage.EXPAND: "filling images",
+    Stage.ORACLE: "the oracle",
+    Stage.RUN: "the runner",
+    Stage.COMPARE: "comparing",
+    Stage.WAIT: "waiting for a round",
+}
+"""What workers do, in words."""
+
+
+def dashboard(status: CampaignStatus, budget: Budget | None = None) -> RenderableType:
+    """Return the view of a campaign; it takes at most the rows and columns that there are.
+
+    Parameters
+    ----------
+    status
+        The campaign.
+    budget
+        Its limits, as far as the status does not tell them.
+    """
+    return _Dashboard(status, budget or Budget())
+
+
+class _Dashboard:
+    def __init__(self, status: CampaignStatus, budget: Budget) -> None:
+        self._status, self._budget = status, budget
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = dashboard_lines(
+            self._status, self._budget, width=options.max_width, rows=options.max_height
+        )
+        for line in lines:
+            yield in_ascii(line) if options.ascii_only else line
+
+
+def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows: int) -> list[Text]:
+    """Return at most `rows` lines of at most `width` columns."""
+    head, foot = _head(status, width), _foot(status, budget)
+    left = rows - len(head) - 1
+    if left <= 0:
+        return [fitted(line, width) for line in [*head, foot][:rows]]
+    families = sorted_families(status.families)
+    wanted = 1 + max(1, len(families))
+    # Findings come first to whom watches; a third of the room is theirs, if they need it.
+    least = min(wanted, max(2, left // 3), left)
+    if width >= _TWO_COLUMNS:
+        middle = beside(
+            [_stages(status), _workers(status.workers)],
+            [_coverage(status.coverage), _devices(status.devices)],
+            width,
+            left - least,
+        )
+    else:
+        blocks = [
+            _stages(status),
+            _coverage(status.coverage),
+            _workers(status.workers),
+            _devices(status.devices),
+        ]
+        middle = stacked([one for one in blocks if one.wanted], width, left - least)
+    found = _findings(families).lines(width, min(wanted, left - len(middle)))
+    lines = [*head, *middle, *found, foot]
+    return [fitted(line, width) for line in lines]
+
+
+# Head and foot
+
+
+def _head(status: CampaignStatus, width: int) -> list[Text]:
+    title = Text("warpfuzz", style="bold").append(" against ", style="quiet")
+    title.append_text(plain(status.subject))
+    where = Text("", style="quiet")
+    where.append_text(plain(f"{status.target} · PTX ISA {status.ptx_version} · seed {status.seed}"))
+    if title.cell_len + 2 + where.cell_len <= width:
+        title.append(" " * (width - title.cell_len - where.cell_len)).append_text(where)
+        first = [title]
+    else:
+        first = [title, where]
+    return [*first, _time(status, width), _counts(status), _rates(status)]
+
+
+def _time(status: CampaignStatus, width: int) -> Text:
+    share, words = _spent(status)
+    if status.stopped:
+        words = f"{words} · ended: {printable(status.stopped)}"
+    if share is None:
+        return Text(words)
+    columns = max(_BAR, width - len(words) - 2) if len(words) + _BAR < width else 0
+    return bar(share, columns, "count").append(f"  {words}") if columns else Text(words)
+
+
+def _spent(status: CampaignStatus) -> tuple[float | None, str]:
+    """Return how much of the nearest limit is used up, and in words."""
+    choices = []
+    if status.seconds_limit:
+        words = f"{duration(status.seconds)} of {duration(status.seconds_limit)}"
+        choices.append((status.seconds / status.seconds_limit, words))
+    if status.cases_limit:
+        words = f"{duration(status.seconds)}, {status.cases:,} of {status.cases_limit:,} cases"
+        choices.append((status.cases / status.cases_limit, words))
+    if not choices:
+        return None, f"{duration(status.seconds)} so far, no limit"
+    return max(choices)
+
+
+def _counts(status: CampaignStatus) -> Text:
+    line = Text().append(f"{status.cases:,}", style="count").append(" cases")
+    line.append(f" · {status.compared:,} compared · {status.programs:,} programs")
+    line.append(f" · {status.rounds:,} rounds", style="")
+    for count, what in (
+        (status.uncompiled, "programs not compiled"),
+        (status.missing, "images without a result"),
+    ):
+        if count:
+            line.append(f" · {count:,} {what}", style="odd")
+    return line
+
+
+def _rates(status: CampaignStatus) -> Text:
+    average = status.cases / status.seconds if status.seconds > 0 else 0.0
+    line = Text()
+    if not status.stopped:
+        line.append(f"{status.recent_rate:,.0f}", style="count").append(" cases a second now, ")
+    return line.append(f"{average:,.0f} on average" + (" a second" if status.stopped else ""))
+
+
+def _foot(status: CampaignStatus, budget: Budget) -> Text:
+    line = Text(f"nothing new for {duration(status.seconds_since_new)}", style="quiet")
+    if budget.quiet is not None:
+        line.append(f" (ends at {duration(budget.quiet)})")
+    if status.examining:
+        some = "finding is" if status.examining == 1 else "findings are"
+        line.append(f" · {status.examining:,} {some} being confirmed and shrunk", style="odd")
+    return line
+
+
+# Stages
+
+
+def _stages(status: CampaignStatus) -> Block:
+    shares = stage_shares(status.workers)
+    lines = 1 + -(-len(Stage) // 2) if status.workers else 1
+
+    def body(width: int, rows: int) -> Sequence[Text]:
+        words = Text(limiting_words(shares))
+        return [words, *_bars(shares, width)][:rows]
+
+    return Block(title="who waits for whom", wanted=lines, body=body)
+
+
+def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
+    """Return the fraction of all workers' time that each stage took, 0 to 1."""
+    if not workers:
+        return dict.fromkeys(Stage, 0.0)
+    return {
+        stage: sum(worker.shares.get(stage, 0.0) for worker in workers) / len(workers)
+        for stage in Stage
+    }
+
+
+def limiting_words(shares: dict[Stage, float]) -> str:
+    """Say in words which stage limits the campaign."""
+    stage = max(shares, key=lambda one: shares[one])
+    share = shares[stage]
+    if not share > 0:
+        return "no worker has done anything yet"
+    percent = f"{share:.0%}".replace("%", " %")
+    match stage:
+        case Stage.RUN:
+            return f"limited by the runner: workers wait for it {percent} of their time"
+        case Stage.WAIT:
+            return f"limited by the coordinator: workers wait for a round {percent} of their time"
+    return f"limited by {STAGES[stage]}, {percent} of the workers' time; the runner waits for them"
+
+
+def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
+    """Return bars in two columns, in the order of the stages, down and then right."""
+    half = -(-len(Stage) // 2)
+    column = (width - 2) // 2
+    most = max(shares.values())
+    texts = [
+        _bar_line(
+            stage.value, share, column, "count" if share == most > 0 else "cyan", f"{share:.0%}"
+        )
+        for stage, share in shares.items()
+    ]
+    lines = []
+    for index in range(half):
+        line = fitted(texts[index], column, padded=True).append("  ")
+        if index + half < len(texts):
+            line.append_text(texts[index + half])
+        lines.append(line)
+    return lines
+
+
+def _bar_line(name: str, share: float, width: int, style: str, figure: str) -> Text:
+    columns = min(_BAR, max(0, width - 15))
+    line = Text(f"{name:<8} ").append_text(bar(share, columns, style))
+    return line.append(f" {figure:>4}")
+
+
+# Workers and devices
+
+
+def _workers(workers: Sequence[WorkerStatus]) -> Block:
+    stalled = sum(worker.stalled for worker in workers)
+    note = Text(f"{stalled} stalled", style="worst") if stalled else None
+
+    def body(width: int, rows: int) -> Sequence[Text]:
+        if len(workers) <= rows:
+            return [_worker(worker) for worker in workers]
+        silent = [worker for worker in workers if worker.stalled]
+        doing = Counter(worker.stage.value for worker in workers if not worker.stalled)
+        summary = Text(", ".join(f"{count} {stage}" for stage, count in doing.most_common()))
+        return [summary, *listed([_worker(worker) for worker in silent], rows - 1, "stalled")][
+            :rows
+        ]
+
+    return Block(title=f"{len(workers)} workers", wanted=len(workers), body=body, note=note)
+
+
+def _worker(worker: WorkerStatus) -> Text:
+    style = "worst" if worker.stalled else ""
+    number = "starting" if worker.round < 0 else f"round {worker.round:,}"
+    line = Text(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
+    line.append(f" {number}, {worker.cases:,} cases", style=style)
+    if worker.stalled:
+        line.append(f", silent for {duration(worker.seconds)}", style=style)
+    return line.append_text(plain(f"  {worker.device}", style="quiet"))
+
+
+def _devices(devices: Sequence[DeviceStatus]) -> Block:
+    def body(width: int, rows: int) -> Sequence[Text]:
+        # What has errors has to be seen, however many there are.
+        order = sorted(devices, key=lambda one: not any(one.errors.values()))
+        lines = [_device(device) for device in (order if len(order) > rows else devices)]
+        return listed(lines, rows, "devices")
+
+    return Block(title="devices", wanted=len(devices), body=body)
+
+
+def _device(device: DeviceStatus) -> Text:
+    line = plain(device.name)
+    if device.uuid:
+        line.append_text(plain(f" {device.uuid[:12]}", style="quiet"))
+    if device.temperature is not None:
+        line.append(f"  {device.temperature} °C")
+    if device.sm_clock is not None:
+        line.append(f"  {device.sm_clock:,} MHz")
+    errors = {name: count for name, count in device.errors.items() if count}
+    if errors:
+        text = ", ".join(f"{count:,} {name}" for name, count in errors.items())
+        line.append("  ").append_text(plain(text, style="worst"))
+    elif device.errors:
+        line.append("  no errors", style="quiet")
+    return line
+
+
+# Coverage and findings
+
+
+def _coverage(coverage: Sequence[CoverageLine]) -> Block:
+    longest = max((len(printable(line.name)) for line in coverage), default=0)
+
+    def body(width: int, rows: int) -> Sequence[Text]:
+        lines = [_covered(line, width, min(longest, width // 3)) for line in coverage]
+        return listed(lines, rows, "dimensions")
+
+    return Block(title="reached", wanted=len(coverage), body=body)
+
+
+def _covered(line: CoverageLine, width: int, names: int) -> Text:
+    share = line.reached / line.total if line.total else 1.0
+    text = fitted(plain(line.name), names, padded=True).append(" ")
+    text.append_text(bar(share, min(_BAR // 2, max(0, width - names - 14)), "legal"))
+    text.append(f" {line.reached:>5,} of {line.total:,}")
+    if line.missing:
+        text.append_text(plain(f"  not: {', '.join(line.missing)}", style="quiet"))
+    return text
+
+
+def _findings(families: Sequence[FamilyState]) -> Block:
+    known = sum(family.known is not None for family in families)
+    words = f"{len(families) - known:,} families"
+    note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
+    kinds = max((len(kind_name(family.kind)) for family in families), default=0)
+
+    def body(width: int, rows: int) -> Sequence[Text]:
+        if not families:
+            return [Text("every case is what the oracle says", style="quiet")][:rows]
+        return listed([_family(family, kinds) for family in families], rows, "more")
+
+    return Block(title="findings", wanted=max(1, len(families)), body=body, note=note)
+
+
+def _family(family: FamilyState, kinds: int) -> Text:
+    known = family.known is not None
+    line = Text(f"{kind_name(family.kind):<{kinds}}", style=kind_style(family.kind, known=known))
+    line.append(f" {family.cases:>9,}  ", style="known" if known else "")
+    line.append_text(plain(what_of(family), style="known" if known else ""))
+    if family.known is not None:
+        line.append_text(plain(f" (known: {family.known.id})", style="known"))
+    return line

@@ -1,0 +1,158 @@
+"""Watching a campaign of many workers: live, as lines, or as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus
+from fuzz.console.dashboard import dashboard, limiting_words, stage_shares
+from fuzz.console.families import finding_row
+from fuzz.console.styles import duration
+from fuzz.instruction_progress import FamilyState
+from fuzz.output import console, emit, printable
+
+HEARTBEAT_SECONDS = 30.0
+"""Between two lines in a pipe: 20,000 lines a week."""
+_PER_SECOND = 4
+"""Redraws of a terminal."""
+
+
+class Watching(Protocol):
+    """Somebody who is told of a campaign now and then, within a `with` statement."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the terminal as it was."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Hear what the campaign is like now; cheap, to be called as often as one likes."""
+
+
+class _News:
+    """Families that were not told yet."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def of(self, status: CampaignStatus) -> Iterator[FamilyState]:
+        for family in status.families:
+            if family.key not in self._told:
+                self._told.add(family.key)
+                yield family
+
+
+class LiveWatching:
+    """A view that redraws itself, for a terminal."""
+
+    def __init__(self, budget: Budget, out: Console) -> None:
+        self._budget = budget
+        self._status: CampaignStatus | None = None
+        self._live = Live(
+            console=out,
+            get_renderable=self._render,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, status: CampaignStatus) -> None:
+        """Keep what the next redraw shows."""
+        self._status = status
+
+    def _render(self) -> RenderableType:
+        if self._status is None:
+            return Text("starting …", style="quiet")
+        return dashboard(self._status, self._budget)
+
+
+class LineWatching:
+    """A line now and then, and one for each new family, for a pipe or a log."""
+
+    def __init__(self, out: Console) -> None:
+        self._out, self._news = out, _News()
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Print what is new, and how far the campaign is if the last such line is a while ago."""
+        for family in self._news.of(status):
+            known = f" (known: {family.known.id})" if family.known is not None else ""
+            self._print(f"{printable(family.title + known)}: {printable(family.text)}")
+        now = time.monotonic()
+        if now - self._last >= HEARTBEAT_SECONDS:
+            self._last = now
+            self._print(heartbeat(status))
+
+    def _print(self, line: str) -> None:
+        self._out.print(line, markup=False, soft_wrap=True)
+
+
+def heartbeat(status: CampaignStatus) -> str:
+    """Return a campaign as one line."""
+    known = sum(family.known is not None for family in status.families)
+    stalled = sum(worker.stalled for worker in status.workers)
+    parts = [
+        f"{duration(status.seconds)}: {status.cases:,} cases, {status.recent_rate:,.0f} a second",
+        limiting_words(stage_shares(status.workers)),
+        f"{len(status.families) - known} families and {known} known",
+        f"nothing new for {duration(status.seconds_since_new)}",
+    ]
+    if status.examining:
+        parts.append(f"{status.examining} being examined")
+    if stalled:
+        parts.append(f"{stalled} of {len(status.workers)} workers stalled")
+    parts += [
+        f"{printable(device.name)}: {count:,} {printable(name)}"
+        for device in status.devices
+        for name, count in device.errors.items()
+        if count
+    ]
+    return "; ".join(parts)
+
+
+class JsonWatching:
+    """One JSON object for each family as it is found, and nothing else."""
+
+    def __init__(self) -> None:
+        self._news = _News()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Print families that are new."""
+        for family in self._news.of(status):
+            emit({"finding": finding_row(family)})
+
+
+def watching(budget: Budget, *, json: bool) -> Watching:
+    """Return the one who watches as fits where the output goes."""
+    if json:
+        return JsonWatching()
+    out = console()
+    # A dumb terminal cannot take back what it has shown.
+    live = out.is_terminal and not out.is_dumb_terminal
+    return LiveWatching(budget, out) if live else LineWatching(out)
