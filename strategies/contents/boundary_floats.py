@@ -78,7 +78,7 @@ class GridTies:
 
     def _exponent(self, setting: Setting) -> Ints:
         if self.at_the_top:
-            return np.full(len(setting.draws), self._top(setting))
+            return np.full(len(setting.images), self._top(setting))
         return setting.below(EXPONENT, 8) - 4
 
     def _half(self, setting: Setting) -> Ints:

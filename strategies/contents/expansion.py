@@ -11,7 +11,7 @@ from strategies.contents.fills import fill_of
 from strategies.contents.plans import Plan, plan_of
 from strategies.contents.random_rows import pool_rows, random_rows
 from strategies.contents.recipes import Recipe
-from strategies.contents.settings import DRAW_BYTES, SPOTS, Setting
+from strategies.contents.settings import DRAW_BYTES, SPOTS, Draws, Setting
 from strategies.contents.value_classes import ValueClass
 
 _CHUNK_BYTES = 1 << 21
@@ -62,7 +62,7 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
             _fill(rows[:, :size], draws, class_, plan, turn + begin)
             _scatter(rows, plan.read, part)
             # What nothing reads comes from a pool: half of the generator's work is saved.
-            _scatter(pool[draws[:, -1] % len(pool)], plan.unread, part)
+            _repeat(pool, turn + begin + slot, plan.unread, part)
     return images
 
 
@@ -75,6 +75,18 @@ def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[n
         start = stop
 
 
+def _repeat(
+    pool: NDArray[np.uint8], row: int, runs: tuple[slice, ...], images: NDArray[np.uint8]
+) -> None:
+    """Copy rows of a pool to runs of bytes, over and over, from some row on."""
+    done = 0
+    while done < len(images):
+        start = (row + done) % len(pool)
+        part = images[done : done + len(pool) - start]
+        _scatter(pool[start : start + len(part)], runs, part)
+        done += len(part)
+
+
 def _fill(
     rows: NDArray[np.uint8],
     draws: NDArray[np.uint16],
@@ -85,9 +97,10 @@ def _fill(
     _fill_rows(rows, draws, class_, plan)
     for number, (start, mask) in enumerate(plan.words):
         _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
+    shared = Draws(draws)
     for filling in plan.fillings:
         setting = Setting(
-            draws=draws,
+            draws=shared,
             types=filling.types,
             turn=turn,
             multiplicands=filling.given(rows),

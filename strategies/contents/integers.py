@@ -149,7 +149,7 @@ class Integers:
         type_ = setting.types.multiplicand
         table = np.array([_highest(type_), _lowest(type_)])
         column = SPOTS + (0 if operand == "a" else 6)
-        spots = setting.draws[:, column : column + 6].astype(np.int64)
+        spots = setting.spots(column, 6)
         line, rest = spots % view.shape[1], spots // view.shape[1]
         view[setting.images[:, None], line, rest % view.shape[2]] = table[(spots >> 13) & 1]
 

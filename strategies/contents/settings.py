@@ -54,12 +54,26 @@ class Fill(Protocol):
         """Fill C: (images, M, N) raw patterns."""
 
 
+class Draws:
+    """Random numbers of each image, beside the bits of its matrices."""
+
+    def __init__(self, numbers: NDArray[np.uint16]) -> None:
+        self.numbers = numbers
+        self._below: dict[tuple[int, int], Ints] = {}
+
+    def below(self, column: int, bound: int) -> Ints:
+        """Return a number below a bound for each image, int64 (images,); not to be changed."""
+        key = column, bound
+        if key not in self._below:
+            self._below[key] = self.numbers[:, column].astype(np.int64) % bound
+        return self._below[key]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """The images that are filled at once."""
 
-    draws: NDArray[np.uint16]
-    """(images, DRAW_BYTES / 2) random numbers."""
+    draws: Draws
     types: Types
     turn: int
     """Number of the first image among those of its class."""
@@ -69,7 +83,7 @@ class Setting:
     @cached_property
     def images(self) -> Ints:
         """0, 1, 2, … for each image: an index beside others."""
-        return np.arange(len(self.draws))
+        return np.arange(len(self.draws.numbers))
 
     @property
     def depth(self) -> int:
@@ -92,12 +106,16 @@ class Setting:
         return fields_of(self.types.result.name)
 
     def below(self, column: int, bound: int) -> Ints:
-        """Return a number below a bound for each image, int64 (images,)."""
-        return self.draws[:, column].astype(np.int64) % bound
+        """Return a number below a bound for each image, int64 (images,); not to be changed."""
+        return self.draws.below(column, bound)
 
     def each_k(self) -> Ints:
         """Return a number below 2^16 for each image and k, int64 (images, K)."""
-        return self.draws[:, EACH_K : EACH_K + self.depth].astype(np.int64)
+        return self.spots(EACH_K, self.depth)
+
+    def spots(self, column: int, count: int) -> Ints:
+        """Return some numbers below 2^16 for each image, int64 (images, count)."""
+        return self.draws.numbers[:, column : column + count].astype(np.int64)
 
     def pair(self) -> tuple[Ints, Ints]:
         """Return two different places k of each image, one as likely as the other."""
@@ -106,7 +124,8 @@ class Setting:
 
     def every(self, step: int, start: int) -> Setting:
         """Return the setting of every so manieth image."""
-        return Setting(draws=self.draws[start::step], types=self.types, turn=self.turn + start)
+        draws = Draws(self.draws.numbers[start::step])
+        return Setting(draws=draws, types=self.types, turn=self.turn + start)
 
 
 @dataclass(frozen=True)

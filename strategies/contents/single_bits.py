@@ -81,7 +81,7 @@ class SingleBits:
                 elif self.class_ is ValueClass.UNNORMALISED:
                     np.invert(view, out=view)
             case ValueClass.TINY:
-                spots = setting.draws[:, SPOTS + (operand == "b")].astype(np.int64)[:, None]
+                spots = setting.spots(SPOTS + (operand == "b"), 1)
                 view[...] = 0
                 bit = np.uint8(1) << (spots // (lines * width) % 8).astype(np.uint8)
                 view[images, spots % lines, spots // lines % width] = bit
@@ -98,7 +98,7 @@ class SingleBits:
                 view[setting.below(VARIANT, 2) == (operand == "a")] = 0
             case ValueClass.MIRRORED:
                 # The same line in all of A, its complement in all of B: every bit differs.
-                line = setting.draws.view(np.uint8)[:, :width].copy()[:, None, :]
+                line = setting.spots(SPOTS, width)[:, None, :].astype(np.uint8)
                 view[...] = np.invert(line) if operand == "b" else line
             case ValueClass.LADDER | ValueClass.WIDE:
                 if self.class_ is ValueClass.LADDER:

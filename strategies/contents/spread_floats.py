@@ -325,7 +325,7 @@ class Special:
     def _place(
         self, view: Raw, setting: Setting, fields: FloatFields, column: int, count: int
     ) -> None:
-        spots = setting.draws[:, column : column + 2 * count].astype(np.int64)
+        spots = setting.spots(column, 2 * count)
         table = fields.specials
         where, which = spots[:, :count], spots[:, count:]
         row, rest = where % view.shape[1], where // view.shape[1]
