@@ -108,9 +108,8 @@ class MatrixCampaign:
             pair=f"{plan.target}, PTX ISA {plan.ptx_version}",
         )
         self._desk = Desk(
-            device=matrix.device,
+            matrix=matrix,
             opened=opened,
-            members=matrix.members,
             corpus=corpus,
             known=known,
             observer=observer,
@@ -133,10 +132,12 @@ class MatrixCampaign:
         """
         progress = self.progress
         try:
-            ahead = self._start(0)
+            ahead: _Round | None = None
             while not progress.stopped:
+                at_hand = ahead or self._start(progress.rounds)
                 # While binaries of one round run, those of the next are made.
-                at_hand, ahead = ahead, self._start(ahead.number + 1)
+                last = self._is_last(at_hand)
+                ahead = None if last else self._start(at_hand.number + 1)
                 self._note_expansions()
                 self._round(at_hand)
                 progress.rounds = at_hand.number + 1
@@ -158,6 +159,15 @@ class MatrixCampaign:
             return True
         elapsed = time.monotonic() - self.progress.started
         return self._plan.budget.spent(elapsed, self.progress.cases)
+
+    def _is_last(self, at_hand: _Round) -> bool:
+        """Whether a round uses up what is left, if all its programs are run."""
+        progress, plan = self.progress, self._plan
+        count = len(at_hand.batches)
+        cases = count * (plan.images if self._opened is not None else 1)
+        return (plan.budget.cases is not None and progress.cases + cases >= plan.budget.cases) or (
+            plan.programs is not None and progress.programs + count >= plan.programs
+        )
 
     @property
     def _ending(self) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
 from corpus.known import Known
 from fuzz.compiler_matrix.cases import Refusal, family_of, value_case
-from fuzz.compiler_matrix.members import Device, Member, MemberRunner
+from fuzz.compiler_matrix.matrix import Matrix
+from fuzz.compiler_matrix.members import Member, MemberRunner
 from fuzz.compiler_matrix.progress import MatrixProgress
 from fuzz.instruction_progress import FamilyState, Observer
 from fuzz.runner_choice import OpenRunner
@@ -40,15 +41,15 @@ class Desk:
     def __init__(
         self,
         *,
-        device: Device,
+        matrix: Matrix,
         opened: OpenRunner | None,
-        members: Sequence[Member],
         corpus: Corpus,
         known: Known,
         observer: Observer,
         progress: MatrixProgress,
     ) -> None:
-        self._device, self._opened, self._members = device, opened, tuple(members)
+        self._matrix, self._opened = matrix, opened
+        self._device, self._members = matrix.device, matrix.members
         self._corpus, self._known, self._observer = corpus, known, observer
         self._progress = progress
         self._unconfirmed: set[str] = set()
@@ -82,13 +83,32 @@ class Desk:
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         status = ShrinkStatus.RAW
         saved = None
-        case = self._case(evidence, self._opened, suspect, status)
+        outcomes = {
+            member: kind.value if member in suspect.wrong else "match"
+            for member in self._members
+            if member in suspect.wrong or member in suspect.right
+        }
+        case = value_case(
+            evidence,
+            self._opened,
+            origin=suspect.origin,
+            status=status,
+            outcomes=outcomes,
+            wrong=culprit,
+        )
         try:
             saved = self._corpus.add(case, files_of(evidence))
             if kind in (Kind.DEVIATION, Kind.VIOLATION):
                 evidence, status = self._shrunk(evidence, runner, suspect)
             if status is not ShrinkStatus.RAW:
-                case = self._case(evidence, self._opened, suspect, status)
+                case = value_case(
+                    evidence,
+                    self._opened,
+                    origin=suspect.origin,
+                    status=status,
+                    outcomes=self._outcomes(evidence.subject),
+                    wrong=culprit,
+                )
                 saved = self._corpus.replace(saved.id, case, files_of(evidence))
         finally:
             self._tell(case, saved, main_form(evidence.subject.program).opcode)
@@ -116,28 +136,15 @@ class Desk:
             state.cases += 1
         return state is not None or family.key in self._unconfirmed
 
-    def _case(
-        self, evidence: Evidence, opened: OpenRunner, suspect: Suspect, status: ShrinkStatus
-    ) -> Case:
-        outcomes = self._outcomes(evidence.subject, suspect)
-        return value_case(
-            evidence,
-            opened,
-            origin=suspect.origin,
-            status=status,
-            outcomes=outcomes,
-            wrong=suspect.wrong[0],
-        )
-
-    def _outcomes(self, subject: Subject, suspect: Suspect) -> Mapping[Member, str]:
-        """Run a subject with every member."""
-        asked = {*suspect.wrong, *suspect.right}
-        found = {}
-        for member in self._members:
-            if member in asked:
-                one = attempt(MemberRunner(self._device, member), subject)
-                found[member] = "match" if one.kind is None else one.kind.value
-        return found
+    def _outcomes(self, subject: Subject) -> Mapping[Member, str]:
+        """Compile a subject with every member, and run what is distinct."""
+        built = self._matrix.start(subject.module).wait()
+        found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
+        for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
+            one = attempt(MemberRunner(self._device, variant.members[0]), subject)
+            said = "match" if one.kind is None else one.kind.value
+            found.update(dict.fromkeys(variant.members, said))
+        return {member: found[member] for member in self._members}
 
     def _shrunk(
         self, evidence: Evidence, runner: MemberRunner, suspect: Suspect

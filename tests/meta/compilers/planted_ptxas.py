@@ -6,6 +6,8 @@ rewrites the PTX with planted faults before. CONFIGURATION is a JSON file:
 version  what --version tells, such as "3.0"
 faults   names of planted faults (`runners.faults`)
 levels   -O levels at which they are there
+rejects  text of an instruction that it rejects at these levels; "" for none
+crashes  text of an instruction that kills it at these levels; "" for none
 real     path of a real ptxas that assembles what was rewritten; null: everything is accepted
 text     whether to write the PTX that was assembled in place of machine code, for the simulated
          device; false: machine code, for a GPU
@@ -17,7 +19,9 @@ makes a folder of versions of which those from the third on have the bug.
 
 import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +33,17 @@ DEFAULT_LEVEL = 3  # of ptxas (ptxas --help, 13.0)
 CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
 
 
-def planted_ptxas(folder, version, faults, levels=(0, 1, 2, 3), *, real=None, text=True):
+def planted_ptxas(
+    folder,
+    version,
+    faults=(),
+    levels=(0, 1, 2, 3),
+    *,
+    rejects="",
+    crashes="",
+    real=None,
+    text=True,
+):
     """Write a compiler with planted bugs and return its path.
 
     Parameters
@@ -42,6 +56,8 @@ def planted_ptxas(folder, version, faults, levels=(0, 1, 2, 3), *, real=None, te
         Names of planted faults of the PTX.
     levels
         -O levels at which it has them.
+    rejects, crashes
+        Text of instructions that it does not survive.
     real
         A ptxas; None: everything is accepted.
     text
@@ -51,6 +67,7 @@ def planted_ptxas(folder, version, faults, levels=(0, 1, 2, 3), *, real=None, te
     configuration = folder / "planted.json"
     row = {
         "version": version, "faults": list(faults), "levels": list(levels),
+        "rejects": rejects, "crashes": crashes,
         "real": None if real is None else str(Path(real).absolute()), "text": text,
     }  # fmt: skip
     configuration.write_text(json.dumps(row))
@@ -81,6 +98,12 @@ def assemble(row, arguments):
     output = Path(arguments[arguments.index("-o") + 1] if "-o" in arguments else "elf.o")
     ptx = Path(source).read_text()
     if level_of(arguments) in row["levels"]:
+        if row["crashes"] and row["crashes"] in ptx:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if row["rejects"] and row["rejects"] in ptx:
+            line = 1 + next(n for n, one in enumerate(ptx.split("\n")) if row["rejects"] in one)
+            print(f"ptxas {source}, line {line}; error   : Not supported", file=sys.stderr)
+            return 255
         ptx = rewritten(ptx, row["faults"])
     if row["real"] is not None:
         with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +116,7 @@ def assemble(row, arguments):
     if row["text"]:
         output.write_text(ptx)
     elif row["real"] is None:
-        output.write_bytes(CUBIN)
+        output.write_bytes(CUBIN.ljust(100, b"\0") + row.get("mark", "").encode())
     return 0
 
 
