@@ -132,7 +132,8 @@ def store(builder: Builder, value: Value, over: Region | None = None) -> None:
     if isinstance(wanted, StoreForm) and wanted.matrix == matrix:  # in the place that it asks for
         layout = wanted.layout
         over = None
-    in_place = dice.once_in(6) or Feature.IN_PLACE_MEMORY in builder.wanted
+    in_place = dice.once_in(6) and not builder.wants(STORES)
+    in_place |= Feature.IN_PLACE_MEMORY in builder.wanted
     access = _Access(matrix=matrix, layout=layout, verb="store", dice=dice)
     if over is not None and in_place and over.type == matrix.type:
         builder.take(Feature.IN_PLACE_MEMORY)
@@ -145,11 +146,26 @@ def store(builder: Builder, value: Value, over: Region | None = None) -> None:
     value.pending = False
 
 
+STORES = (
+    Feature.STORE_GENERIC_GLOBAL, Feature.STORE_GENERIC_SHARED, Feature.STORE_GLOBAL,
+    Feature.STORE_SHARED, Feature.STORE_SHARED_CTA, Feature.LDMATRIX_OF_STORE,
+)  # fmt: skip
+"""What asks for the memory of a store."""
+
+
+def is_asked_of(builder: Builder, value: Value) -> bool:
+    """Tell whether a store is asked for that a value can have."""
+    form = builder.form
+    return isinstance(form, StoreForm) and accumulator(form.matrix) == value.matrix
+
+
 def _over(builder: Builder, access: _Access, over: Region) -> Region:
     """Choose to store exactly where a matrix was loaded."""
     access.layout, access.stride, access.shared = over.layout, over.stride, over.arena.shared
-    options = [q for q, shared in _spaces(builder) if shared == access.shared]
-    access.space = access.dice.one_of(options)
+    options = [o for o in _spaces(builder) if o[1] == access.shared]
+    wanted = [option for option in options if _feature("store", *option) in builder.wanted]
+    access.space = access.dice.one_of(wanted or options)[0]
+    builder.take(_feature("store", access.space, access.shared))
     access.in_register = access.stride is not None and access.dice.once_in(2)
     over.arena.written = True
     over.written = True
@@ -183,16 +199,19 @@ def _choose_space(builder: Builder, access: _Access) -> None:
     wanted = [o for o in options if _feature(access.verb, *o) in builder.wanted]
     drawn = access.dice.one_of(options)
     most = MOST_SHARED
+    stored = [region for region in builder.memory.regions() if region.written and region.type]
     if wanted:
         drawn = wanted[0]
         asked = True
     elif Feature.LDMATRIX_OF_STORE in builder.wanted and access.verb == "store":
         drawn, asked = next((o for o in options if o[1]), drawn), True
     elif Feature.GLOBAL_AND_SHARED in builder.wanted:
-        spaces = {arena.shared for arena in builder.memory.arenas if arena.regions}
+        spaces = builder.memory.spaces()
         if spaces:
             other = [o for o in options if o[1] not in spaces]
             drawn, asked = (other or [drawn])[0], True
+    elif Feature.STORED_AND_LOADED in builder.wanted and access.verb == "load" and stored:
+        drawn = next((o for o in options if o[1] == stored[0].arena.shared), drawn)
     elif (builder.plain_spaces or builder.wants(_IN_GLOBAL)) and not asked:
         drawn = options[0]
     if asked:
@@ -202,7 +221,7 @@ def _choose_space(builder: Builder, access: _Access) -> None:
         drawn = next((o for o in options if not o[1]), drawn)
     access.space, access.shared = drawn
     builder.take(_feature(access.verb, *drawn))
-    if len({arena.shared for arena in builder.memory.arenas if arena.regions} | {drawn[1]}) > 1:
+    if len(builder.memory.spaces() | {drawn[1]}) > 1:
         builder.take(Feature.GLOBAL_AND_SHARED)
 
 
@@ -348,7 +367,7 @@ def _placed_over(builder: Builder, access: _Access, placement: int, pick: int) -
             builder.take(Feature.STORED_AND_LOADED)
         regions = again
     elif Feature.OVERLAPPING_READS in builder.wanted:
-        regions = [region for region in regions if not region.written]
+        regions = [region for region in regions if region.type and not region.written]
         if regions:
             builder.take(Feature.OVERLAPPING_READS)
     elif placement != _OVERLAPPING or builder.wants(_ALIGNMENTS):
@@ -358,7 +377,7 @@ def _placed_over(builder: Builder, access: _Access, placement: int, pick: int) -
     region = regions[pick % len(regions)]
     unit = access.unit
     # The first line meets the first run of the other, so that the two share bytes for certain.
-    start = -(-region.span.start // unit) * unit
+    start = region.span.start // unit * unit
     if start + unit * (pick % 3) < region.span.start + region.span.run:
         start += unit * (pick % 3)
     return builder.memory.matrix(region.arena, start, access.tile, written=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.isa import Form, LdmatrixForm, MmaForm
+from oracle.isa import Form, LdmatrixForm, MmaForm, StoreForm
 from oracle.notes import is_available
 from oracle.program import Program, walk
 from oracle.targets import parse_target, parse_version
 from strategies.features import Feature, Focus
-from strategies.programs.accesses import TIGHT, load
+from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.building import Builder
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
@@ -153,6 +153,8 @@ class _Drawing:
         if self.one:
             return 1
         least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
+        if isinstance(builder.form, StoreForm) and wanted.intersection(STORES):
+            least.append(2)  # one store where the form has it, another where it is asked for
         unmet_needs = len(unmet(builder, main)) if isinstance(main, MmaForm) else 0
         return max(number, 1 + unmet_needs, *least, 0)
 

@@ -16,6 +16,8 @@ from strategies.spans import Span
 _ROW = LdmatrixForm.ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
+_PATTERNS = ("in order", "apart", "mixed", "scattered", "one")
+"""How the rows of the lanes lie to each other."""
 _MOST_COPIED = 300
 """Bytes of the longest copy that is a step of its own."""
 BALLAST = 32
@@ -29,9 +31,10 @@ def row_load(builder: Builder, form: LdmatrixForm) -> None:
     wants it (9.7.14.5.15).
     """
     dice = builder.dice()
-    base, rows = _source(builder, dice)
-    arena, start = base
-    addresses = tuple(start + _ROW * row for row in _pattern(dice, rows))
+    asked = Feature.LDMATRIX_OF_STORE in builder.wanted
+    arena, start, rows = _source(builder, dice)
+    kind = "in order" if asked else dice.one_of(_PATTERNS)
+    addresses = tuple(start + _ROW * row for row in _pattern(kind, dice, rows))
     immediate = _immediate(builder, dice, min(addresses))
     name = builder.name("r")
     low, high = min(addresses), max(addresses) + _ROW
@@ -53,8 +56,11 @@ def row_load(builder: Builder, form: LdmatrixForm) -> None:
     _store_registers(builder, name, form.registers, dice)
 
 
-def _source(builder: Builder, dice: Dice) -> tuple[tuple[Arena, int], int]:
-    """Choose shared memory to read: what wmma.store wrote, what it loads, or rows of its own."""
+def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
+    """Choose shared memory to read: what wmma.store wrote, what it loads, or rows of its own.
+
+    Returns the buffer, the first byte in it, and how many rows begin there.
+    """
     stored = [
         region
         for region in builder.memory.regions(shared=True)
@@ -65,20 +71,21 @@ def _source(builder: Builder, dice: Dice) -> tuple[tuple[Arena, int], int]:
     if stored and (builder.take(Feature.LDMATRIX_OF_STORE) or again):
         region = stored[-1]
         start = region.span.start // _ROW * _ROW
-        return (region.arena, start), max(1, (region.span.end - start) // _ROW)
+        return region.arena, start, max(1, (region.span.end - start) // _ROW)
     rows = dice.one_of(_ROWS)
     if shared and again:
         arena = shared[dice.below(len(shared))]
-        return (arena, 0), max(1, arena.guarded // _ROW)
+        return arena, 0, max(1, arena.guarded // _ROW)
     arena = builder.memory.arena("r", shared=True)
     start = _ROW * dice.below(4)
+    if Feature.OFFSET_IMMEDIATE in builder.wanted:
+        start = max(start, _ROW)
     builder.memory.block(arena, start, rows * _ROW, written=False)
-    return (arena, start), rows
+    return arena, start, rows
 
 
-def _pattern(dice: Dice, rows: int) -> tuple[int, ...]:
-    """Return the row that each lane points at: in order, apart, mixed, scattered, or all one."""
-    kind = dice.one_of(("in order", "apart", "mixed", "scattered", "one"))
+def _pattern(kind: str, dice: Dice, rows: int) -> tuple[int, ...]:
+    """Return the row that each lane points at."""
     first, step = dice.below(64), 1 + dice.below(63)
     match kind:
         case "in order":

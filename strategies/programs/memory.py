@@ -101,14 +101,22 @@ class Memory:
         self.arenas.append(arena)
         return arena
 
-    def regions(self, *, shared: bool) -> list[Region]:
-        """Return the regions of a space in buffers that may still grow."""
+    def regions(self, *, shared: bool | None = None) -> list[Region]:
+        """Return the regions of a space, or of both, in buffers that may still grow."""
         return [
             region
             for arena in self.arenas
-            if arena.shared == shared and not arena.closed
+            if shared in (None, arena.shared) and not arena.closed
             for region in arena.regions
         ]
+
+    def spaces(self) -> set[bool]:
+        """Return whether matrices lie in shared memory, in global memory, or in both."""
+        return {
+            arena.shared
+            for arena in self.arenas
+            if any(region.type is not None for region in arena.regions)
+        }
 
     def matrix(self, arena: Arena, start: int, tile: Tile, *, written: bool) -> Region:
         """Give a matrix a place in a buffer."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oracle.isa import MmaForm
 from oracle.program import Multiply
 from strategies.features import Feature
-from strategies.programs.accesses import TIGHT, load, store
+from strategies.programs.accesses import TIGHT, is_asked_of, load, store
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice
 from strategies.programs.elements import change, wants_change
@@ -46,8 +46,9 @@ def multiply_all(builder: Builder, forms: Sequence[MmaForm], *, hoisted: bool) -
         dice = builder.dice()
         # What is not stored here can be the next C; all is stored in the end.
         kept = builder.wants((Feature.D_AS_C, Feature.CHAIN))
-        now = dice.once_in(2) or Feature.STORED_AND_LOADED in builder.wanted
-        if d.pending and now and not kept:
+        # A store that is asked for must not wait: the next multiplication may take D.
+        asked = Feature.STORED_AND_LOADED in builder.wanted or is_asked_of(builder, d)
+        if asked or (dice.once_in(2) and not kept):
             store(builder, d, over)
 
 
@@ -72,8 +73,10 @@ def _operands(builder: Builder, form: MmaForm, *, fresh: bool) -> _Operands:
         there = builder.scope.like(matrix, layout)
         tight = builder.memory.size(shared=False) > TIGHT
         if there and (again or feature in builder.wanted or (tight and not fresh)):
-            builder.take(feature)
-            found[operand] = there[dice.below(len(there))]
+            used = [value for value in there if value.used] or there
+            found[operand] = used[dice.below(len(used))]
+            if found[operand].used:
+                builder.take(feature)
         else:
             found[operand] = load(builder, matrix, layout, operand)
         found[operand].pins += 1
@@ -88,7 +91,9 @@ def _accumulator(
 ) -> Value:
     matrix = form.matrix("c")
     there = [value for value in builder.scope.like(matrix, None) if value.pins == 0]
-    made = [value for value in there if value.pending]
+    made = [value for value in there if value.computed]
+    if Feature.IN_PLACE_MEMORY in builder.wanted and not made:
+        fresh = True
     asked = builder.wants((Feature.D_AS_C, Feature.CHAIN))
     if made and not fresh and (chained or asked):
         value = made[-1]
@@ -123,7 +128,9 @@ def _multiply(builder: Builder, operands: _Operands) -> tuple[Value, Region | No
     scope, held = builder.scope, accumulator(form.matrix("d"))
     over = c.region if c.region is not None and c.region.type == form.d_type else None
     target = dice.one_of(("d", "c", "d", "a", "c", "b"))
-    if builder.wants((Feature.IN_PLACE_REGISTERS,)):
+    if builder.wants((Feature.A_REUSED, Feature.B_REUSED)):
+        target = "d"
+    elif builder.wants((Feature.IN_PLACE_REGISTERS,)):
         target = "c"
     elif builder.wants((Feature.OVER_MULTIPLICAND,)):
         target = "a" if a.pins == 1 and a.depth == scope.depth else "b"
@@ -140,10 +147,13 @@ def _multiply(builder: Builder, operands: _Operands) -> tuple[Value, Region | No
     builder.add(Multiply(form=form, d=name or builder.name("d"), a=a.name, b=b.name, c=c.name))
     for value in (a, b, c):
         value.pins -= 1
+        value.used = True
     c.pending = False
     last = builder.scope.steps[-1]
     made = last.d if isinstance(last, Multiply) else name
-    d = Value(name=made, matrix=held, layout=None, depth=depth, pending=True, region=over)
+    d = Value(
+        name=made, matrix=held, layout=None, depth=depth, pending=True, computed=True, region=over
+    )
     scope.define(d)
     if builder.form == form:
         builder.form = None

@@ -28,6 +28,10 @@ class Value:
     """Of the scope that first wrote the name."""
     pending: bool = False
     """Whether it was computed, and nothing has used or stored it."""
+    computed: bool = False
+    """Whether a multiplication made it."""
+    used: bool = False
+    """Whether a multiplication has used it."""
     pins: int = 0
     """Multiplications that are planned to use it."""
     region: Region | None = None
