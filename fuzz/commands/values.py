@@ -14,12 +14,12 @@ from corpus import Corpus, create_corpus
 from fuzz.budget import Budget, parse_duration
 from fuzz.commands.campaign import budget_of, check_report, known_with
 from fuzz.commands.findings import generator
-from fuzz.console import by_severity, finding_row, print_report, view, write_report
+from fuzz.console import print_report, watching, write_report
 from fuzz.engine.campaign import Campaign
 from fuzz.engine.crew import ProcessCrew
+from fuzz.engine.figures import summary
 from fuzz.engine.options import check_options, options_of
-from fuzz.engine.plan import Facts, Plan
-from fuzz.engine.progress import ValueProgress
+from fuzz.engine.plan import Plan
 from fuzz.engine.state import State
 from fuzz.engine.store import CampaignStore
 from fuzz.output import console, emit
@@ -76,7 +76,7 @@ def run_values(request: ValueRequest) -> bool:
             corpus, store = _opened(request, stack)
         if state is None:
             _make_room(store)
-        with view(budget, json=request.json) as watching:
+        with watching(budget, json=request.json) as watcher:
             campaign = Campaign(
                 crew,
                 facts,
@@ -84,7 +84,7 @@ def run_values(request: ValueRequest) -> bool:
                 budget=budget,
                 corpus=corpus,
                 known=known,
-                observer=watching,
+                observer=watcher,
                 store=store,
                 state=state,
             )
@@ -95,11 +95,10 @@ def run_values(request: ValueRequest) -> bool:
             except (WarpfuzzError, OSError) as error:
                 # What was found until then is reported all the same.
                 failure = error
-        progress = campaign.progress
-        _report(request, progress, plan.choice, facts)
+        _report(request, campaign)
     if failure is not None:
         raise failure
-    return bool(progress.findings)
+    return bool(campaign.progress.findings)
 
 
 def _budget(request: ValueRequest) -> Budget:
@@ -168,38 +167,14 @@ def _make_room(store: CampaignStore) -> None:
     store.forget()
 
 
-def _report(
-    request: ValueRequest, progress: ValueProgress, choice: RunnerChoice, facts: Facts
-) -> None:
+def _report(request: ValueRequest, campaign: Campaign) -> None:
+    progress = campaign.progress
     if request.json:
-        emit({"summary": summary(progress, choice, facts)})
+        emit({"summary": summary(campaign)})
     else:
         print_report(progress, request.corpus, console())
     if request.report is not None:
         write_report(progress, request.corpus, request.report)
-
-
-def summary(progress: ValueProgress, choice: RunnerChoice, facts: Facts) -> dict[str, object]:
-    """Return what a campaign did, as the last JSON object says it."""
-    return {
-        "cases": progress.cases,
-        "compared": progress.judged,
-        "missing": progress.missing,
-        "programs": {"compiled": progress.compiled, "failed": progress.uncompiled},
-        "seconds": round(progress.seconds, 3),
-        "seed": progress.seed,
-        "rounds": progress.rounds,
-        "skipped_rounds": progress.skipped_rounds,
-        "forms": {"reached": len(progress.reached), "documented": progress.forms},
-        "runner": choice.name,
-        "device": facts.device,
-        "options": choice.options,
-        "target": facts.target,
-        "ptx_version": facts.ptx_version,
-        "verdicts": {kind.value: count for kind, count in progress.by_kind.items()},
-        "stopped": progress.stopped,
-        "findings": [finding_row(family) for family in by_severity(progress)],
-    }
 
 
 def _end_on_signals(campaign: Campaign) -> None:

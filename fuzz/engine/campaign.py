@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus, DeviceStatus
 from fuzz.device_lost import DeviceLostError
 from fuzz.engine.crew import Crew, Event, Finished, GaveUp, Lost
+from fuzz.engine.figures import Figures, summary
 from fuzz.engine.messages import Blame, Examined, RoundJob, RoundReport
 from fuzz.engine.options import options_of
 from fuzz.engine.plan import Facts, Plan
@@ -18,7 +22,6 @@ from fuzz.engine.reaching import Reached
 from fuzz.engine.state import State
 from fuzz.engine.store import CampaignStore
 from fuzz.engine.triage import Triage
-from fuzz.instruction_progress import FamilyState, Observer
 from fuzz.instruction_rounds import Selection
 from fuzz.shrinking.shrinker import SECONDS as SHRINK_SECONDS
 from fuzz.value_rounds import (
@@ -47,6 +50,14 @@ _NOTHING_COMPILES = 16
 """Programs after which, if none of them was compiled, the compiler itself is called broken."""
 _ATTEMPTS = 2
 """Workers that may die over a round before it is skipped."""
+
+
+class Observer(Protocol):
+    """Somebody who watches a campaign."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Hear what the campaign is like now."""
+        ...
 
 
 class Campaign:
@@ -92,7 +103,7 @@ class Campaign:
         store: CampaignStore,
         state: State | None = None,
     ) -> None:
-        self._crew, self._plan, self._budget = crew, plan, budget
+        self.crew, self.plan, self.budget = crew, plan, budget
         self._observer, self._store = observer, store
         self._forms = selected_forms(
             Selection(pattern=plan.pattern), target=facts.target, version=facts.ptx_version
@@ -102,7 +113,7 @@ class Campaign:
             options=options_of(plan, facts), started=datetime.now(UTC).isoformat(timespec="seconds")
         )
         self._reached = Reached()
-        self.triage = Triage(corpus=corpus, known=known, announce=self._announce)
+        self.triage = Triage(corpus=corpus, known=known)
         self._next = 0
         """Rounds before this one are committed."""
         self._parts: dict[int, int] = {}
@@ -131,6 +142,9 @@ class Campaign:
         self._saved = self._recorded = self.newest = now
         """`newest`: when something new was found or reached."""
         self._width = self._reached_so_far()
+        self._health: dict[int, DeviceStatus] = {}
+        """By the number of a device: what it said last."""
+        self._figures = Figures(self)
 
     # What others see
 
@@ -143,6 +157,11 @@ class Campaign:
     def rounds(self) -> int:
         """Rounds that are committed."""
         return self._next + len(self._whole)
+
+    @property
+    def devices(self) -> Sequence[DeviceStatus]:
+        """What the devices said last of themselves."""
+        return [self._health[number] for number in sorted(self._health)]
 
     def stop(self) -> None:
         """End the campaign within seconds."""
@@ -174,7 +193,9 @@ class Campaign:
         finally:
             progress.seconds = time.monotonic() - progress.started
             self._refresh()
+            self._observer.update(self._figures.status())
         self.save()
+        self._write_figures()
         return progress
 
     def _loop(self) -> str:
@@ -185,7 +206,7 @@ class Campaign:
             self._listen()
             self._commit()
             self._tick()
-        self._crew.interrupt()
+        self.crew.interrupt()
         deadline = time.monotonic() + (_STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS)
         while self._busy and time.monotonic() < deadline:
             self._listen()
@@ -193,7 +214,7 @@ class Campaign:
         self._commit_parts()
         grace = time.monotonic() + _GRACE
         while self.triage.waiting and not self._stopping and self._alive:
-            if self._budget.seconds is not None and time.monotonic() > grace:
+            if self.budget.seconds is not None and time.monotonic() > grace:
                 if not self.triage.unconfirmed:
                     break
                 left = 0.0
@@ -213,24 +234,26 @@ class Campaign:
         seconds = time.monotonic() - self.progress.started
         quiet = time.monotonic() - self.newest
         found = len(self.progress.findings)
-        return self._budget.reason(seconds, self.progress.cases, found=found, quiet=quiet)
+        return self.budget.reason(seconds, self.progress.cases, found=found, quiet=quiet)
 
     @property
     def _alive(self) -> bool:
-        return self._crew.workers > 0
+        return self.crew.workers > 0
 
     @property
     def _busy(self) -> bool:
         return len(self._given) > len(self._again) + len(self._reports)
 
     def _listen(self) -> None:
-        for event in self._crew.poll(_TICK):
+        for event in self.crew.poll(_TICK):
             self._hear(event)
 
     def _hear(self, event: Event) -> None:
         match event:
             case Finished(report=RoundReport() as report):
                 self._reports[report.number] = report
+                if report.health is not None:
+                    self._health[report.device] = report.health
             case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
                 self.triage.examined(job, result)
                 self.save()
@@ -256,12 +279,12 @@ class Campaign:
     # Rounds
 
     def _give_rounds(self) -> None:
-        for _ in range(self._crew.places_for_rounds()):
+        for _ in range(self.crew.places_for_rounds()):
             job = self._job()
             if job is None:
                 return
             self._given[job.number] = job
-            self._crew.give(job)
+            self.crew.give(job)
 
     def _job(self) -> RoundJob | None:
         """Return the next round to be given; None if it has to wait for others."""
@@ -276,7 +299,7 @@ class Campaign:
         before = self.progress.cases + sum(
             job.size for earlier, job in self._given.items() if earlier < number
         )
-        limit = None if self._budget.cases is None else self._budget.cases - before
+        limit = None if self.budget.cases is None else self.budget.cases - before
         if limit is not None and limit <= 0:
             return None
         return self._new_job(number, limit)
@@ -284,11 +307,11 @@ class Campaign:
     def _new_job(self, number: int, limit: int | None) -> RoundJob:
         focuses = round_focuses(
             self._forms,
-            seed=self._plan.seed,
+            seed=self.plan.seed,
             number=number,
             reached=self._reached.known_to(number),
         )
-        count = self._plan.images or images_per_program(number, self._plan.speed)
+        count = self.plan.images or images_per_program(number, self.plan.speed)
         skip = self._parts.get(number, 0)
         if limit is not None and limit >= PROGRAMS * count - skip:
             limit = None
@@ -335,7 +358,7 @@ class Campaign:
     @property
     def _left(self) -> int | None:
         """Cases that the budget leaves; None without a limit."""
-        limit = self._budget.cases
+        limit = self.budget.cases
         return None if limit is None else max(0, limit - self.progress.cases)
 
     def _give_again(self, job: RoundJob, *, limit: int | None) -> None:
@@ -401,15 +424,11 @@ class Campaign:
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not self.triage.waiting:
             return
-        for _ in range(self._crew.places_for_examinations(everybody=everybody)):
+        for _ in range(self.crew.places_for_examinations(everybody=everybody)):
             job = self.triage.next_job(seconds, shrinking=seconds > 0)
             if job is None:
                 return
-            self._crew.give(job)
-
-    def _announce(self, family: FamilyState) -> None:
-        self._refresh()
-        self._observer.found(self.progress, family)
+            self.crew.give(job)
 
     def _refresh(self) -> None:
         self.progress.families = dict(self.triage.families)
@@ -423,7 +442,16 @@ class Campaign:
             self._width, self.newest = width, now
         if now - self._saved >= _SAVE_SECONDS:
             self.save()
-        self._observer.progressed(self.progress)
+        if now - self._recorded >= _STATISTICS_SECONDS:
+            self._write_figures()
+        self._observer.update(self._figures.status())
+
+    def _write_figures(self) -> None:
+        self._recorded = time.monotonic()
+        if not self.progress.stopped:
+            self.progress.seconds = self._recorded - self.progress.started
+        self._store.record(self._figures.line())
+        self._store.summarise({"summary": summary(self)})
 
     def _reached_so_far(self) -> int:
         return sum(line.reached for line in self._reached.total.lines())

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from corpus import Case, Family, Kind
+from fuzz.campaign_status import DeviceStatus
 from fuzz.coverage import Coverage
 from fuzz.device_lost import DeviceLostError
 from fuzz.engine.plan import Facts
@@ -106,6 +107,10 @@ class RoundReport:
     """By the key of the family, in the order in which they came up."""
     lost: str = ""
     """How the device was lost; empty while it is there."""
+    device: int = 0
+    """Number of the device."""
+    health: DeviceStatus | None = None
+    """What the device said of itself, now and then."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
+from fuzz.campaign_status import DeviceStatus
 from fuzz.engine.beats import Heart
 from fuzz.engine.examining import Examiner
 from fuzz.engine.messages import Examined, Job, RoundJob, RoundReport
 from fuzz.engine.plan import Plan
 from fuzz.engine.rounds import RoundWorker
 from fuzz.runner_choice import OpenRunner
+from runners.cuda.runner import CudaRunner
+from runners.protocol import Failure
+
+_HEALTH_SECONDS = 10.0
+"""Between two looks at the device's temperature, clock and error counters."""
 
 
 class Station:
@@ -29,6 +37,8 @@ class Station:
     """
 
     def __init__(self, ready: OpenRunner, plan: Plan, heart: Heart) -> None:
+        self._ready = ready
+        self._asked = -_HEALTH_SECONDS
         self._rounds = RoundWorker(ready, plan, heart)
         self._examiner = Examiner(ready, heart)
 
@@ -41,5 +51,27 @@ class Station:
             If it cannot be carried out.
         """
         if isinstance(job, RoundJob):
-            return self._rounds.report(job)
+            report = self._rounds.report(job)
+            report.device = self._ready.choice.device
+            if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
+                self._asked = time.monotonic()
+                report.health = self._health()
+            return report
         return self._examiner.examine(job)
+
+    def _health(self) -> DeviceStatus | None:
+        """Return what the device says of itself; None where it does not."""
+        runner = self._ready.runner
+        if not isinstance(runner, CudaRunner):
+            return None
+        facts, health = runner.facts(), runner.health()
+        if isinstance(facts, Failure) or isinstance(health, Failure):
+            return None
+        counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
+        return DeviceStatus(
+            name=facts.name,
+            uuid=facts.uuid,
+            temperature=health.temperature_c,
+            sm_clock=health.sm_clock_mhz,
+            errors={name: count for name, count in counts.items() if count is not None},
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -41,8 +41,8 @@ class Triage:
 
     corpus: Corpus
     known: Known
-    announce: Callable[[FamilyState], None]
-    """Told of a family when nothing more is to be done with it."""
+    announced: list[FamilyState] = field(default_factory=list)
+    """Families with which nothing more is to be done, in that order."""
     tries: dict[str, int] = field(default_factory=dict)
     """By the key of the family that the first run fell into: how often it was confirmed."""
     turned: dict[str, str] = field(default_factory=dict)
@@ -235,7 +235,7 @@ class Triage:
 
     def _finish(self, member: _Member) -> None:
         member.finished = True
-        self.announce(member.state)
+        self.announced.append(member.state)
 
     def died(self, job: ConfirmJob | ShrinkJob, *, guilty: bool) -> None:
         """Hear that a worker is gone that examined a finding; leave it when that happens again."""
@@ -251,7 +251,7 @@ class Triage:
         """Announce what was not examined to its end."""
         for member in self.members.values():
             if not member.finished:
-                self.announce(member.state)
+                self.announced.append(member.state)
 
     def records(self) -> list[FamilyRecord]:
         """Return the families as the state of a campaign keeps them."""
@@ -302,6 +302,8 @@ class Triage:
                 confirmed=record.confirmed,
                 finished=record.finished or entry is None,
             )
+            if self.members[record.key].finished:
+                self.announced.append(state)
 
 
 def _text(case: Case) -> str:

@@ -25,9 +25,7 @@ from fuzz.runner_choice import OpenRunner, RunnerChoice, opened
 class Nobody:
     """Watches nothing."""
 
-    def progressed(self, progress: object) -> None: ...
-
-    def found(self, progress: object, family: object) -> None: ...
+    def update(self, status: object) -> None: ...
 
 
 class LocalCrew:

@@ -1,0 +1,76 @@
+"""Campaigns of the command line that go on while a test does something to them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from command_line import COMMAND, environment
+
+CORPUS = "warpfuzz-corpus"
+SOON = 60.0
+"""Seconds for what takes a few on a machine that does nothing else."""
+
+
+def descendants(home: Path) -> list[psutil.Process]:
+    """Return every living process that works in a folder."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cwd() == str(home) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def nothing_left(home: Path) -> bool:
+    """Wait until no process works in a folder any more; tell whether that happens."""
+    end = time.monotonic() + SOON
+    while time.monotonic() < end:
+        if not descendants(home):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@contextmanager
+def started(home: Path, *options: object) -> Iterator[subprocess.Popen[str]]:
+    """Start `warpfuzz run --runner sim` in a folder; nothing of it is left in the end."""
+    words = ("run", "--runner", "sim", "--json", *map(str, options))
+    with subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=home,
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+    assert nothing_left(home)
+
+
+def state(home: Path) -> dict[str, Any]:
+    """Return the newest state that is whole, as a resumption finds it."""
+    for name in ("state.json", "state.previous.json"):
+        with suppress(FileNotFoundError):
+            found: dict[str, Any] = json.loads((home / CORPUS / "campaign" / name).read_text())
+            return found
+    return {}
+
+
+def wait_for_cases(home: Path, process: subprocess.Popen[str], cases: int) -> None:
+    """Wait until a campaign has committed so many cases."""
+    end = time.monotonic() + SOON
+    while time.monotonic() < end and process.poll() is None:
+        if state(home).get("cases", 0) >= cases:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{cases} cases were not reached: {process.poll()}, {state(home)}")

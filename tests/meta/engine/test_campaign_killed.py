@@ -1,0 +1,70 @@
+"""A campaign that is killed at any moment goes on where it was: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+from running_campaigns import CORPUS, started, state
+
+from corpus import open_corpus
+
+FAULT = ("--seed", 5, "--fault", "accumulator-ignored", "--only", "*m16n16k16*f16*")
+ENDLESS = ("--cases", 10**9, "--workers", 2, "--resume")
+
+
+def families(folder: Path) -> Counter[str]:
+    """Return how many findings each family of a sound corpus has."""
+    problems: list[object] = []
+    corpus = open_corpus(folder)
+    found = Counter(entry.finding.family.key for entry in corpus.entries(problems.append))
+    assert not problems
+    return found
+
+
+@pytest.mark.parametrize(
+    "kills", [5, pytest.param(200, marks=pytest.mark.slow)], ids=lambda kills: f"{kills} kills"
+)
+def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
+    kills: int, tmp_path: Path
+) -> None:
+    chance = random.Random(2026)
+    home = tmp_path / "killed"
+    home.mkdir()
+    before: dict[str, int] = {}
+    cases = 0
+    for _ in range(kills):
+        with started(home, *ENDLESS, *FAULT) as process:
+            end = time.monotonic() + chance.uniform(1.0, 5.0)
+            while time.monotonic() < end:
+                assert process.poll() is None, process.stderr and process.stderr.read()
+                time.sleep(0.02)
+            process.kill()
+        now = state(home)
+        if not now:
+            continue
+        assert now["cases"] >= cases
+        cases = now["cases"]
+        found = {one["key"]: one["cases"] for one in now["families"]}
+        # A family goes only where its finding turned out to belong to another one.
+        assert set(before) - set(found) <= set(now["turned"])
+        assert all(found[key] >= before[key] for key in before.keys() & found.keys())
+        before = found
+        stored = families(home / CORPUS)
+        assert set(stored.values()) <= {1}
+        assert set(found) <= set(stored) | set(now["turned"])
+    # Brought to an end, it has found what a campaign has found that nobody disturbed.
+    total = cases + 64
+    options = ("run", "--runner", "sim", "--json", "--cases", total, *FAULT)
+    ended = warpfuzz(home, *options, "--resume", "--workers", 2)
+    whole = warpfuzz(tmp_path, *options, "--workers", 1, timeout=600)
+    assert ended.code == whole.code == 1
+    assert ended.summary["cases"] == whole.summary["cases"] == total
+    counts = [{one["family"]: one["cases"] for one in run.findings} for run in (ended, whole)]
+    assert counts[0] == counts[1] != {}
+    assert ended.summary["verdicts"] == whole.summary["verdicts"]
+    assert families(home / CORPUS) == dict.fromkeys(counts[0], 1)

@@ -1,0 +1,142 @@
+"""What may happen to campaigns: signals, workers that die, folders in use, states that broke."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
+
+CALM = ("--seed", 3, "--only", "*m8n8k4*")
+ENDLESS = ("--cases", 10**9, "--workers", 2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) -> None:
+    with started(tmp_path, *ENDLESS, *CALM) as process:
+        wait_for_cases(tmp_path, process, 8)
+        began = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        took = time.monotonic() - began
+    assert process.returncode == 0, err
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert summary["stopped"] == "stopped on request"
+    assert summary["cases"] == state(tmp_path)["cases"]
+    assert took < 30
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> None:
+    options = ("--cases", 400, "--workers", 1, *CALM)
+    with started(tmp_path, *options) as process:
+        wait_for_cases(tmp_path, process, 8)
+        workers = [one for one in descendants(tmp_path) if one.pid != process.pid]
+        assert workers
+        workers[0].kill()
+        out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (400, 400, {})
+
+
+def test_workers_go_when_the_coordinator_is_killed(tmp_path: Path) -> None:
+    with started(tmp_path, *ENDLESS, *CALM) as process:
+        wait_for_cases(tmp_path, process, 1)
+        assert len(descendants(tmp_path)) == 3
+        process.kill()
+        process.wait()
+        assert nothing_left(tmp_path)
+
+
+def test_a_second_campaign_in_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
+    with started(tmp_path, *ENDLESS, *CALM) as process:
+        wait_for_cases(tmp_path, process, 1)
+        second = warpfuzz(tmp_path, "run", "--runner", "sim", "--cases", 8, "--workers", 1)
+        assert second.code == 3
+        assert f"already (process {process.pid})" in " ".join(second.err.split())
+        assert process.poll() is None
+
+
+def campaign(home: Path, cases: int, *more: object) -> object:
+    return warpfuzz(
+        home, "run", "--runner", "sim", "--workers", 1, "--cases", cases, "--json", *CALM, *more
+    )
+
+
+def test_a_half_written_state_is_replaced_by_the_one_before(tmp_path: Path) -> None:
+    campaign(tmp_path, 64)
+    path = tmp_path / CORPUS / "campaign" / "state.json"
+    path.write_bytes(path.read_bytes()[:-40])
+    resumed = campaign(tmp_path, 128, "--resume")
+    assert (resumed.code, resumed.summary["cases"]) == (0, 128)
+    assert "cannot be used: it is not whole" in " ".join(resumed.err.split())
+    assert "the one before is taken" in " ".join(resumed.err.split())
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"{", "it is not whole"), (b'{"schema": 9}', "its schema is 9")]
+)
+def test_states_that_cannot_be_used_are_said_by_name(
+    tmp_path: Path, data: bytes, words: str
+) -> None:
+    campaign(tmp_path, 8)
+    for name in ("state.json", "state.previous.json"):
+        (tmp_path / CORPUS / "campaign" / name).write_bytes(data)
+    resumed = campaign(tmp_path, 16, "--resume")
+    assert resumed.code == 3
+    assert words in " ".join(resumed.err.split())
+    assert "leave --resume out" in " ".join(resumed.err.split())
+    assert campaign(tmp_path, 16).code == 0
+
+
+def test_other_options_are_no_resumption(tmp_path: Path) -> None:
+    campaign(tmp_path, 8)
+    resumed = campaign(tmp_path, 16, "--resume", "--only", "*s8*", "--fault", "s4-as-u4")
+    assert resumed.code == 2
+    said = " ".join(resumed.err.split())
+    assert "--only '*m8n8k4*' (now '*s8*')" in said
+    assert "--fault '' (now 's4-as-u4')" in said
+    assert "--seed" not in said
+
+
+def test_an_unfinished_campaign_is_not_overwritten_silently(tmp_path: Path) -> None:
+    with started(tmp_path, *ENDLESS, *CALM) as process:
+        wait_for_cases(tmp_path, process, 1)
+        process.kill()
+    fresh = campaign(tmp_path, 8)
+    assert fresh.code == 0
+    assert "an unfinished campaign of seed 3 was there" in " ".join(fresh.err.split())
+    assert (tmp_path / CORPUS / "campaign" / "state.abandoned.json").is_file()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes to any folder")
+def test_a_read_only_corpus_is_said_by_name(tmp_path: Path) -> None:
+    campaign(tmp_path, 8)
+    folder = tmp_path / CORPUS / "campaign"
+    folder.chmod(0o555)
+    try:
+        refused = campaign(tmp_path, 16, "--resume")
+    finally:
+        folder.chmod(0o755)
+    assert refused.code == 3
+    assert "permission denied" in refused.err
+
+
+def test_a_file_in_the_way_is_said_by_name(tmp_path: Path) -> None:
+    campaign(tmp_path, 8)
+    folder = tmp_path / CORPUS / "campaign"
+    folder.rename(tmp_path / "elsewhere")
+    folder.write_text("no folder")
+    refused = campaign(tmp_path, 16)
+    assert refused.code == 3
+    assert "a file is in the way" in " ".join(refused.err.split())
+
+
+def test_no_child_of_a_finished_campaign_is_left(tmp_path: Path) -> None:
+    assert campaign(tmp_path, 8).code == 0
+    assert not descendants(tmp_path)
