@@ -17,14 +17,13 @@ text     whether to write the PTX that was assembled in place of machine code, f
 makes a folder of versions of which those from the third on have the bug.
 """
 
-import argparse
+# What a process does not need is imported late: hundreds of them are started.
+
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -73,7 +72,7 @@ def planted_ptxas(
     configuration.write_text(json.dumps(row))
     program = folder / "ptxas"
     program.write_text(
-        f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' '{Path(__file__).absolute()}' "
+        f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -S '{Path(__file__).absolute()}' "
         f"'{configuration.absolute()}' \"$@\"\n"
     )
     program.chmod(0o755)
@@ -86,6 +85,11 @@ def level_of(arguments):
 
 
 def rewritten(ptx, names):
+    if not names:
+        return ptx
+    import site
+
+    site.main()  # left out by -S
     from runners.faults import by_name
 
     for name in names:
@@ -106,6 +110,9 @@ def assemble(row, arguments):
             return 255
         ptx = rewritten(ptx, row["faults"])
     if row["real"] is not None:
+        import subprocess
+        import tempfile
+
         with tempfile.TemporaryDirectory() as folder:
             changed = Path(folder, Path(source).name)
             changed.write_text(ptx)
@@ -127,6 +134,8 @@ def main(configuration, arguments):
         return 0
     if "--help" in arguments:
         if row["real"] is not None:
+            import subprocess
+
             return subprocess.run([row["real"], "--help"], check=False).returncode
         print(" ".join(f"'{target}'" for target in TARGETS))
         return 0
@@ -135,6 +144,8 @@ def main(configuration, arguments):
 
 def make(arguments):
     """Make a folder of versions, some with a bug."""
+    import argparse
+
     parser = argparse.ArgumentParser(description=make.__doc__)
     parser.add_argument("--make", type=Path, required=True, help="folder")
     parser.add_argument("--real", type=Path, help="a ptxas")

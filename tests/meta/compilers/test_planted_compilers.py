@@ -24,8 +24,8 @@ def campaign(compilers, tmp_path_factory):
     """Return a home with the corpus of a campaign over all of them, and how it ended."""
     home = tmp_path_factory.mktemp("home")
     ended = warpfuzz(
-        home, "run", "--runner", "sim", "--compilers", compilers, "--opt", "0,1,2,3",
-        "--cases", 256, "--seed", 5, "--corpus", "found",
+        home, "run", "--runner", "sim", "--compilers", compilers, "--opt", "1,2",
+        "--cases", 128, "--seed", 5, "--corpus", "found",
         "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     return home, ended
@@ -36,18 +36,18 @@ def test_a_campaign_finds_the_bug_and_says_who_has_it(campaign):
     assert ended.code == 1
     assert any(
         finding["kind"] in ("violation", "deviation")
-        and finding["family"].endswith("only V3.0.0 to V5.0.0 -O2 -O3")
+        and finding["family"].endswith("only V3.0.0 to V5.0.0 -O2")
         for finding in ended.findings
     )
-    assert len(ended.summary["members"]) == 20
-    assert ended.summary["binaries"] == 20 * ended.summary["programs"]
+    assert len(ended.summary["members"]) == 10
+    assert ended.summary["binaries"] == 10 * ended.summary["programs"]
     assert ended.summary["distinct"] <= 2 * ended.summary["programs"]
     assert 0 < ended.summary["differences"] <= ended.summary["programs"]
 
 
 def test_the_finding_lists_what_each_member_did(campaign):
     home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2 -O3" in one["family"]}
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
     (path,) = (home / "found" / "findings").glob(f"{shown}/finding.json")
     finding = json.loads(path.read_text())
     said = {
@@ -55,25 +55,34 @@ def test_the_finding_lists_what_each_member_did(campaign):
         for one in finding["runners"]
         if one["runner"] == "ptxas"
     }
-    assert len(said) == 20
+    assert len(said) == 10
     for (version, options), outcome in said.items():
-        bad = version >= "V3" and options in ("-O2", "-O3")
+        bad = version >= "V3" and options == "-O2"
         assert (outcome != "match") is bad
-    assert finding["details"]["agree with the oracle"].startswith("V1.0.0 to V2.0.0 -O0 -O1 -O2")
+    assert finding["details"]["agree with the oracle"].startswith("V1.0.0 to V2.0.0 -O1 -O2")
 
 
 def test_bisection_names_the_version_and_the_level(campaign, compilers):
     home, ended = campaign
-    (shown,) = {one["id"] for one in ended.findings if "-O2 -O3" in one["family"]}
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
     bisected = warpfuzz(
-        home, "bisect", shown, "--corpus", "found", "--compilers", compilers, "--json"
+        home,
+        "bisect",
+        shown,
+        "--corpus",
+        "found",
+        "--compilers",
+        compilers,
+        "--opt",
+        "1,2",
+        "--json",
     )
     row = bisected.rows[0]["bisect"]
     assert bisected.code == 1
     assert row["course"] == "changed"
     assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
     assert not row["flaky"]
-    assert [level["course"] for level in row["levels"]] == ["never", "never", "changed", "changed"]
+    assert [level["course"] for level in row["levels"]] == ["never", "changed"]
 
 
 @pytest.mark.parametrize("runner", ["ptxas", "sim"])
@@ -83,8 +92,8 @@ def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path, runner):
             tmp_path / "c" / str(number), f"{number}.0", rejects=rejects, text=runner == "sim"
         )
     ended = warpfuzz(
-        tmp_path, "run", "--runner", runner, "--compilers", "c", "--opt", "3", "--cases", 24,
-        "--seed", 1, "--only", "wmma.mma*m16n16k16.f32.f32", "--json",
+        tmp_path, "run", "--runner", runner, "--compilers", "c", "--opt", "3", "--cases", 3,
+        "--seed", 1, "--only", "wmma.mma*row.row.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     assert ended.code == 1
     kinds = {finding["kind"] for finding in ended.findings}
@@ -97,7 +106,7 @@ def test_one_that_crashes_is_a_finding_and_is_bisected(tmp_path):
     for number, crashes in enumerate(("", "", "satfinite"), start=1):
         planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", crashes=crashes, text=False)
     ended = warpfuzz(
-        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", 24,
+        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", 3,
         "--seed", 1, "--only", "wmma.mma*s32*satfinite", "--corpus", "found", "--json",
     )  # fmt: skip
     assert {finding["kind"] for finding in ended.findings} == {"crash"}
