@@ -16,7 +16,7 @@ from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
 from fuzz.instruction_progress import FamilyState
 from fuzz.output import printable
 
-_TWO_COLUMNS = 100
+_TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""
 _BAR = 20
 """Columns of a bar."""
@@ -82,7 +82,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
             _devices(status.devices),
         ]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
-    found = _findings(families).lines(width, min(wanted, left - len(middle)))
+    found = _findings(families, status.compared).lines(width, min(wanted, left - len(middle)))
     lines = [*head, *middle, *found, foot]
     return [fitted(line, width) for line in lines]
 
@@ -100,7 +100,7 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
         first = [title]
     else:
         first = [title, where]
-    return [*first, _time(status, width), _counts(status), _rates(status)]
+    return [*first, _time(status, width), _rates(status), _counts(status)]
 
 
 def _time(status: CampaignStatus, width: int) -> Text:
@@ -127,25 +127,21 @@ def _spent(status: CampaignStatus) -> tuple[float | None, str]:
     return max(choices)
 
 
-def _counts(status: CampaignStatus) -> Text:
-    line = Text().append(f"{status.cases:,}", style="count").append(" cases")
-    line.append(f" · {status.compared:,} compared · {status.programs:,} programs")
-    line.append(f" · {status.rounds:,} rounds", style="")
-    for count, what in (
-        (status.uncompiled, "programs not compiled"),
-        (status.missing, "images without a result"),
-    ):
-        if count:
-            line.append(f" · {count:,} {what}", style="odd")
-    return line
-
-
 def _rates(status: CampaignStatus) -> Text:
     average = status.cases / status.seconds if status.seconds > 0 else 0.0
-    line = Text()
+    line = Text().append(f"{status.cases:,}", style="count").append(" cases · ")
     if not status.stopped:
-        line.append(f"{status.recent_rate:,.0f}", style="count").append(" cases a second now, ")
-    return line.append(f"{average:,.0f} on average" + (" a second" if status.stopped else ""))
+        line.append(f"{status.recent_rate:,.0f}", style="count").append(" a second now, ")
+    return line.append(f"{average:,.0f} a second on average")
+
+
+def _counts(status: CampaignStatus) -> Text:
+    line = Text(f"{status.compared:,} compared · {status.programs:,} programs")
+    if status.uncompiled:
+        line.append(f" · {status.uncompiled:,} not compiled", style="odd")
+    if status.missing:
+        line.append(f" · {status.missing:,} images without result", style="odd")
+    return line.append(f" · {status.rounds:,} rounds")
 
 
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
@@ -167,7 +163,9 @@ def _stages(status: CampaignStatus) -> Block:
 
     def body(width: int, rows: int) -> Sequence[Text]:
         words = Text(limiting_words(shares))
-        return [words, *_bars(shares, width)][:rows]
+        bars = _bars(shares, width)
+        # Half of the bars would be misread; figures need one line.
+        return [words, *(bars if len(bars) < rows else [_figures(shares)])][:rows]
 
     return Block(title="who waits for whom", wanted=lines, body=body)
 
@@ -188,13 +186,27 @@ def limiting_words(shares: dict[Stage, float]) -> str:
     share = shares[stage]
     if not share > 0:
         return "no worker has done anything yet"
-    percent = f"{share:.0%}".replace("%", " %")
+    percent = _percent(share)
     match stage:
         case Stage.RUN:
-            return f"limited by the runner: workers wait for it {percent} of their time"
+            return f"limited by the runner; workers wait for it {percent} of the time"
         case Stage.WAIT:
-            return f"limited by the coordinator: workers wait for a round {percent} of their time"
-    return f"limited by {STAGES[stage]}, {percent} of the workers' time; the runner waits for them"
+            return f"limited by the coordinator; workers wait for it {percent} of the time"
+    return f"limited by {STAGES[stage]} ({percent} of the time); the runner waits"
+
+
+def _figures(shares: dict[Stage, float]) -> Text:
+    """Return all shares as one line."""
+    most = max(shares.values())
+    line = Text()
+    for stage, share in shares.items():
+        style = "count" if share == most > 0 else ""
+        line.append("  " if line else "").append(f"{stage.value} {share:.0%}", style=style)
+    return line
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
@@ -204,7 +216,7 @@ def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
     most = max(shares.values())
     texts = [
         _bar_line(
-            stage.value, share, column, "count" if share == most > 0 else "cyan", f"{share:.0%}"
+            stage.value, share, column, "count" if share == most > 0 else "cyan", _percent(share)
         )
         for stage, share in shares.items()
     ]
@@ -218,9 +230,9 @@ def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
 
 
 def _bar_line(name: str, share: float, width: int, style: str, figure: str) -> Text:
-    columns = min(_BAR, max(0, width - 15))
+    columns = min(_BAR, max(0, width - 16))
     line = Text(f"{name:<8} ").append_text(bar(share, columns, style))
-    return line.append(f" {figure:>4}")
+    return line.append(f" {figure:>5}")
 
 
 # Workers and devices
@@ -303,7 +315,7 @@ def _covered(line: CoverageLine, width: int, names: int) -> Text:
     return text
 
 
-def _findings(families: Sequence[FamilyState]) -> Block:
+def _findings(families: Sequence[FamilyState], compared: int) -> Block:
     known = sum(family.known is not None for family in families)
     words = f"{len(families) - known:,} families"
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
@@ -311,7 +323,8 @@ def _findings(families: Sequence[FamilyState]) -> Block:
 
     def body(width: int, rows: int) -> Sequence[Text]:
         if not families:
-            return [Text("every case is what the oracle says", style="quiet")][:rows]
+            words = "every image is what the oracle says" if compared else "nothing is compared yet"
+            return [Text(words, style="quiet")][:rows]
         return listed([_family(family, kinds) for family in families], rows, "more")
 
     return Block(title="findings", wanted=max(1, len(families)), body=body, note=note)

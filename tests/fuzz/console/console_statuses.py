@@ -1,0 +1,172 @@
+"""Campaigns as a console is told of them: drawn ones, and some that are like real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from corpus import Kind, Saved, ShrinkStatus
+from corpus.known import KnownEntry
+from fuzz.campaign_status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
+from fuzz.instruction_progress import FamilyState
+
+FEW = settings(max_examples=30)
+"""A drawn campaign is large, and each costs tens of milliseconds."""
+
+
+def known_entry(name: str) -> KnownEntry:
+    return KnownEntry(
+        id=name, kind=Kind.COMPILE_FAILURE, reason="a reason", evidence="a page", expires=None,
+        families=(), instructions=(), targets=None, runner=None, versions=None, ptx_versions=None,
+    )  # fmt: skip
+
+
+def family(kind: Kind, what: str, cases: int, *, known: KnownEntry | None = None) -> FamilyState:
+    return FamilyState(
+        kind=kind,
+        key=f"{kind}/{what}",
+        title=f"{kind}: {what}",
+        text="wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+        verdict=kind.value,
+        message="d[0, 0]: expected 0x3f800000, actual 0x3f800001",
+        known=known,
+        cases=cases,
+        saved=Saved(id="0123456789ab", path=Path("corpus/findings/0123456789ab"), new=True),
+        shrink=ShrinkStatus.COMPLETE,
+    )
+
+
+def worker(number: int, stage: Stage, *, stalled: bool = False) -> WorkerStatus:
+    return WorkerStatus(
+        number=number,
+        device="NVIDIA H200",
+        round=1200 + number,
+        stage=stage,
+        seconds=95.0 if stalled else 0.3,
+        cases=9_123_456,
+        stalled=stalled,
+        shares={
+            Stage.DRAW: 0.08,
+            Stage.COMPILE: 0.11,
+            Stage.EXPAND: 0.14,
+            Stage.ORACLE: 0.43,
+            Stage.RUN: 0.16,
+            Stage.COMPARE: 0.06,
+            Stage.WAIT: 0.02,
+        },
+    )
+
+
+def on_a_gpu(**changes: Any) -> CampaignStatus:
+    """Return a campaign on two GPUs, with a worker that hangs and a device with errors."""
+    stages = list(Stage) * 3
+    fields: dict[str, Any] = {
+        "subject": "NVIDIA H200 (2 devices, driver 580.126, ptxas 13.5)",
+        "target": "sm_90",
+        "ptx_version": "8.0",
+        "seed": 1234567890,
+        "seconds": 5025.0,
+        "seconds_limit": 7200.0,
+        "cases": 4_812_345_678,
+        "cases_limit": None,
+        "compared": 4_812_340_000,
+        "missing": 512,
+        "programs": 1_234_567,
+        "uncompiled": 3,
+        "rounds": 9_876,
+        "recent_rate": 1_012_345.0,
+        "seconds_since_new": 1_203.0,
+        "workers": [worker(index, stages[index], stalled=index == 5) for index in range(15)],
+        "devices": [
+            DeviceStatus(
+                name="NVIDIA H200",
+                uuid="GPU-8f3c2a10-77aa",
+                temperature=61,
+                sm_clock=1980,
+                errors={"corrected ECC errors": 0, "uncorrected ECC errors": 0},
+            ),
+            DeviceStatus(
+                name="NVIDIA H200",
+                uuid="GPU-11d0be42-0001",
+                temperature=67,
+                sm_clock=1905,
+                errors={"corrected ECC errors": 4, "uncorrected ECC errors": 0},
+            ),
+        ],
+        "coverage": [
+            CoverageLine(name="forms", reached=1208, total=1208),
+            CoverageLine(
+                name="value classes", reached=29, total=31, missing=("signaling NaN", "halfway")
+            ),
+            CoverageLine(name="stride classes", reached=8, total=9, missing=("maximal stride",)),
+            CoverageLine(
+                name="pairs", reached=3120, total=4096, missing=("f64 × subnormals", "b1 × loop")
+            ),
+        ],
+        "families": [
+            family(Kind.VIOLATION, "wmma.mma m16n16k16 f32 f32: as with rows swapped", 18_204),
+            family(Kind.FLAKY, "wmma.mma m8n8k4 f64: not the same every time", 3),
+            family(Kind.DEVIATION, "wmma.mma m16n16k8 f32 tf32: other result, last bits", 120),
+            family(
+                Kind.COMPILE_FAILURE,
+                "a program: ptxas died",
+                2,
+                known=known_entry("ptxas-12.4-crash"),
+            ),
+        ],
+        "examining": 2,
+        "stopped": "",
+    }
+    return CampaignStatus(**(fields | changes))
+
+
+def at_its_start() -> CampaignStatus:
+    return on_a_gpu(
+        seconds=0.0, cases=0, compared=0, missing=0, programs=0, uncompiled=0, rounds=0,
+        recent_rate=0.0, seconds_since_new=0.0, workers=[], devices=[], coverage=[], families=[],
+        examining=0,
+    )  # fmt: skip
+
+
+_NAMES = st.text(max_size=40) | st.sampled_from(
+    ["\x1b[31mred", "a\nb", "\r", "[bold]x[/]", "‮abc", "漢字" * 30, "\x9b2J", "é" * 50, "\udc80"]
+)
+_COUNTS = st.integers(0, 10**13)
+_SECONDS = st.floats(0, 1e8, allow_nan=False)
+
+
+def families() -> st.SearchStrategy[FamilyState]:
+    known = st.none() | st.builds(known_entry, _NAMES)
+    return st.builds(
+        FamilyState, kind=st.sampled_from(Kind), key=_NAMES, title=_NAMES, text=_NAMES,
+        verdict=_NAMES, message=_NAMES, known=known, cases=_COUNTS, saved=st.none(),
+    )  # fmt: skip
+
+
+def statuses() -> st.SearchStrategy[CampaignStatus]:
+    shares = st.dictionaries(st.sampled_from(Stage), st.floats(0, 1))
+    workers = st.builds(
+        WorkerStatus, number=st.integers(0, 500), device=_NAMES, round=st.integers(-1, 10**9),
+        stage=st.sampled_from(Stage), seconds=_SECONDS, cases=_COUNTS, stalled=st.booleans(),
+        shares=shares,
+    )  # fmt: skip
+    devices = st.builds(
+        DeviceStatus, name=_NAMES, uuid=_NAMES, temperature=st.none() | st.integers(-10, 120),
+        sm_clock=st.none() | st.integers(0, 5000), errors=st.dictionaries(_NAMES, _COUNTS),
+    )  # fmt: skip
+    coverage = st.builds(
+        CoverageLine, name=_NAMES, reached=st.integers(0, 10**5), total=st.integers(0, 10**5),
+        missing=st.lists(_NAMES, max_size=4),
+    )  # fmt: skip
+    return st.builds(
+        CampaignStatus, subject=_NAMES, target=_NAMES, ptx_version=_NAMES, seed=_COUNTS,
+        seconds=_SECONDS, seconds_limit=st.none() | st.floats(1, 1e8), cases=_COUNTS,
+        cases_limit=st.none() | st.integers(1, 10**13), compared=_COUNTS, missing=_COUNTS,
+        programs=_COUNTS, uncompiled=_COUNTS, rounds=_COUNTS, recent_rate=st.floats(0, 1e9),
+        seconds_since_new=_SECONDS, workers=st.lists(workers, max_size=12),
+        devices=st.lists(devices, max_size=4), coverage=st.lists(coverage, max_size=6),
+        families=st.lists(families(), max_size=12), examining=_COUNTS, stopped=_NAMES,
+    )  # fmt: skip

@@ -1,0 +1,160 @@
+"""The dashboard: it fits, it says what limits, it cannot be written into."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from console_statuses import FEW, at_its_start, family, known_entry, on_a_gpu, statuses, worker
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from corpus import Kind
+from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage
+from fuzz.console import dashboard
+from fuzz.console.dashboard import limiting_words
+from fuzz.output import THEME
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def shown(
+    status: CampaignStatus,
+    width: int = 100,
+    height: int = 50,
+    *,
+    encoding: str = "utf-8",
+    budget: Budget | None = None,
+    **options: object,
+) -> str:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="backslashreplace")
+    out = Console(
+        file=file, width=width, height=height, theme=THEME, highlight=False,
+        **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+    out.print(dashboard(status, budget))
+    file.flush()
+    return file.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+
+
+@FEW
+@given(statuses(), st.integers(1, 200), st.integers(1, 80))
+def test_no_status_takes_more_rows_or_columns_than_there_are(
+    status: CampaignStatus, width: int, height: int
+) -> None:
+    lines = shown(status, width, height).splitlines()
+    assert len(lines) <= height
+    assert all(cell_len(line) <= width for line in lines)
+
+
+@FEW
+@given(statuses(), st.integers(20, 160))
+def test_names_cannot_move_the_cursor_or_change_colours(status: CampaignStatus, width: int) -> None:
+    text = shown(status, width, force_terminal=True, color_system="truecolor")
+    assert _ESCAPES.sub("", text).replace("\n", "").isprintable()
+    assert (
+        "[bold]" not in text
+        or any("[bold]" in one for one in (status.subject, *(f.title for f in status.families)))
+        or "[bold]x[/]" in text
+    )
+
+
+@FEW
+@given(statuses(), st.integers(20, 160), st.integers(5, 60))
+def test_a_terminal_without_other_signs_gets_ascii(
+    status: CampaignStatus, width: int, height: int
+) -> None:
+    text = shown(status, width, height, encoding="ascii")
+    assert text.isascii()
+    assert "\\u2588" not in text  # no block that the encoding had to replace
+    assert all(len(line) <= width for line in text.splitlines())
+    assert len(text.splitlines()) <= height
+
+
+def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = shown(on_a_gpu(), force_terminal=True)
+    codes = {code for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";")}
+    assert codes <= {"0", "1", "2"}  # bold and dim are no colours
+
+
+@given(st.dictionaries(st.sampled_from(Stage), st.floats(0.001, 1), min_size=1))
+def test_the_stage_that_takes_most_is_named(shares: dict[Stage, float]) -> None:
+    order = sorted(shares.values())
+    assume(len(order) < 2 or order[-1] > order[-2])
+    most = max(shares, key=lambda stage: shares[stage])
+    words = {
+        Stage.DRAW: "drawing", Stage.COMPILE: "compiling", Stage.EXPAND: "filling",
+        Stage.ORACLE: "the oracle", Stage.RUN: "the runner;", Stage.COMPARE: "comparing",
+        Stage.WAIT: "the coordinator",
+    }  # fmt: skip
+    assert limiting_words(shares).startswith(f"limited by {words[most]}")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 50), (120, 40), (200, 60)])
+def test_what_matters_is_there_at_any_usual_size(width: int, height: int) -> None:
+    text = shown(on_a_gpu(), width, height)
+    for words in (
+        "NVIDIA H200", "sm_90", "PTX ISA 8.0", "seed 1234567890", "1 h 23 min of 2 h 00 min",
+        "4,812,345,678", "1,012,345 a second now", "limited by the oracle", "1,208 of 1,208",
+        "1 stalled", "silent for 1 m", "61 °C", "1,980 MHz", "4 corrected", "3 families, 1 known",
+        "as with rows swapped", "known: ptxas-12.4-crash", "nothing new for 20 min 03 s",
+        "2 findings are being confirmed",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+@given(st.lists(st.sampled_from(Kind), min_size=2, max_size=12), st.data())
+def test_findings_stand_worst_first_and_known_ones_last(
+    kinds: list[Kind], data: st.DataObject
+) -> None:
+    families = [
+        family(kind, f"<{index}>", 1, known=known_entry("k") if data.draw(st.booleans()) else None)
+        for index, kind in enumerate(kinds)
+    ]
+    text = shown(on_a_gpu(families=families), 120, 80)
+    order = [families[int(number)] for number in re.findall(r"<(\d+)>", text)]
+    assert len(order) == len(families)
+    ranks = [(one.known is not None, -one.kind.severity) for one in order]
+    assert ranks == sorted(ranks)
+
+
+@given(st.integers(1, 500), st.integers(24, 60))
+def test_what_does_not_fit_is_counted(count: int, height: int) -> None:
+    families = [family(Kind.VIOLATION, f"<{index}>", 1) for index in range(count)]
+    text = shown(on_a_gpu(families=families), 80, height)
+    left = re.search(r"… and ([\d,]+) more", text)
+    listed = len(re.findall(r"<\d+>", text))
+    assert listed + (int(left[1].replace(",", "")) if left else 0) == count
+
+
+def test_stalled_workers_are_red_and_named_even_among_many() -> None:
+    crowd = [worker(number, Stage.RUN, stalled=number == 77) for number in range(100)]
+    text = shown(on_a_gpu(workers=crowd), 100, 40, force_terminal=True, color_system="standard")
+    (line,) = [line for line in text.splitlines() if "silent" in line]
+    assert "77" in line
+    assert "\x1b[1;31m" in line
+
+
+def test_devices_with_errors_come_first_where_not_all_fit() -> None:
+    devices = [
+        DeviceStatus(name=f"GPU {number}", errors={"ECC errors": int(number == 7)})
+        for number in range(8)
+    ]
+    assert "GPU 7" in shown(on_a_gpu(devices=devices), 80, 24)
+
+
+def test_a_campaign_at_its_start_says_that_nothing_is_known() -> None:
+    text = shown(at_its_start())
+    assert "nothing is compared yet" in text
+    assert "no worker has done anything yet" in text
+
+
+def test_the_end_and_its_reason_are_shown() -> None:
+    text = shown(on_a_gpu(stopped="budget spent"), budget=Budget(quiet=600.0))
+    assert "ended: budget spent" in text
+    assert "ends at 10 min" in text

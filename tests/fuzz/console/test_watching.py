@@ -1,0 +1,144 @@
+"""Who watches: lines in a pipe, JSON alone with --json, four redraws a second on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from console_statuses import FEW, family, on_a_gpu, statuses
+from hypothesis import HealthCheck, given, settings
+
+from corpus import Kind
+from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus
+from fuzz.console import watching
+from fuzz.console.watching import HEARTBEAT_SECONDS, JsonWatching, LineWatching, heartbeat
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    made = _Clock()
+    monkeypatch.setattr("time.monotonic", made)
+    return made
+
+
+def test_a_pipe_gets_one_line_for_each_new_family(
+    clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = family(Kind.VIOLATION, "one", 1), family(Kind.DEVIATION, "two", 1)
+    with watching(Budget(), json=False) as watcher:
+        assert isinstance(watcher, LineWatching)
+        for families in ([], [first], [first], [first, second], [second]):
+            watcher.update(on_a_gpu(families=families))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": wmma")[0] for line in lines] == ["violation: one", "deviation: two"]
+
+
+def test_a_pipe_gets_a_sign_of_life_now_and_then(
+    clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = on_a_gpu(families=[])
+    with watching(Budget(), json=False) as watcher:
+        for _ in range(100):
+            clock.now += HEARTBEAT_SECONDS / 10
+            watcher.update(status)
+    lines = capsys.readouterr().out.splitlines()
+    assert 9 <= len(lines) <= 10
+    assert set(lines) == {heartbeat(status)}
+
+
+@FEW
+@given(statuses())
+def test_a_sign_of_life_is_one_printable_line(status: CampaignStatus) -> None:
+    assert heartbeat(status).isprintable()
+
+
+@given(statuses())
+@settings(FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_json_is_one_object_for_each_family_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], status: CampaignStatus
+) -> None:
+    capsys.readouterr()
+    with watching(Budget(), json=True) as watcher:
+        assert isinstance(watcher, JsonWatching)
+        watcher.update(status)
+        watcher.update(status)
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert not err
+    assert all(list(row) == ["finding"] for row in rows)
+    assert len(rows) == len({family.key for family in status.families})
+
+
+_PROGRAM = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from console_statuses import FEW, on_a_gpu
+from fuzz.budget import Budget
+from fuzz.console import watching
+with watching(Budget(), json=False) as watcher:
+    print(type(watcher).__name__)
+    for _ in range(200):
+        watcher.update(on_a_gpu())
+        time.sleep(0.005)
+"""
+
+
+def _on_a_terminal(tmp_path: Path, **environment: str) -> str:
+    """Run the program on a terminal of 80 x 24 and return what it wrote there."""
+    script = tmp_path / "watched.py"
+    script.write_text(_PROGRAM)
+    mine, its = pty.openpty()
+    given_here = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24", **environment}
+    with subprocess.Popen(
+        [sys.executable, str(script), str(Path(__file__).parent)],
+        stdin=its, stdout=its, stderr=its, env={**os.environ, **given_here},
+    ) as child:  # fmt: skip
+        os.close(its)
+        parts = []
+        while True:
+            try:
+                part = os.read(mine, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            parts.append(part)
+        child.wait(60)
+    os.close(mine)
+    assert child.returncode == 0
+    return b"".join(parts).decode()
+
+
+def test_a_terminal_is_redrawn_about_four_times_a_second(tmp_path: Path) -> None:
+    text = _on_a_terminal(tmp_path)
+    assert "LiveWatching" in text
+    # A second or a little more, whatever the number of updates, and the first and last drawing.
+    assert 2 <= text.count("who waits for whom") <= 30
+
+
+def test_a_dumb_terminal_gets_lines_without_escape_codes(tmp_path: Path) -> None:
+    text = _on_a_terminal(tmp_path, TERM="dumb")
+    assert "LineWatching" in text
+    assert "\x1b" not in text
+
+
+def test_a_live_view_without_colour_has_none(tmp_path: Path) -> None:
+    text = _on_a_terminal(tmp_path, NO_COLOR="1")
+    assert "LiveWatching" in text
+    assert "\x1b[31m" not in text
+    assert "\x1b[1;31m" not in text
+    assert ";36m" not in text
