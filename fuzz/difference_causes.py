@@ -322,12 +322,13 @@ _ARITHMETIC: tuple[tuple[str, type[Warps]], ...] = (
 
 
 def _models(model: Model) -> Iterator[tuple[str, Model]]:
-    for more in (-1, 1):
-        yield "another exponent of zero terms", _refigured(model, zero=more)
     for length in (2, 4, 8, 16):
         yield "blocks of another length", _refigured(model, length=length)
+    # Where zeros decide the alignment, one more bit and one exponent less are the same.
     for more in (-1, 1, -2, 2):
-        yield "another number of bits kept", _refigured(model, kept=more)
+        yield "terms aligned otherwise", _refigured(model, kept=more)
+    for more in (-1, 1):
+        yield "terms aligned otherwise", _refigured(model, zero=more)
 
 
 def _refigured(model: Model, *, length: int = 0, kept: int = 0, zero: int = 0) -> Model:

@@ -1,7 +1,7 @@
 """Which findings of a value campaign a person reads as one line.
 
-A family is the unit that computes (the type of the multiplicands, or ldmatrix) and what explains
-the images, if one of `difference_causes` does; otherwise whether bytes outside of the results
+A family is what explains the images, if one of `difference_causes` does; otherwise the unit that
+computes (the type of the multiplicands, or ldmatrix), and whether bytes outside of the results
 differ, or all differences are of a sort that does not depend on the contents. How values are
 related otherwise does depend on them, and one fault must not be many lines: that stands in the
 title, and not in the key.
@@ -65,6 +65,25 @@ class Seen:
             for want, got in zip(expected, self.actual, strict=True)
         ]
 
+    @cached_property
+    def cause(self) -> str | None:
+        """What explains all of the images; looked for once, which takes a tenth of a second."""
+        return cause_of(self.program, self.images, self.actual, target=self.target)
+
+    @cached_property
+    def producer(self) -> MmaForm | LdmatrixForm | None:
+        """The form of the last multiplication or ldmatrix behind what differs first.
+
+        None if nothing of the kind is behind it: it was only loaded and stored, or never written.
+        """
+        traced = trace(self.program, self.images[0], target=self.target)
+        for one in self.differences[0]:
+            written = traced.writer(one.byte)
+            event = None if written is None else traced.producer(written)
+            if event is not None and isinstance(event.step, Multiply | LoadRows):
+                return event.step.form
+        return None
+
 
 def unit_name(form: MmaForm | LdmatrixForm) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
@@ -100,14 +119,17 @@ def family_of_difference(
     """
     cause = None
     if seen is not None:
-        cause = cause_of(seen.program, seen.images, seen.actual, target=seen.target)
-        form = producer_of(seen) or form
+        cause, form = seen.cause, seen.producer or form
     every = found if seen is None else [one for part in seen.differences for one in part]
     shape = kind_of_difference(every, form)
     outside = any(one.row < 0 for one in every)
     if cause is not None:
-        what = shown = f"as with {cause}"
-    elif outside:
+        # One thing that is wrong in this way may show in every unit.
+        what = f"as with {cause}"
+        return Family(
+            key=f"{kind}/{form.mnemonic}/{what}", title=f"{kind}: {form.mnemonic}: {what}"
+        )
+    if outside:
         what = shown = "writes outside of its result"
     else:
         what = shape if shape in TELLING else "other result"
@@ -115,20 +137,6 @@ def family_of_difference(
     return Family(
         key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
     )
-
-
-def producer_of(seen: Seen) -> MmaForm | LdmatrixForm | None:
-    """Return the form of the last multiplication or ldmatrix behind what differs first.
-
-    None if nothing of the kind is behind it: it was only loaded and stored, or never written.
-    """
-    traced = trace(seen.program, seen.images[0], target=seen.target)
-    for one in seen.differences[0]:
-        written = traced.writer(one.byte)
-        event = None if written is None else traced.producer(written)
-        if event is not None and isinstance(event.step, Multiply | LoadRows):
-            return event.step.form
-    return None
 
 
 def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:

@@ -16,7 +16,7 @@ from fuzz.engine.messages import RoundJob, RoundReport, Stored, Suspect
 from fuzz.engine.plan import Plan
 from fuzz.instruction_rounds import Selection
 from fuzz.runner_choice import OpenRunner
-from fuzz.value_families import family_of_difference, family_of_failure
+from fuzz.value_families import MOST_SEEN, Seen, family_of_difference, family_of_failure
 from fuzz.value_findings import Evidence, case_of, files_of
 from fuzz.value_replaying import Attempt, Subject
 from fuzz.value_rounds import Batch, round_batches, round_key, selected_forms
@@ -267,6 +267,8 @@ class RoundWorker:
         target = code.compiled.architecture
         images, actual = outcome.images, outcome.actual
         verdicts = judge(batch.program, images[judged], actual[judged], target=target)
+        some = wrong[:MOST_SEEN]
+        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
         for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
             chosen = [int(i) for i, one in zip(judged, verdicts, strict=True) if one is verdict]
             if not chosen:
@@ -276,7 +278,7 @@ class RoundWorker:
             report.by_kind[kind] += count
             expected = outcome.expected[index]
             found = differences(batch.program, expected, actual[index])
-            family = family_of_difference(kind, batch.form, found)
+            family = family_of_difference(kind, batch.form, found, seen)
             attempt = Attempt(
                 kind=kind,
                 actual=actual[index][None].copy(),
