@@ -9,6 +9,7 @@ of each program, and programs with what was reached least (`fuzz.coverage`).
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +37,8 @@ PROGRAMS = 8
 EPOCH = 4
 """Rounds between two looks at what was reached. A round knows the counts up to the epoch before
 the last, whoever runs how many rounds at once."""
+_LONG_EPOCH = 64
+"""The same from this round on: enough for a worker on each core of a machine with many."""
 
 
 class Speed(StrEnum):
@@ -176,8 +179,13 @@ def round_focuses(
 
 
 def epoch_known(number: int) -> int:
-    """Return how many rounds (0 to that, exclusive) the focuses of a round take into account."""
-    return max(0, number // EPOCH - 1) * EPOCH
+    """Return how many rounds (0 to that, exclusive) the focuses of a round take into account.
+
+    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
+    are long once the rounds are.
+    """
+    early = max(0, min(number, _LONG_EPOCH) // EPOCH - 1) * EPOCH
+    return max(early, (number // _LONG_EPOCH - 1) * _LONG_EPOCH)
 
 
 def round_batches(
@@ -234,13 +242,12 @@ def campaign_rounds(
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
     reached = Coverage()
-    waiting: list[Coverage] = []
+    waiting: deque[Coverage] = deque()
     number = 0
     while True:
-        if number % EPOCH == 0 and len(waiting) > 1:
-            reached.merge(waiting.pop(0))
-        if number % EPOCH == 0:
-            waiting.append(Coverage())
+        while number - len(waiting) < epoch_known(number):
+            reached.merge(waiting.popleft())
+        waiting.append(Coverage())
         batches = round_batches(
             forms,
             target=target,
