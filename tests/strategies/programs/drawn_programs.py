@@ -1,0 +1,35 @@
+"""Programs as a campaign draws them: uniformly, and the same every time."""
+
+from __future__ import annotations
+
+from fuzz.instruction_rounds import draw
+from oracle.isa import FORMS, Form
+from oracle.program import Program
+from strategies.features import Focus
+from strategies.programs import programs
+
+PLACES = (
+    ("sm_70", "6.1"),
+    ("sm_75", "6.5"),
+    ("sm_80", "7.0"),
+    ("sm_90", "8.0"),
+    ("sm_100a", "8.8"),
+)
+"""Targets and versions that differ in forms and in spellings of state spaces."""
+
+
+ANYTHING = Focus()
+
+
+def drawn(
+    focus: Focus = ANYTHING,
+    *,
+    count: int = 1,
+    key: int = 0,
+    target: str = "sm_90",
+    version: str = "8.0",
+    forms: tuple[Form, ...] = FORMS,
+) -> list[Program]:
+    """Draw programs; the first that Hypothesis makes is the plainest, and left out."""
+    strategy = programs(focus, target=target, version=version, forms=forms)
+    return draw(strategy, count + 1, key)[1:]

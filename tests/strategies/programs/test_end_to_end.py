@@ -1,0 +1,51 @@
+"""Drawn programs, emitted and run on the simulated device, give what the oracle expects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_programs import PLACES, drawn
+
+from oracle.execution import execute
+from oracle.program import Program
+from runners.emission import emit
+from runners.protocol import Compiled, Ran
+from runners.simulated_runner import SimulatedRunner
+from strategies.features import Feature, Focus
+
+_IMAGES = 5
+
+
+def _check(program: Program, runner: SimulatedRunner, target: str, version: str, seed: int) -> None:
+    images = np.random.default_rng(seed).integers(
+        0, 256, (_IMAGES, program.image_bytes), dtype=np.uint8
+    )
+    compiled = runner.compile(emit(program, target=target, version=version))
+    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
+    ran = runner.run(compiled, images)
+    assert isinstance(ran, Ran), f"{ran} {ran.detail}"
+    wrong = np.argwhere(ran.images != execute(program, images, target=target).images)
+    assert not wrong.size, f"the first wrong byte is at (image, byte) {wrong[0]} of {program}"
+
+
+@pytest.mark.parametrize(("target", "version"), PLACES)
+def test_a_drawn_program_gives_the_oracles_images(target: str, version: str) -> None:
+    with SimulatedRunner(target, layout_seed=1) as runner:
+        for seed, program in enumerate(drawn(count=20, key=21, target=target, version=version)):
+            _check(program, runner, target, version, seed)
+
+
+@pytest.mark.parametrize("feature", Feature, ids=str)
+def test_a_program_with_a_feature_gives_the_oracles_images(feature: Feature) -> None:
+    key = 40 + list(Feature).index(feature)
+    with SimulatedRunner("sm_90") as runner:
+        for program in drawn(Focus(features=frozenset({feature})), count=2, key=key):
+            _check(program, runner, "sm_90", "8.0", key)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "version"), PLACES)
+def test_many_drawn_programs_give_the_oracles_images(target: str, version: str) -> None:
+    with SimulatedRunner(target) as runner:
+        for seed, program in enumerate(drawn(count=400, key=22, target=target, version=version)):
+            _check(program, runner, target, version, seed)

@@ -1,0 +1,110 @@
+"""What is asked of a program is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from drawn_programs import drawn
+
+from oracle.definedness import undefined
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS, Form, MmaForm
+from oracle.program import requirements
+from oracle.targets import DEFAULT_TARGET
+from strategies.features import Feature, Focus, features_of
+from strategies.programs import VALUED_FORMS
+
+_B16 = tuple(form for form in LDMATRIX_FORMS if form.type == "b16")
+_KINDS: dict[str, Sequence[Form | None]] = {
+    "any form": (None,),
+    "wmma.mma": VALUED_FORMS,
+    "wmma.load": LOAD_FORMS,
+    "wmma.store": STORE_FORMS,
+    "ldmatrix": _B16,
+}
+
+
+def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: int) -> list[bool]:
+    found = []
+    for index in range(each):
+        form = forms[(key * 7919 + index * 104729) % len(forms)]
+        focus = Focus(form=form, features=frozenset({feature}))
+        for program in drawn(focus, count=2, key=key * 1000 + index):
+            assert not undefined(program, target=DEFAULT_TARGET)
+            assert form is None or form in requirements(program)
+            found.append(feature in features_of(program))
+    return found
+
+
+@pytest.mark.parametrize("feature", Feature, ids=str)
+def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
+    key = list(Feature).index(feature)
+    found = [hit for forms in _KINDS.values() for hit in _honoured(feature, forms, 2, key)]
+    # 20 programs: at least 90%, so that 95% on average pass (see the slow test).
+    assert sum(found) >= 18, f"{sum(found)} of {len(found)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("feature", Feature, ids=str)
+def test_a_feature_is_there_in_nearly_all_programs_about_a_form(
+    feature: Feature, kind: str
+) -> None:
+    key = list(Feature).index(feature) + 100
+    found = _honoured(feature, _KINDS[kind], 30, key)
+    assert sum(found) >= 0.95 * len(found), f"{sum(found)} of {len(found)}"
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        {Feature.LOOP_WORD, Feature.CHAIN, Feature.LOAD_SHARED},
+        {Feature.BRANCH_WORD, Feature.TWO_ARMS, Feature.STRIDE_REGISTER, Feature.STORE_SHARED},
+        {Feature.ONE_MULTIPLICATION, Feature.LOOP_CONSTANT, Feature.BUFFER_END},
+        {Feature.A_REUSED, Feature.B_REUSED, Feature.ELEMENTS_COPY},
+        {Feature.SPILLS, Feature.STRIDE_LEAST, Feature.LDMATRIX},
+        {Feature.NESTED, Feature.LOOP_WORD, Feature.BRANCH_CONSTANT, Feature.OFFSET_NEGATIVE},
+        {Feature.TILES, Feature.OVERLAPPING_READS, Feature.COPY},
+    ],
+    ids=lambda features: " + ".join(sorted(features)),
+)
+def test_features_come_together(features: set[Feature]) -> None:
+    found = drawn(Focus(features=frozenset(features)), count=20, key=len(features))
+    assert sum(features <= features_of(program) for program in found) >= 18
+
+
+@pytest.mark.slow
+def test_10000_programs_reach_every_form_and_feature() -> None:
+    target, version = "sm_100a", "8.8"
+    forms = [form for form in FORMS if form in VALUED_FORMS or form.mnemonic != "wmma.mma"]
+    wanted = [Focus(features=frozenset({feature})) for feature in Feature]
+    wanted += [Focus(form=form) for form in forms]
+    reached: set[Feature] = set()
+    used: set[Form] = set()
+    per_focus = -(-10_000 // len(wanted))
+    for index, focus in enumerate(wanted):
+        for program in drawn(focus, count=per_focus, key=index, target=target, version=version):
+            reached |= features_of(program)
+            used |= requirements(program)
+    assert reached == set(Feature)
+    assert used == set(forms)
+
+
+def _types(forms: Iterable[Form]) -> set[tuple[str, ...]]:
+    return {
+        (form.a_type.name, form.c_type.name, form.d_type.name)
+        for form in forms
+        if isinstance(form, MmaForm)
+    }
+
+
+def test_a_few_hundred_programs_reach_every_feature_and_every_family() -> None:
+    reached: set[Feature] = set()
+    types: set[tuple[str, ...]] = set()
+    for index, feature in enumerate(Feature):
+        for program in drawn(Focus(features=frozenset({feature})), count=2, key=index):
+            reached |= features_of(program)
+    for program in drawn(count=250, key=5):
+        types |= _types(requirements(program))
+    assert reached == set(Feature)
+    assert types == _types(VALUED_FORMS)

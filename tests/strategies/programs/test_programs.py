@@ -1,0 +1,232 @@
+"""Drawn programs are legal, defined and small, lose no product, and shrink to plain ones."""
+
+from __future__ import annotations
+
+import re
+from statistics import mean
+
+import pytest
+from drawn_programs import PLACES, drawn
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+from oracle.definedness import undefined
+from oracle.errors import UsageError
+from oracle.isa import (
+    FORMS,
+    LDMATRIX_FORMS,
+    LOAD_FORMS,
+    MMA_FORMS,
+    STORE_FORMS,
+    LdmatrixForm,
+    MmaForm,
+)
+from oracle.legality import Verdict, explain
+from oracle.notes import is_available
+from oracle.program import (
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    requirements,
+    walk,
+)
+from oracle.targets import parse_target, parse_version
+from runners.emission import emit
+from strategies.features import Feature, Focus, features_of
+from strategies.programs import VALUED_FORMS, programs
+
+_SETTINGS = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+_MATRIX_LINE = re.compile(r"^ *((?:wmma|ldmatrix)\.[^;]*;)", re.MULTILINE)
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
+    target, version = draw(st.sampled_from(PLACES))
+    return draw(programs(Focus(), target=target, version=version, forms=FORMS)), target, version
+
+
+@_SETTINGS
+@given(placed())
+def test_programs_are_defined(case: tuple[Program, str, str]) -> None:
+    program, target, _ = case
+    assert not undefined(program, target=target)
+
+
+@_SETTINGS
+@given(placed())
+def test_programs_use_only_what_their_target_and_version_have(
+    case: tuple[Program, str, str],
+) -> None:
+    program, target, version = case
+    for form in requirements(program):
+        assert is_available(form, parse_version(version), parse_target(target)), form.opcode
+
+
+@settings(_SETTINGS, max_examples=15)
+@given(placed())
+def test_every_matrix_instruction_that_is_emitted_is_legal(
+    case: tuple[Program, str, str],
+) -> None:
+    program, target, version = case
+    lines = _MATRIX_LINE.findall(emit(program, target=target, version=version).ptx)
+    assert len(lines) == sum(
+        isinstance(step, Load | Multiply | Store | LoadRows) for step in walk(program.steps)
+    )
+    for line in lines:
+        found = explain(line, target=target, ptx_version=version)
+        assert found.verdict is Verdict.LEGAL, f"{line} {found}"
+
+
+def test_programs_of_a_campaign_are_defined_on_every_target() -> None:
+    for key, (target, version) in enumerate(PLACES):
+        for program in drawn(count=60, key=key, target=target, version=version):
+            assert not undefined(program, target=target)
+
+
+def test_the_same_key_draws_the_same_programs() -> None:
+    assert drawn(count=5, key=3) == drawn(count=5, key=3) != drawn(count=5, key=4)
+
+
+def test_images_are_small() -> None:
+    found = drawn(count=300, key=11)
+    assert mean(program.image_bytes for program in found) < 10 << 10
+    assert max(program.image_bytes for program in found) <= 64 << 10
+    assert max(program.shared_bytes for program in found) <= 24 << 10
+
+
+def test_sizes_are_spread_and_mostly_small() -> None:
+    steps = sorted(sum(1 for _ in walk(program.steps)) for program in drawn(count=300, key=12))
+    assert steps[0] <= 5
+    assert steps[150] <= 16
+    assert steps[-15] >= 24
+
+
+def test_huge_strides_come_only_where_they_are_asked_for_and_in_a_mebibyte() -> None:
+    asked = drawn(Focus(features=frozenset({Feature.STRIDE_HUGE})), count=30, key=13)
+    assert all(Feature.STRIDE_HUGE in features_of(program) for program in asked)
+    assert max(program.image_bytes for program in asked) <= 1 << 20
+    assert not any(Feature.STRIDE_HUGE in features_of(p) for p in drawn(count=100, key=13))
+
+
+def _names(step: Step) -> tuple[tuple[str, ...], str]:
+    """What a step reads, and what it writes."""
+    match step:
+        case Load():
+            return (), step.fragment
+        case Store():
+            return (step.fragment,), ""
+        case Multiply():
+            return (step.a, step.b, step.c), step.d
+        case Elementwise():
+            return (step.source,), step.destination
+        case LoadRows():
+            return (), step.registers
+        case StoreRegisters():
+            return (step.registers,), ""
+        case _:
+            return (), ""
+
+
+def _lost(steps: tuple[Step, ...], needed: set[str], found: list[Step]) -> set[str]:
+    """Collect the multiplications whose D nothing needs; return what is needed before."""
+    for step in reversed(steps):
+        match step:
+            case Branch():
+                arms = [_lost(arm, set(needed), found) for arm in (step.then, step.otherwise)]
+                needed = arms[0] | arms[1]
+            case Loop():
+                needed |= _lost(step.body, set(needed), [])
+                needed |= _lost(step.body, set(needed), found)
+            case _:
+                reads, written = _names(step)
+                if isinstance(step, Multiply) and written not in needed:
+                    found.append(step)
+                needed.discard(written)
+                needed.update(reads)
+    return needed
+
+
+def test_no_product_is_lost() -> None:
+    for program in drawn(count=300, key=14):
+        found: list[Step] = []
+        _lost(program.steps, set(), found)
+        assert not found, program
+
+
+@pytest.mark.parametrize("form", [*VALUED_FORMS[::17], *MMA_FORMS[-2:]], ids=lambda f: f.opcode)
+def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_store(
+    form: MmaForm,
+) -> None:
+    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
+    loads, (product, store) = plain.steps[:3], plain.steps[3:]
+    assert [type(step) for step in loads] == [Load] * 3
+    assert isinstance(product, Multiply)
+    assert product.form == form
+    assert isinstance(store, Store)
+    for step in (*loads, store):
+        assert isinstance(step, Load | Store)
+        assert step.form.space == "global"
+        assert (step.stride, step.immediate, step.place.offset) == (None, 0, 0)
+    assert [step.form.layout for step in (loads[2], store) if isinstance(step, Load | Store)] == [
+        "row", "row"
+    ]  # fmt: skip
+    assert features_of(plain) <= {
+        Feature.LOAD_A, Feature.LOAD_B, Feature.LOAD_C, Feature.MULTIPLICATION, Feature.STORE,
+        Feature.ONE_MULTIPLICATION, Feature.STRIDE_OMITTED, Feature.ALIGNED_128,
+        Feature.LOAD_GLOBAL, Feature.STORE_GLOBAL,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LDMATRIX_FORMS[:3], ids=lambda form: form.opcode)
+def test_an_ldmatrix_shrinks_to_itself(form: LdmatrixForm) -> None:
+    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    plain = find(strategy, lambda _: True)
+    assert [type(step).__name__ for step in plain.steps] == [
+        "Copy", "Barrier", "LoadRows", "StoreRegisters"
+    ]  # fmt: skip
+    rows = plain.steps[2]
+    assert isinstance(rows, LoadRows)
+    assert rows.addresses == tuple(range(0, 512, 16))
+
+
+def test_what_is_forbidden_is_not_used() -> None:
+    integers = tuple(form for form in VALUED_FORMS if form.d_type.name == "s32")
+    for program in drawn(count=60, key=15, forms=integers):
+        used = requirements(program)
+        assert not any(isinstance(form, LdmatrixForm) for form in used)
+        assert {form for form in used if isinstance(form, MmaForm)} <= set(integers)
+
+
+def test_selected_loads_and_stores_are_multiplied_with_anything() -> None:
+    for form in (LOAD_FORMS[40], STORE_FORMS[20]):
+        for program in drawn(Focus(form=form), count=10, key=16, forms=(form,)):
+            assert form in requirements(program)
+
+
+def test_a_form_that_the_target_lacks_is_refused() -> None:
+    bf16 = next(form for form in VALUED_FORMS if form.a_type.name == "bf16")
+    with pytest.raises(UsageError, match="does not exist on sm_75"):
+        programs(Focus(form=bf16), target="sm_75", version="7.0", forms=FORMS)
+    with pytest.raises(UsageError, match="none of the forms"):
+        programs(Focus(), target="sm_75", version="7.0", forms=(bf16,))
+
+
+def test_copies_stay_inside_of_their_buffers() -> None:
+    for program in drawn(count=100, key=17):
+        for step in walk(program.steps):
+            if isinstance(step, Copy):
+                for place in (step.source, step.destination):
+                    assert place.offset + step.size <= program.buffer(place.buffer).size

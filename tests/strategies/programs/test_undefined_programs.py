@@ -1,0 +1,83 @@
+"""Undefined programs are undefined, for many reasons, and touch nothing but their own bytes."""
+
+from __future__ import annotations
+
+import re
+
+from drawn_programs import PLACES
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz.instruction_rounds import draw
+from oracle.definedness import undefined
+from oracle.isa import FORMS
+from oracle.program import Load, LoadRows, Program, Store, StoreRegisters, walk
+from oracle.storage import Tile
+from runners.emission import emit
+from strategies.features import Focus, features_of
+from strategies.programs import undefined_programs
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
+    target, version = draw(st.sampled_from(PLACES))
+    strategy = undefined_programs(Focus(), target=target, version=version, forms=FORMS)
+    return draw(strategy), target, version
+
+
+_SETTINGS = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@_SETTINGS
+@given(placed())
+def test_each_is_undefined_for_a_reason(case: tuple[Program, str, str]) -> None:
+    program, target, _ = case
+    assert undefined(program, target=target)
+    assert features_of(program)
+
+
+@_SETTINGS
+@given(placed())
+def test_every_access_stays_in_the_image_or_the_warps_shared_memory(
+    case: tuple[Program, str, str],
+) -> None:
+    program, _, _ = case
+    for step in walk(program.steps):
+        match step:
+            case Load() | Store():
+                size = Tile(
+                    matrix=step.form.matrix, layout=step.form.layout, stride=step.stride
+                ).extent
+                runs = [(step.place.buffer, step.place.offset, size)]
+            case LoadRows():
+                runs = [(step.buffer, address, 16) for address in step.addresses]
+            case StoreRegisters():
+                runs = [(step.place.buffer, step.place.offset, step.size)]
+            case _:
+                runs = []
+        for buffer, offset, size in runs:
+            start = program.offset(buffer) + offset
+            shared = program.buffer(buffer).space == "shared"
+            assert start >= 0
+            assert start + size <= (program.shared_bytes if shared else program.image_bytes)
+
+
+@settings(_SETTINGS, max_examples=20)
+@given(placed())
+def test_each_can_be_emitted(case: tuple[Program, str, str]) -> None:
+    program, target, version = case
+    assert emit(program, target=target, version=version).ptx
+
+
+def test_every_kind_of_reason_is_drawn() -> None:
+    strategy = undefined_programs(Focus(), target="sm_90", version="8.0", forms=FORMS)
+    text = "\n".join(
+        str(reason) for program in draw(strategy, 300, 9) for reason in undefined(program)
+    )
+    for kind in ("below the default", "bits apart", "is not a multiple of", "leaves buffer",
+                 "since the last barrier"):  # fmt: skip
+        assert re.search(kind, text), kind
