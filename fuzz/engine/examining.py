@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
 from fuzz.campaign_status import Stage
 from fuzz.device_lost import DeviceLostError
 from fuzz.engine.beating import BeatingRunner
 from fuzz.engine.beats import Heart
+from fuzz.engine.elsewhere import Elsewhere
 from fuzz.engine.messages import ConfirmJob, Examined, ShrinkJob, Stored
 from fuzz.runner_choice import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
@@ -41,6 +44,11 @@ class Examiner:
     def __init__(self, ready: OpenRunner, heart: Heart) -> None:
         self._heart = heart
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heart))
+        self._elsewhere = Elsewhere(ready)
+
+    def close(self) -> None:
+        """Close the runners with which findings were compared."""
+        self._elsewhere.close()
 
     def examine(self, job: ConfirmJob | ShrinkJob) -> Examined:
         """Replay a finding, or make it smaller.
@@ -78,6 +86,9 @@ class Examiner:
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
+        if not lost and evidence.kind in SHRUNK_KINDS:
+            known = self._elsewhere.details(evidence.subject, evidence.shown)
+            case = msgspec.structs.replace(case, details={**case.details, **known})
         stored = Stored(case=case, files=files_of(evidence))
         return Examined(
             id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost

@@ -21,8 +21,7 @@ def serve(line: Connection[Any, Any], heart: Heart) -> None:
     with suppress(EOFError, ConnectionError):
         plan: Plan = line.recv()
         try:
-            with opened(plan.choice) as ready:
-                station = Station(ready, plan, heart)
+            with opened(plan.choice) as ready, Station(ready, plan, heart) as station:
                 line.send(Facts.of(ready))
                 while True:
                     report = station.carry_out(line.recv())

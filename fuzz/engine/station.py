@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Self
 
 from fuzz.campaign_status import DeviceStatus
 from fuzz.engine.beats import Heart
@@ -41,6 +42,12 @@ class Station:
         self._asked = -_HEALTH_SECONDS
         self._rounds = RoundWorker(ready, plan, heart)
         self._examiner = Examiner(ready, heart)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._examiner.close()
 
     def carry_out(self, job: Job) -> RoundReport | Examined:
         """Carry out a job.

@@ -29,6 +29,10 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
 
 
 def test_without_assembler_and_gpu_the_default_is_the_simulated_device(tmp_path: Path) -> None:
+    # An interpreter without this environment's packages finds no assembler among them.
+    bare = warpfuzz(tmp_path, "compilers", "list", "--json")
+    if bare.rows:
+        pytest.skip("an assembler is installed in this environment")
     ran = warpfuzz(tmp_path, "run", "--cases", 20, "--seed", 2, "--json")
     assert (ran.code, ran.summary["runner"], ran.summary["cases"]) == (0, "sim", 20)
 
