@@ -1,0 +1,192 @@
+"""Features follow from the program: examples of each kind, and what must not matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from drawn_programs import drawn
+
+from oracle.formats import FORMATS
+from oracle.isa import SHAPES, MmaForm, mma_form
+from oracle.program import (
+    Branch,
+    Buffer,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Word,
+)
+from strategies.features import Dimension, Feature, features_of
+from strategies.fragment_flow import most_live
+from strategies.programs.forms import load_form, store_form
+
+FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
+OUTER = 4096
+"""Bytes of each buffer."""
+
+
+def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Load:
+    form = load_form(FORM.matrix(operand), "row", "global")
+    return Load(
+        form=form, fragment=str(more.pop("name", operand)),
+        place=Place(buffer=str(more.pop("buffer", "g" + operand)), offset=at), stride=stride,
+        **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Store:
+    form = store_form(FORM.matrix("d"), "row", "global")
+    return Store(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
+
+
+def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: MmaForm = FORM) -> Step:
+    return Multiply(form=form, d=d, a=a, b=b, c=c)
+
+
+def program(*steps: Step) -> Program:
+    buffers = tuple(Buffer(name="g" + name, space="global", size=OUTER) for name in "abcdn")
+    return Program(buffers=buffers, steps=steps)
+
+
+LOADS = (load("a"), load("b"), load("c"))
+PLAIN = program(*LOADS, product(), store())
+
+
+def test_the_plainest_program_has_these_features_and_no_other() -> None:
+    assert features_of(PLAIN) == {
+        Feature.LOAD_A, Feature.LOAD_B, Feature.LOAD_C, Feature.MULTIPLICATION, Feature.STORE,
+        Feature.ONE_MULTIPLICATION, Feature.STRIDE_OMITTED, Feature.ALIGNED_128,
+        Feature.LOAD_GLOBAL, Feature.STORE_GLOBAL,
+    }  # fmt: skip
+
+
+# The fragment of C has 32 bytes, 8 elements of f32; its default stride is 16.
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        (load("c", stride=16), {Feature.STRIDE_DEFAULT, Feature.STRIDE_IMMEDIATE}),
+        (load("c", stride=24, stride_in_register=True),
+         {Feature.STRIDE_LEAST, Feature.STRIDE_REGISTER}),
+        (load("c", stride=40), {Feature.STRIDE_ODD, Feature.STRIDE_LARGE}),
+        (load("c", stride=32), {Feature.STRIDE_LARGE}),
+        (load("c", stride=1016), {Feature.STRIDE_LARGE, Feature.STRIDE_ODD}),
+        (load("c", stride=1024), {Feature.STRIDE_HUGE}),
+        (load("c", at=32), {Feature.ALIGNED_LEAST}),
+        (load("c", at=64), {Feature.ALIGNED_MORE}),
+        (load("c", at=96), {Feature.ALIGNED_LEAST}),
+        (load("c", at=128), {Feature.ALIGNED_128}),
+        (load("c", at=OUTER - 1024), {Feature.BUFFER_END}),
+        (load("c", immediate=4), {Feature.OFFSET_IMMEDIATE}),
+        (load("c", immediate=-4), {Feature.OFFSET_NEGATIVE}),
+    ],
+)  # fmt: skip
+def test_strides_and_addresses_have_their_classes(step: Load, found: set[Feature]) -> None:
+    features = features_of(program(step))
+    assert found <= features
+    classes = {one for one in features if one.dimension in (Dimension.STRIDE, Dimension.ADDRESS)}
+    others = {
+        Feature.ALIGNED_128, Feature.STRIDE_OMITTED, Feature.STRIDE_IMMEDIATE,
+    }  # fmt: skip
+    assert classes <= found | others
+
+
+SECOND = product("e", c="d")
+COPIED = Elementwise(operation=Operation.COPY, matrix=FORM.matrix("a"), source="a", destination="f")
+
+
+@pytest.mark.parametrize(
+    ("steps", "there", "absent"),
+    [
+        ((*LOADS, product(), SECOND, store("e")), {Feature.D_AS_C, Feature.A_REUSED},
+         {Feature.CHAIN, Feature.ONE_MULTIPLICATION}),
+        ((*LOADS, product(), SECOND, product("x", c="e")), {Feature.CHAIN}, set()),
+        ((*LOADS, product(), *LOADS, product(), store()), set(),
+         {Feature.D_AS_C, Feature.A_REUSED, Feature.B_REUSED}),
+        ((*LOADS, product("c"), store("c")), {Feature.IN_PLACE_REGISTERS},
+         {Feature.OVER_MULTIPLICAND, Feature.D_AS_C}),
+        ((*LOADS, product("b"), store("b")), {Feature.OVER_MULTIPLICAND}, set()),
+        ((*LOADS, Loop(count=2, body=(product("c"),))), {Feature.D_AS_C, Feature.A_REUSED}, set()),
+        ((*LOADS, Loop(count=1, body=(product("c"),))), {Feature.LOOP_CONSTANT},
+         {Feature.D_AS_C, Feature.A_REUSED, Feature.LOOP_WORD}),
+        ((*LOADS, product(), store(buffer="gc")), {Feature.IN_PLACE_MEMORY}, set()),
+        ((*LOADS, product(), store(buffer="gc", stride=24)), set(), {Feature.IN_PLACE_MEMORY}),
+        ((load("c"), load("c", at=32)), {Feature.OVERLAPPING_READS}, {Feature.TILES}),
+        ((load("c", stride=32), load("c", at=64, stride=32)), {Feature.TILES},
+         {Feature.OVERLAPPING_READS}),
+        ((*LOADS, product(), store(), load("c", buffer="gd")), {Feature.STORED_AND_LOADED}, set()),
+        ((load("c", buffer="gd"), *LOADS, product(), store()), set(), {Feature.STORED_AND_LOADED}),
+        ((load("a"), COPIED), {Feature.CHANGED_MULTIPLICAND, Feature.ELEMENTS_COPY},
+         {Feature.CHANGED_ACCUMULATOR}),
+        ((Loop(count=Word(place=Place(buffer="gn"), mask=3), body=(
+            Loop(count=2, body=()),)),),
+         {Feature.LOOP_WORD, Feature.LOOP_CONSTANT, Feature.NESTED}, set()),
+    ],
+)  # fmt: skip
+def test_the_order_of_steps_and_their_names_have_these_features(
+    steps: tuple[Step, ...], there: set[Feature], absent: set[Feature]
+) -> None:
+    features = features_of(program(*steps))
+    assert there <= features
+    assert not absent & features
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 15, 16, 31, 32])
+def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
+    names = [f"x{index}" for index in range(count)]
+    loads = tuple(load("c", name=name) for name in names)
+    features = features_of(program(*loads, *(store(name) for name in names)))
+    assert (Feature.LIVE_8 in features) == (count >= 8)
+    assert (Feature.LIVE_16 in features) == (count >= 16)
+    # Eight registers each, of 255.
+    assert (Feature.SPILLS in features) == (count >= 32)
+    paired = tuple(step for name in names for step in (load("c", name=name), store(name)))
+    assert most_live(paired).fragments == 1
+
+
+def test_types_and_shapes_count_where_they_differ() -> None:
+    shape = replace(FORM, shape=SHAPES["m8n32k16"])
+    type_ = replace(FORM, a_type=FORMATS["bf16"], b_type=FORMATS["bf16"])
+    assert Feature.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
+    assert Feature.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
+    both = {Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES}
+    assert not both & features_of(program(product(), product()))
+
+
+def _renamed(step: Step) -> Step:
+    match step:
+        case Load() | Store():
+            return replace(step, fragment="z" + step.fragment)
+        case Multiply():
+            return replace(step, d="z" + step.d, a="z" + step.a, b="z" + step.b, c="z" + step.c)
+        case Elementwise():
+            return replace(step, source="z" + step.source, destination="z" + step.destination)
+        case LoadRows() | StoreRegisters():
+            return replace(step, registers="z" + step.registers)
+        case Loop():
+            return replace(step, body=tuple(map(_renamed, step.body)))
+        case Branch():
+            then, otherwise = (tuple(map(_renamed, arm)) for arm in (step.then, step.otherwise))
+            return replace(step, then=then, otherwise=otherwise)
+        case _:
+            return step
+
+
+def test_names_make_no_difference() -> None:
+    for one in drawn(count=100, key=31):
+        other = replace(one, steps=tuple(map(_renamed, one.steps)))
+        assert features_of(other) == features_of(one)
+
+
+def test_every_feature_has_a_dimension_and_a_name_of_its_own() -> None:
+    assert {feature.dimension for feature in Feature} == set(Dimension)
+    assert len({str(feature) for feature in Feature}) == len(Feature)
+    assert all(Feature(str(feature)) is feature for feature in Feature)
