@@ -21,62 +21,49 @@ class Placed:
 
 
 def inputs(program: Program) -> tuple[Placed, ...]:
-    """Return the matrices that wmma.load reads, those in shared memory where they came from."""
+    """Return the matrices that wmma.load reads, those in shared memory where they came from.
+
+    Copies are followed one after another, and only such as take the matrix whole.
+    """
     return tuple(
-        Placed(
-            operand=step.form.operand,
-            place=place,
-            tile=Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride),
-        )
+        Placed(operand=step.form.operand, place=place, tile=tile)
         for step in walk(program.steps)
         if isinstance(step, Load)
-        for place in _before(program, step.place)
+        for tile in (_tile(step),)
+        for place in _ends(program, step.place, tile.extent, backwards=True)
     )
 
 
 def outputs(program: Program) -> tuple[Placed, ...]:
     """Return the matrices that wmma.store writes, those in shared memory where they go to."""
     return tuple(
-        Placed(
-            operand="d",
-            place=place,
-            tile=Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride),
-        )
+        Placed(operand="d", place=place, tile=tile)
         for step in walk(program.steps)
         if isinstance(step, Store)
-        for place in _after(program, step.place)
+        for tile in (_tile(step),)
+        for place in _ends(program, step.place, tile.extent, backwards=False)
     )
 
 
-def _before(program: Program, place: Place) -> Iterator[Place]:
-    """Find the places of the image from which a place gets its bytes; itself if it is there."""
-    if program.buffer(place.buffer).space == "global":
-        yield place
-    for copy in _copies(program):
-        if _covers(copy.destination, copy.size, place) and _is_global(program, copy.source):
-            yield _moved(place, copy.destination, copy.source)
+def _tile(step: Load | Store) -> Tile:
+    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
 
 
-def _after(program: Program, place: Place) -> Iterator[Place]:
-    """Find the places of the image to which the bytes of a place go; itself if it is there."""
-    if program.buffer(place.buffer).space == "global":
-        yield place
-    for copy in _copies(program):
-        if _covers(copy.source, copy.size, place) and _is_global(program, copy.destination):
-            yield _moved(place, copy.source, copy.destination)
-
-
-def _copies(program: Program) -> Iterator[Copy]:
-    return (step for step in walk(program.steps) if isinstance(step, Copy))
-
-
-def _covers(start: Place, size: int, place: Place) -> bool:
-    return start.buffer == place.buffer and 0 <= place.offset - start.offset < size
-
-
-def _is_global(program: Program, place: Place) -> bool:
-    return program.buffer(place.buffer).space == "global"
-
-
-def _moved(place: Place, origin: Place, target: Place) -> Place:
-    return replace(target, offset=target.offset + place.offset - origin.offset)
+def _ends(program: Program, place: Place, size: int, *, backwards: bool) -> Iterator[Place]:
+    """Find the places of the image from or to which copies take some bytes; where they are, too."""
+    copies = [step for step in walk(program.steps) if isinstance(step, Copy)]
+    seen, open_ = {place}, [place]
+    while open_:
+        here = open_.pop(0)
+        if program.buffer(here.buffer).space == "global":
+            yield here
+        for copy in copies:
+            near, far = copy.source, copy.destination
+            if backwards:
+                near, far = far, near
+            start = here.offset - near.offset
+            if near.buffer == here.buffer and 0 <= start <= copy.size - size:
+                there = replace(far, offset=far.offset + start)
+                if there not in seen:
+                    seen.add(there)
+                    open_.append(there)
