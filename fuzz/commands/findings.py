@@ -7,10 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rich.markup import escape
-from rich.syntax import Syntax
 from rich.table import Table
 
-from corpus import Cause, Entry, Problem, create_corpus, open_corpus
+from corpus import Cause, Problem, create_corpus, open_corpus
 from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import families
@@ -62,44 +61,14 @@ def list_findings(path: Path, *, json: bool) -> None:
 
 
 def show_finding(path: Path, prefix: str, *, json: bool) -> None:
-    """Print a finding: verdicts, reasons, versions, and its module."""
+    """Print the page of a finding, or its description as JSON."""
     entry = open_corpus(path).get(prefix)
     if json:
         emit(entry.finding)
         return
-    finding = entry.finding
-    out = console()
-    out.print(f"[bold]{escape(finding.family.title)}[/]")
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="quiet")
-    table.add_column(overflow="fold")
-    for name, value in _facts(entry):
-        table.add_row(name, escape(value))
-    out.print(table)
-    for name in finding.files:
-        if name.endswith(".ptx"):
-            out.print(f"[quiet]{escape(str(entry.path / name))}[/]")
-            text = entry.read(name).decode(errors="replace")
-            out.print(Syntax(text, "text", background_color="default"))
+    from fuzz.console.pages import page_of
 
-
-def _facts(entry: Entry) -> Iterable[tuple[str, str]]:
-    finding = entry.finding
-    yield "id", finding.id
-    yield "kind", finding.kind
-    yield "instruction", finding.text
-    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
-    yield "ISA", finding.oracle.verdict
-    for reason in finding.oracle.reasons:
-        yield "", f"{reason.text} [PTX ISA {reason.section}]"
-    for verdict in finding.runners:
-        yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
-    yield "shrinking", finding.shrink
-    if finding.origin is not None:
-        yield "found", f"seed {finding.origin.seed}, round {finding.origin.round}"
-    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
-    if finding.comment:
-        yield "comment", finding.comment
+    console().print(page_of(entry))
 
 
 def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:

@@ -174,7 +174,13 @@ def _report(request: ValueRequest, campaign: Campaign) -> None:
     else:
         print_report(progress, request.corpus, console())
     if request.report is not None:
-        write_report(progress, request.corpus, request.report)
+        write_report(
+            progress,
+            request.corpus,
+            request.report,
+            status=campaign.status(),
+            budget=campaign.budget,
+        )
 
 
 def _end_on_signals(campaign: Campaign) -> None:

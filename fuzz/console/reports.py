@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
+from rich.terminal_theme import SVG_EXPORT_THEME
 
+from corpus import open_corpus
 from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus
 from fuzz.console.counters import counters
+from fuzz.console.dashboard import dashboard
 from fuzz.console.families import by_severity, families_table, finding_row
 from fuzz.console.styles import duration
 from fuzz.instruction_progress import Progress
 from fuzz.output import THEME
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
 def summary(progress: Progress) -> dict[str, object]:
@@ -60,8 +65,29 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
             out.print(lost, style="worst", markup=False, soft_wrap=True)
 
 
-def write_report(progress: Progress, corpus: Path, path: Path) -> None:
+def write_report(
+    progress: Progress,
+    corpus: Path,
+    path: Path,
+    *,
+    status: CampaignStatus | None = None,
+    budget: Budget | None = None,
+) -> None:
     """Write the final report as an SVG or HTML page.
+
+    A page has the report and the finding of every family, worst first; a picture, which cannot be
+    searched, has the first of them alone.
+
+    Parameters
+    ----------
+    corpus
+        Where the findings are.
+    path
+        The file.
+    status
+        The campaign at its end, if it has many workers; the dashboard of it comes first.
+    budget
+        Its limits.
 
     Raises
     ------
@@ -72,12 +98,64 @@ def write_report(progress: Progress, corpus: Path, path: Path) -> None:
     """
     if path.suffix not in (".svg", ".html"):
         raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
-    recorder = Console(record=True, width=160, file=StringIO(), theme=THEME, highlight=False)
+    recorder = recording_console()
+    if status is not None:
+        recorder.print(dashboard(status, budget))
+        recorder.print()
     print_report(progress, corpus, recorder)
+    stored = [family.saved.id for family in by_severity(progress) if family.saved is not None]
+    _print_pages(corpus, stored if path.suffix == ".html" else stored[:1], recorder)
+    save(recorder, path, title="warpfuzz run")
+
+
+_REPORT_COLUMNS, _REPORT_ROWS = 120, 400
+"""Columns of a report: what a page of a browser shows without scrolling; rows of a dashboard in
+it: enough for every family that a person reads."""
+
+
+def recording_console(columns: int = _REPORT_COLUMNS) -> Console:
+    """Return a console that keeps what is printed, with its colours, whatever the terminal is."""
+    return Console(
+        record=True,
+        width=columns,
+        height=_REPORT_ROWS,
+        file=StringIO(),
+        theme=THEME,
+        highlight=False,
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=False,
+    )
+
+
+def save(recorder: Console, path: Path, *, title: str) -> None:
+    """Write what a console has kept as .svg, or else as .html.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be written.
+    """
     try:
         if path.suffix == ".svg":
-            recorder.save_svg(str(path), title="warpfuzz run")
+            recorder.save_svg(str(path), title=title)
         else:
-            recorder.save_html(str(path))
+            recorder.save_html(str(path), theme=SVG_EXPORT_THEME)
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _print_pages(corpus: Path, ids: Sequence[str], out: Console) -> None:
+    from fuzz.console.pages import page_of
+
+    if not ids:
+        return
+    opened = open_corpus(corpus)
+    for identity in ids:
+        out.print()
+        out.rule(style="quiet")
+        try:
+            out.print(page_of(opened.get(identity)))
+        except WarpfuzzError as error:
+            # One that cannot be shown must not cost the report of the others.
+            out.print(f"{identity} cannot be shown: {error}", style="bad", markup=False)

@@ -163,6 +163,10 @@ class Campaign:
         """What the devices said last of themselves."""
         return [self._health[number] for number in sorted(self._health)]
 
+    def status(self) -> CampaignStatus:
+        """Return the campaign as it is now."""
+        return self._figures.status()
+
     def stop(self) -> None:
         """End the campaign within seconds."""
         self._stopping = True

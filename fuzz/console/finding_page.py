@@ -1,0 +1,300 @@
+"""The page of a finding with images: what came out, where in the tile, how far off, from what."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from corpus import Entry, Kind
+from fuzz.console.blocks import in_ascii
+from fuzz.console.distances import units
+from fuzz.console.heat_map import heat_map, legend
+from fuzz.console.step_lines import step_lines
+from fuzz.console.styles import kind_style, plain
+from fuzz.repro.derivations import raw
+from fuzz.repro.numbers import decimal, hexadecimal, number
+from fuzz.repro.value_facts import ValueFacts
+from fuzz.result_places import Result
+from fuzz.verdicts import Difference
+from oracle.formats import Format
+from oracle.isa import MmaForm
+from oracle.program import Multiply
+
+_ROWS = 16
+"""Differing elements that are listed; the map shows all."""
+_TERMS = 16
+"""Inputs that are listed."""
+_WIDE = 118
+"""Columns from which the values of an f64 stand side by side."""
+_MEANINGS = {
+    Kind.VIOLATION: "the PTX ISA permits what came out on no target.",
+    Kind.DEVIATION: "the PTX ISA permits what came out, but it is not what this target is known "
+    "to return.",
+    Kind.FLAKY: "the same program on the same image does not come out the same every time.",
+    Kind.CRASH: "the runner's process died.",
+    Kind.HANG: "the program did not come to an end in time.",
+    Kind.DEVICE_LOST: "the device did not answer any more.",
+    Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
+    Kind.COMPILE_FAILURE: "a legal program was not compiled.",
+    Kind.UNREADABLE: "what came back could not be read.",
+}
+
+
+def finding_page(entry: Entry) -> RenderableType:
+    """Return the page of a finding that has a program and an image.
+
+    Raises
+    ------
+    WarpfuzzError
+        If a file of it is broken.
+    """
+    facts = ValueFacts.of(entry)
+    finding = entry.finding
+    parts: list[RenderableType] = [
+        plain(finding.family.title, style="bold"),
+        _verdict(facts),
+        Text(),
+        _facts(facts),
+        *_section("program", _program(facts)),
+    ]
+    for result, found in _by_result(facts):
+        parts += _section(
+            f"{result.name}, {_kind_of(result)}",
+            _Map(result, found, facts.type_of(next(iter(found.values())))),
+        )
+    if facts.differences:
+        parts += _section("what differs", _Differences(facts))
+        parts += _inputs(facts)
+    parts += _section("files", _files(entry))
+    parts += _section("again", _commands(entry))
+    return Group(*parts)
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Rule(Text(title, style="bold"), align="left", style="quiet"), body]
+
+
+def _verdict(facts: ValueFacts) -> Text:
+    finding = facts.finding
+    line = Text(finding.kind.value, style=kind_style(finding.kind, known=False))
+    meaning = _MEANINGS.get(finding.kind)
+    if meaning:
+        line.append(f": {meaning}", style="")
+    found = facts.differences
+    if found:
+        some = "element differs" if len(found) == 1 else "elements differ"
+        line.append(f" {len(found):,} {some}.")
+    return line
+
+
+# Facts
+
+
+def _facts(facts: ValueFacts) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="quiet", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _fact_rows(facts):
+        table.add_row(name, plain(value))
+    return table
+
+
+def _fact_rows(facts: ValueFacts) -> Iterable[tuple[str, str]]:
+    finding, details = facts.finding, facts.finding.details
+    yield "id", finding.id
+    yield "family", finding.family.key
+    for runner in finding.runners:
+        yield "found on", runner.device or runner.runner
+        yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    compiler = str(details.get("compiler", "not recorded"))
+    yield "compiled by", f"{compiler}, -O{details['opt']}" if "opt" in details else compiler
+    sms = str(details.get("sms", ""))
+    if sms:
+        yield "SMs", sms
+    if "runs" in details:
+        rate = details.get("rate")
+        share = f", {rate:.3g} of all copies" if isinstance(rate, float) else ""
+        yield "replayed", f"{details['failed runs']} of {details['runs']} runs failed{share}"
+    if "confidence" in details:
+        yield "the model is", str(details["confidence"])
+    yield "shrinking", finding.shrink.value
+    if finding.origin is not None:
+        where = finding.origin
+        yield "drawn from", f"seed {where.seed}, round {where.round}, image {where.image}"
+
+
+def _program(facts: ValueFacts) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="quiet", justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold", style="quiet")
+    for number_, (what, opcode) in enumerate(step_lines(facts.program), start=1):
+        table.add_row(str(number_), plain(what), plain(opcode))
+    return table
+
+
+# The map and the table
+
+
+def _kind_of(result: Result) -> str:
+    if result.is_registers:
+        return f"{result.columns} registers of 32 lanes"
+    return f"{result.rows} × {result.columns} elements of {result.type}"
+
+
+def _by_result(facts: ValueFacts) -> list[tuple[Result, Mapping[tuple[int, int], Difference]]]:
+    """Return the results in which something differs, and what."""
+    parts: list[tuple[Result, Mapping[tuple[int, int], Difference]]] = []
+    for result in facts.results:
+        found = {
+            (one.row, one.column): one
+            for one in facts.differences
+            if one.row >= 0 and one.where == result.where(one.row, one.column)
+        }
+        if found:
+            parts.append((result, found))
+    return parts
+
+
+class _Map:
+    """The map of one result, and what its signs mean."""
+
+    def __init__(
+        self,
+        result: Result,
+        found: Mapping[tuple[int, int], Difference],
+        type_: Format | None,
+    ) -> None:
+        self._result, self._found, self._type = result, found, type_
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = heat_map(self._result, self._found, self._type, width=options.max_width)
+        for line in [*lines, Text(), legend(list(self._found.values()), self._type)]:
+            yield in_ascii(line) if options.ascii_only else line
+
+
+class _Differences:
+    """The elements that differ; where there is little room, the two values below each other."""
+
+    def __init__(self, facts: ValueFacts) -> None:
+        self._facts = facts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        found = self._facts.differences
+        together = any(one.bits > 32 for one in found) and options.max_width < _WIDE
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("place", no_wrap=True)
+        for heading in ("", "bits", "value") if together else (
+            "expected", "actual", "expected", "actual"
+        ):  # fmt: skip
+            table.add_column(heading, justify="left" if together else "right", overflow="fold")
+        table.add_column("difference", justify="right", overflow="fold")
+        for one in self._ordered(found)[:_ROWS]:
+            table.add_row(*self._row(one, together=together))
+        yield table
+        if len(found) > _ROWS:
+            yield Text(f"… and {len(found) - _ROWS:,} more", style="quiet")
+
+    def _ordered(self, found: Sequence[Difference]) -> list[Difference]:
+        """Put what the ISA forbids first."""
+        return sorted(found, key=self._facts.is_permitted)
+
+    def _row(self, one: Difference, *, together: bool) -> list[RenderableType]:
+        type_ = self._facts.type_of(one)
+        bits = [hexadecimal(value, one.bits) for value in (one.expected, one.actual)]
+        values = [
+            "" if type_ is None else decimal(value, type_) for value in (one.expected, one.actual)
+        ]
+        place = plain(one.where)
+        apart = Text(distance_words(one, type_))
+        if together:
+            return [place, "expected\nactual", "\n".join(bits), "\n".join(values), apart]
+        return [place, *bits, *values, apart]
+
+
+def distance_words(one: Difference, type_: Format | None) -> str:
+    """Say how far two values are apart."""
+    distance = units(one, type_)
+    if distance is None:
+        return "NaN"
+    if type_ is None:
+        return f"{distance} bit{'s' if distance != 1 else ''}"
+    if not type_.is_float:
+        return f"{distance:+,}"
+    return f"{distance:+,} ulp" if distance else "the other zero"
+
+
+# Inputs
+
+
+def _inputs(facts: ValueFacts) -> list[RenderableType]:
+    """Return the inputs of the first element, if a multiplication made it."""
+    shown, written, event = facts.shown, facts.written, facts.producer
+    if shown is None or written is None or event is None or not isinstance(event.step, Multiply):
+        return []
+    form, row, column = event.step.form, written.row, written.column
+    a = [raw(value, form.a_type) for value in event.inputs["a"][row]]
+    b = [raw(value, form.b_type) for value in event.inputs["b"][:, column]]
+    c = raw(event.inputs["c"][row, column], form.c_type)
+    places = [k for k in range(len(a)) if _matters(a[k], b[k], form)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("k", justify="right")
+    for heading in (f"A[{row}, k]", "", f"B[k, {column}]", ""):
+        table.add_column(Text(heading), justify="right", overflow="fold")
+    for k in places[:_TERMS]:
+        table.add_row(
+            str(k),
+            hexadecimal(a[k], form.a_type.bits),
+            decimal(a[k], form.a_type),
+            hexadecimal(b[k], form.b_type.bits),
+            decimal(b[k], form.b_type),
+        )
+    left = len(a) - len(places)
+    words = f"C[{row}, {column}] = {hexadecimal(c, form.c_type.bits)} ({decimal(c, form.c_type)})"
+    notes = [Text(words)]
+    if len(places) > _TERMS:
+        notes.append(Text(f"… and {len(places) - _TERMS} more terms", style="quiet"))
+    if left:
+        notes.append(Text(f"{left} of {len(a)} terms are zero", style="quiet"))
+    body = Group(*([table] if places else []), *notes)
+    return _section(f"what {shown.where} is made of", body)
+
+
+def _matters(x: int, y: int, form: MmaForm) -> bool:
+    """Whether a term of a dot product is not plainly zero."""
+    if form.op is not None:
+        return bool(x ^ y if form.op == "xor" else x & y)
+    if not form.a_type.is_float:
+        return bool(x and y)
+    left, right = number(x, form.a_type), number(y, form.b_type)
+    if left.kind != "finite" or right.kind != "finite":
+        return True
+    return not (left.is_zero or right.is_zero)
+
+
+# Files and commands
+
+
+def _files(entry: Entry) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="quiet")
+    for name, record in sorted(entry.finding.files.items()):
+        table.add_row(plain(name), f"{record.size:,} bytes")
+    return Group(plain(str(entry.path), style="quiet"), table)
+
+
+def _commands(entry: Entry) -> RenderableType:
+    path = shlex.quote(str(entry.path))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="quiet")
+    table.add_column(overflow="fold")
+    table.add_row("run it again", plain(f"warpfuzz replay {path}"))
+    table.add_row("without warpfuzz", plain(f"warpfuzz repro {path}"))
+    return table
