@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -12,7 +13,7 @@ from corpus import Entry, Finding, Kind
 from fuzz.disagreements import Expectation, kind_of
 from oracle.errors import UsageError
 from oracle.legality import Verdict, explain
-from oracle.targets import parse_target
+from oracle.targets import parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover, find
 from runners.assemblers.judgements import Outcome
@@ -21,6 +22,7 @@ from runners.assemblers.judging import judge_module
 MODULE = "module.ptx"
 """The file of an assembler finding that shows it with plain ptxas."""
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
+_VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,43 @@ class Replayed:
         return "reproduced" if self.kind is self.entry.finding.kind else "changed"
 
 
-def replay(entry: Entry, *, times: int, wanted: str | None, target: str | None = None) -> Replayed:
+def shared_version(entry: Entry, wanted: Sequence[str | None], *, target: str | None = None) -> str:
+    """Return the highest PTX version, up to a finding's own, that several assemblers take.
+
+    Else an older assembler would refuse a module for its `.version`, whatever stands in it.
+
+    Parameters
+    ----------
+    wanted, target
+        As of `replay`.
+
+    Raises
+    ------
+    UsageError
+        If an assembler is not here, or one of them has no such version for the target.
+    """
+    finding = entry.finding
+    assemblers = [one for name in wanted for one in _assemblers(finding, name)]
+    highest = [assembler.highest_version for assembler in assemblers]
+    version = str(min([parse_version(finding.ptx_version), *highest]))
+    name = target or finding.target
+    for assembler in assemblers:
+        if not assembler.accepts(version, name):
+            raise UsageError(
+                f"{assembler} takes no module with .version {version} and .target {name}, so that "
+                f"it cannot be compared over finding {finding.id}; choose another --target"
+            )
+    return version
+
+
+def replay(
+    entry: Entry,
+    *,
+    times: int,
+    wanted: str | None,
+    target: str | None = None,
+    version: str | None = None,
+) -> Replayed:
     """Assemble a finding's module again.
 
     Parameters
@@ -57,6 +95,8 @@ def replay(entry: Entry, *, times: int, wanted: str | None, target: str | None =
         Path or version of the assembler; that of the finding where None.
     target
         Value of .target instead of the finding's.
+    version
+        Value of .version instead of the finding's.
 
     Raises
     ------
@@ -74,6 +114,9 @@ def replay(entry: Entry, *, times: int, wanted: str | None, target: str | None =
         parse_target(target)
         finding = msgspec.structs.replace(finding, target=target)
         module = _TARGET.sub(rf"\g<1>{target}", module)
+    if version is not None:
+        finding = msgspec.structs.replace(finding, ptx_version=version)
+        module = _VERSION.sub(rf"\g<1>{version}", module)
     assemblers = _assemblers(finding, wanted)
     outcomes: Counter[tuple[Outcome, ...]] = Counter()
     message = ""

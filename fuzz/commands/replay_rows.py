@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from corpus import Entry
 from fuzz.commands.value_replays import ReplayOptions, ValueReplays, same, verdict_of
-from fuzz.replaying import Replayed, replay
+from fuzz.replaying import Replayed, replay, shared_version
 from fuzz.value_findings import is_runnable
 
 Row = dict[str, object]
@@ -78,15 +78,23 @@ class Replays:
         }
 
     def _module(self, entry: Entry, times: int) -> Row:
-        options = self._options
-        now = replay(entry, times=times, wanted=options.assembler, target=options.target)
+        options, version = self._options, None
+        if self._baseline is not None:
+            both = (options.assembler, self._baseline)
+            version = shared_version(entry, both, target=options.target)
+        now = replay(
+            entry, times=times, wanted=options.assembler, target=options.target, version=version
+        )
         row = _row(now)
         if self._baseline is None:
             return {**row, "counts": now.verdict != "gone"}
-        before = replay(entry, times=times, wanted=self._baseline, target=options.target)
+        before = replay(
+            entry, times=times, wanted=self._baseline, target=options.target, version=version
+        )
         regressed = set(now.outcomes) != set(before.outcomes)
         return {
             **row,
+            "ptx_version": version,
             "baseline": self._baseline,
             "baseline_verdict": before.verdict,
             "regressed": regressed,

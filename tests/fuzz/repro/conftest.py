@@ -1,6 +1,7 @@
-"""The way to the helpers of the tests of commands."""
+"""The way to the helpers of the tests of commands, and to fake assemblers."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[2]
+sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS / "meta" / "campaign")]
