@@ -1,0 +1,211 @@
+"""First cases of planted faults, and what can be taken away from a case, by brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from corpus import Kind
+from fuzz.instruction_rounds import derived_seed, draw
+from fuzz.value_replaying import Subject, attempt
+from oracle.definedness import undefined
+from oracle.execution import execute
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.notes import is_available
+from oracle.program import (
+    Branch,
+    Copy,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    walk,
+)
+from oracle.storage import Tile, read, write
+from oracle.targets import parse_target, parse_version
+from runners.emission import emit
+from runners.faults import Fault
+from runners.protocol import Ran, Runner
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand, recipes
+from strategies.features import Focus
+from strategies.programs import programs
+
+TARGETS = (("sm_90", "8.0"), ("sm_100a", "8.8"))
+
+
+def runner_and_case(fault: Fault, seed: int, rounds: int) -> tuple[Runner, Subject, Kind] | None:
+    """A simulated device with a fault, and a case that fails on it by itself."""
+    for target, version in TARGETS:
+        runner = SimulatedRunner(target, faults=[fault])
+        for subject, kind in failing(fault, runner, target, version, seed, rounds):
+            return runner, subject, kind
+    return None
+
+
+def failing(
+    fault: Fault, runner: Runner, target: str, version: str, seed: int, rounds: int
+) -> Iterator[tuple[Subject, Kind]]:
+    row, number = parse_target(target), parse_version(version)
+    known = [form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, number, row)]
+    forms = tuple(form for form in known if fault.opcodes.search(form.opcode)) or tuple(known)
+    drawn = st.lists(
+        st.tuples(programs(Focus(), target=target, version=version, forms=forms), recipes()),
+        min_size=8,
+        max_size=8,
+    )
+    for index in range(rounds):
+        for program, recipe in draw(drawn, 2, derived_seed(seed, fault.name, index))[-1]:
+            module = emit(program, target=target, version=version)
+            if fault.applies(module.ptx):
+                images = expand(recipe, program, 64)
+                compiled = runner.compile(module)
+                ran = runner.run(compiled, images)
+                wrong = np.arange(1)
+                if isinstance(ran, Ran):
+                    expected = execute(program, images, target=target).images
+                    wrong = np.flatnonzero((ran.images != expected).any(axis=1))[:1]
+                for chosen in wrong.tolist():
+                    subject = Subject(module=module, program=program, image=images[chosen].copy())
+                    kind = attempt(runner, subject).kind
+                    if kind is not None:
+                        yield subject, kind
+
+
+def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
+    """Every element of a matrix that is loaded from global memory, or copied from there."""
+    found = []
+    for step in walk(program.steps):
+        if isinstance(step, Load):
+            tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+            for place in places(program, step.place):
+                found += [
+                    (place, tile, row, column)
+                    for row in range(tile.matrix.rows)
+                    for column in range(tile.matrix.columns)
+                ]
+    return found
+
+
+def places(program: Program, place: Place) -> list[Place]:
+    if program.buffer(place.buffer).space == "global":
+        return [place]
+    return [
+        Place(
+            buffer=copy.source.buffer,
+            offset=copy.source.offset + place.offset - copy.destination.offset,
+        )
+        for copy in walk(program.steps)
+        if isinstance(copy, Copy)
+        and copy.destination.buffer == place.buffer
+        and 0 <= place.offset - copy.destination.offset < copy.size
+    ]
+
+
+def at(program: Program, place: Place) -> int:
+    return program.offset(place.buffer) + place.offset
+
+
+def nonzero(subject: Subject) -> int:
+    """How many different elements of loaded matrices are not zero."""
+    seen = set()
+    for place, tile, row, column in elements(subject.program):
+        start = at(subject.program, place)
+        if read(subject.image[None], start, tile)[0, row, column] != 0:
+            line, index = (row, column) if tile.layout == "row" else (column, row)
+            bit = 8 * (start + line * tile.pitch) + index * tile.matrix.type.bits
+            seen.add((bit, tile.matrix.type.bits))
+    return len(seen)
+
+
+def with_zeros(subject: Subject) -> Iterator[Subject]:
+    """The same case with one element less that is not zero; without matrices, one byte less."""
+    image, program = subject.image, subject.program
+    known = elements(program)
+    for place, tile, row, column in known:
+        values = read(image[None], at(program, place), tile).copy()
+        if values[0, row, column] != 0:
+            values[0, row, column] = 0
+            changed = image.copy()
+            write(changed[None], at(program, place), tile, values)
+            yield replace(subject, image=changed)
+    if not known:
+        for byte in np.flatnonzero(image).tolist():
+            changed = image.copy()
+            changed[byte] = 0
+            yield replace(subject, image=changed)
+
+
+def without_steps(subject: Subject) -> Iterator[Subject]:
+    """The same case without one step, wherever that leaves a program worth running."""
+    for steps in shorter(subject.program.steps):
+        yield from valid(subject, steps, subject.image)
+
+
+def shorter(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    for index, step in enumerate(steps):
+        before, after = steps[:index], steps[index + 1 :]
+        yield before + after
+        match step:
+            case Branch():
+                for then in shorter(step.then):
+                    yield (*before, replace(step, then=then), *after)
+                for otherwise in shorter(step.otherwise):
+                    yield (*before, replace(step, otherwise=otherwise), *after)
+            case Loop():
+                for body in shorter(step.body):
+                    yield (*before, replace(step, body=body), *after)
+
+
+def with_defaults(subject: Subject) -> Iterator[Subject]:
+    """The same case with one stride or offset as it is by default, its matrix moved along or not.
+
+    Steps inside branches and loops are left as they are.
+    """
+    program = subject.program
+    for index, step in enumerate(program.steps):
+        if not isinstance(step, Load | Store):
+            continue
+        old = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+        new = replace(old, stride=None)
+        plain = Place(buffer=step.place.buffer)
+        changes: list[tuple[Step, Place, Tile]] = []
+        if step.stride is not None:
+            other = replace(step, stride=None, stride_in_register=False)
+            changes.append((other, step.place, new))
+        if step.place.offset:
+            changes.append((replace(step, place=plain), plain, old))
+        if step.immediate:
+            changes.append((replace(step, immediate=0), step.place, old))
+        if step.stride_in_register:
+            changes.append((replace(step, stride_in_register=False), step.place, old))
+        for other, place, tile in changes:
+            steps = (*program.steps[:index], other, *program.steps[index + 1 :])
+            yield from valid(subject, steps, subject.image)
+            if program.buffer(plain.buffer).space == "global":
+                moved = subject.image.copy()
+                values = read(moved[None], at(program, step.place), old).copy()
+                if at(program, place) + tile.extent <= len(moved):
+                    write(moved[None], at(program, place), tile, values)
+                    yield from valid(subject, steps, moved)
+
+
+def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Iterator[Subject]:
+    module = subject.module
+    program = replace(subject.program, steps=steps)
+    kinds = [type(step) for step in walk(steps)]
+    if (
+        {Multiply, LoadRows} & set(kinds)
+        and {Store, StoreRegisters} & set(kinds)
+        and not undefined(program, target=module.target)
+    ):
+        emitted = emit(program, target=module.target, version=module.version)
+        yield replace(subject, module=emitted, program=program, image=image)

@@ -1,0 +1,94 @@
+"""What is left of a planted fault's case: nothing can go, and little is there."""
+
+from __future__ import annotations
+
+import pytest
+from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, without_steps
+
+from corpus import Kind, ShrinkStatus
+from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.value_replaying import Subject, attempt
+from oracle.program import Multiply, walk
+from runners.faults import CATALOGUE, Fault, by_name
+from runners.protocol import Runner
+
+SAMPLE = (
+    "load-b-layout-flipped",  # the text: layouts
+    "store-stride-ignored",  # addresses that have to stay
+    "mma-d-registers-rotated",  # registers
+    "satfinite-dropped",  # qualifiers
+    "trans-added",  # ldmatrix in the text
+    "elementwise-complements",  # element-wise steps
+    "product-normalised-first",  # the arithmetic of floats
+    "zero-exponent-lower",  # a sum that takes two products
+    "invalid-is-zero",  # special values
+    "f64-order-reversed",  # doubles
+    "saturation-each-step",  # integers
+    "popcount-clamps",  # single bits
+    "load-rows-exchanged",  # loads
+    "ldmatrix-halves-exchanged",  # ldmatrix in the device
+    "stuck-sign",  # wires
+)
+
+MORE_THAN_THREE = {
+    # Two products in different blocks; with one product, both ways cut the same terms at once.
+    "block-halved": 5,
+    "block-doubled": 5,
+    "block-order-reversed": 5,
+    # With C its exponent is the largest, so it has to be zero. One product is never at once on a
+    # tie of the result's grid and longer than the alignment, so there have to be two.
+    "zero-exponent-higher": 4,
+    "zero-exponent-lower": 4,
+    # One product and C are added in one step, whatever the order of k.
+    "f64-order-reversed": 5,
+    # Clamped early and clamped once differ if a product comes back: two of opposite signs, and
+    # C, without which no sum of a few products of eight bits comes near the bound.
+    "saturation-each-step": 5,
+}
+"""Most elements that are left of faults of one dot product of which no case has three."""
+
+
+NEVER_FROM_ONE_IMAGE = {
+    # What fails in one launch does not in the next, or only in another place.
+    "transient-often",
+    "transient-rare",
+    "stuck-bit-on-one-sm",
+}
+
+
+def shrunk(fault: Fault, seed: int) -> tuple[Runner, Subject, Kind] | None:
+    found = runner_and_case(fault, seed, rounds=12)
+    if found is None:
+        return None
+    runner, subject, kind = found
+    result = shrink(subject, runner_verdicts(runner), wanted=kind, seconds=120)
+    assert result.status is ShrinkStatus.COMPLETE
+    return runner, result.subject, kind
+
+
+def check(fault: Fault, seed: int) -> None:
+    found = shrunk(fault, seed)
+    if found is None:
+        pytest.skip(f"no case of {fault.name} in a few rounds")
+    runner, subject, kind = found
+    assert attempt(runner, subject).kind is kind
+    for smaller in (*with_zeros(subject), *without_steps(subject), *with_defaults(subject)):
+        assert attempt(runner, smaller).kind is not kind
+    if any(isinstance(step, Multiply) for step in walk(subject.program.steps)):
+        assert nonzero(subject) <= MORE_THAN_THREE.get(fault.name, 3)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_nothing_can_be_taken_from_a_shrunk_case(name: str) -> None:
+    check(by_name(name), seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "fault",
+    [each for each in CATALOGUE if each.name not in NEVER_FROM_ONE_IMAGE],
+    ids=lambda each: each.name,
+)
+def test_nothing_can_be_taken_from_any_shrunk_case(fault: Fault, seed: int) -> None:
+    check(fault, seed)
