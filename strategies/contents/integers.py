@@ -80,6 +80,7 @@ class Integers:
 
     def c(self, view: Raw, setting: Setting) -> None:
         """Fill C: patterns in uint32."""
+        # BITS, ANY, WIDE, ZEROS, UNNORMALISED and PAYLOADS leave uniform bits.
         match self.class_:
             case ValueClass.CANCELLING:
                 put_sum(view, dot(setting), few(view, 8))
@@ -182,8 +183,12 @@ class Integers:
         view[setting.images, :, second] = (0 - large if opposite else large) & _mask(type_)
 
     def _code(self, view: Raw, setting: Setting, operand: str, type_: Format) -> None:
+        """Let each row of A pick one row of B, whose elements tell their place.
+
+        Of numbers wider than an element, half of the images show the high and half the low bits.
+        """
         lines = np.arange(view.shape[1])
-        if setting.depth and operand == "a":
+        if operand == "a":
             view[...] = 0
             chosen = (lines ^ setting.below(OFFSET, setting.depth)[:, None]) % setting.depth
             view[setting.images[:, None], lines, chosen] = 1

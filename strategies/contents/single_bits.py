@@ -26,6 +26,11 @@ def _count(setting: Setting) -> NDArray[np.int64] | None:
     return total
 
 
+def _spread_bit(bytes_: Raw, bit: int) -> Raw:
+    """Return bytes all set where one bit is, and all clear elsewhere."""
+    return np.where(bytes_ >> np.uint8(bit) & np.uint8(1), np.uint8(0xFF), np.uint8(0))
+
+
 @dataclass(frozen=True)
 class SingleBits:
     """One class of values of packed single bits."""
@@ -63,15 +68,13 @@ class SingleBits:
         match self.class_:
             case ValueClass.NORMAL:
                 view &= np.roll(view, 1, axis=2)
-            case ValueClass.EXTREME | ValueClass.ENDS | ValueClass.SPECIAL:
-                source = view if self.class_ is ValueClass.ENDS else view[:, :, :1]
-                share = np.uint8(7 if self.class_ is ValueClass.SPECIAL else 1)
-                full = np.where(source & np.uint8(0x80), np.uint8(0xFF), np.uint8(0))
-                view[...] = np.where(source & share == share, full, view)
-                if self.class_ is ValueClass.EXTREME:
-                    view[...] = full
-                elif self.class_ is ValueClass.ENDS:
-                    np.copyto(view, np.where(source & np.uint8(2), np.uint8(0xFF), np.uint8(0)))
+            case ValueClass.EXTREME:
+                view[...] = _spread_bit(view[:, :, :1], 7)
+            case ValueClass.SPECIAL:
+                first = view[:, :, :1].copy()
+                np.copyto(view, _spread_bit(first, 7), where=first & np.uint8(7) == 7)
+            case ValueClass.ENDS:
+                view[...] = _spread_bit(view, 1)
             case ValueClass.SUBNORMAL | ValueClass.UNNORMALISED | ValueClass.SQUARES:
                 first, second = (view[:, :, k].astype(np.int64) for k in (0, 1))
                 view[...] = 0
@@ -89,7 +92,7 @@ class SingleBits:
                 table = np.array([0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F], np.uint8)
                 view[...] = table[(view & np.uint8(7)).astype(np.intp)]
             case ValueClass.CODED:
-                places = (number * (8 * width // lines) + setting.below(OFFSET, 8)[:, None]) * 1
+                places = number * (8 * width // lines) + setting.below(OFFSET, 8)[:, None]
                 if operand == "b":
                     places = places + 8 * number
                 view[...] = 0

@@ -36,7 +36,7 @@ PROGRAMS: dict[str, tuple[Program, str]] = {
     "f64": (plain(F64), "e63e7bdfb527b317"),
     "s8": (plain(S8), "efbd608adf2f6478"),
     "u4": (plain(U4), "daace89a4da493df"),
-    "b1": (plain(B1_XOR), "e6a69e174da91578"),
+    "b1": (plain(B1_XOR), "d46c4a946f4d86fd"),
     "ldmatrix": (rows_program(), "d8e93091310cba96"),
     "long": (long().program, "e9df2c819ac9e9b1"),
 }
