@@ -63,9 +63,9 @@ class Examiner:
         subject = subject_of(entry)
         try:
             if isinstance(job, ConfirmJob):
-                evidence, status = self._confirmed(entry, subject), ShrinkStatus.RAW
+                evidence, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
             else:
-                evidence, status = self._shrunk(entry, subject, job.seconds)
+                evidence, status = self._shrunk(entry, subject, job)
         except DeviceLostError as error:
             return self._lost(entry, subject, job, error)
         finally:
@@ -112,9 +112,9 @@ class Examiner:
         )
         return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
 
-    def _confirmed(self, entry: Entry, subject: Subject) -> Evidence:
+    def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence:
         """Run a finding again, by itself, and name it as it then deserves."""
-        kind, family = entry.finding.kind, entry.finding.family
+        kind = entry.finding.kind
         form = main_form(subject.program)
         first = _first(entry, subject)
         attempts = self._repeated(subject, kind)
@@ -140,11 +140,11 @@ class Examiner:
         )
 
     def _shrunk(
-        self, entry: Entry, subject: Subject, seconds: float
+        self, entry: Entry, subject: Subject, job: ShrinkJob
     ) -> tuple[Evidence, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
-        kind, family = entry.finding.kind, entry.finding.family
-        shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=seconds)
+        kind, family = entry.finding.kind, job.family
+        shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
         attempts = self._repeated(shrunk.subject, kind)
         if conclusion(attempts) is kind:
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)

@@ -49,6 +49,8 @@ class ConfirmJob:
 
     corpus: Path
     id: str
+    family: Family
+    """The family that it stands for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class ShrinkJob:
 
     corpus: Path
     id: str
+    family: Family
+    """The family that it stands for."""
     seconds: float
     """Time for it."""
 

@@ -25,6 +25,7 @@ def options_of(plan: Plan, facts: Facts) -> dict[str, str | int | None]:
         "--opt": choice.level,
         "--assembler": choice.assembler,
         "images of a program": plan.images,
+        "smallest programs": plan.smallest,
         "layout of the simulated device": choice.layout,
         "version of the generator": GENERATOR_VERSION,
     }

@@ -14,6 +14,7 @@ from fuzz.engine.beating import BeatingRunner
 from fuzz.engine.beats import Heart
 from fuzz.engine.messages import RoundJob, RoundReport, Stored, Suspect
 from fuzz.engine.plan import Plan
+from fuzz.engine.smallest import smallest_program
 from fuzz.instruction_rounds import Selection
 from fuzz.runner_choice import OpenRunner
 from fuzz.value_families import MOST_SEEN, Seen, family_of_difference, family_of_failure
@@ -26,6 +27,7 @@ from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
+from strategies.contents import expand
 
 _AT_ONCE = 4096
 """Images that are filled, run and compared together; more of them gain nothing."""
@@ -96,6 +98,11 @@ class RoundWorker:
             focuses=job.focuses,
             count=job.count,
         )
+        if self._plan.smallest:
+            batches = [
+                replace(batch, program=smallest_program(batch.form, target=target, version=version))
+                for batch in batches
+            ]
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
@@ -176,7 +183,7 @@ class RoundWorker:
         first, count = part
         heart, compiled = self._heart, code.compiled
         heart.enter(Stage.EXPAND)
-        images = batch.images(count, first=first)
+        images = expand(batch.recipe, batch.program, count, first=first)
         heart.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         heart.enter(Stage.ORACLE)

@@ -143,11 +143,18 @@ class Triage:
         for key, member, saved in free:
             if not member.confirmed and saved is not None:
                 self._examined[saved.id] = key
-                return ConfirmJob(corpus=self.corpus.path, id=saved.id)
-        for key, _, saved in free:
+                return ConfirmJob(
+                    corpus=self.corpus.path, id=saved.id, family=_family(member.state)
+                )
+        for key, member, saved in free:
             if shrinking and saved is not None:
                 self._examined[saved.id] = key
-                return ShrinkJob(corpus=self.corpus.path, id=saved.id, seconds=seconds)
+                return ShrinkJob(
+                    corpus=self.corpus.path,
+                    id=saved.id,
+                    family=_family(member.state),
+                    seconds=seconds,
+                )
         return None
 
     def examined(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
@@ -169,8 +176,26 @@ class Triage:
         else:
             self._replace(member, result.stored)
             member.confirmed = True
-            if isinstance(job, ShrinkJob) or not self._shrinks(member):
+            if not self._joined(key, member) and (
+                isinstance(job, ShrinkJob) or not self._shrinks(member)
+            ):
                 self._finish(member)
+
+    def _joined(self, key: str, member: _Member) -> bool:
+        """Join a family to another one if both have come to the same finding; tell whether."""
+        for other, there in self.members.items():
+            if other != key and self._same_finding(member, there):
+                there.state.cases += member.state.cases
+                del self.members[key]
+                # For good: which finding of it is examined first does not depend on chance.
+                self.turned[key], self.tries[key] = other, TRIES
+                return True
+        return False
+
+    @staticmethod
+    def _same_finding(one: _Member, other: _Member) -> bool:
+        mine, its = one.state.saved, other.state.saved
+        return mine is not None and its is not None and mine.id == its.id
 
     def _lost(self, result: Examined) -> None:
         """Keep what ran when the device went away."""
@@ -189,7 +214,9 @@ class Triage:
         there = self.members.get(result.family.key)
         if there is not None:
             there.state.cases += member.state.cases
-            if member.new:
+            if member.new and not any(
+                self._same_finding(member, one) for one in self.members.values()
+            ):
                 self._remove(member)
             return
         other = self._member(result.family, result.stored, member.state.cases)
@@ -304,6 +331,10 @@ class Triage:
             )
             if self.members[record.key].finished:
                 self.announced.append(state)
+
+
+def _family(state: FamilyState) -> Family:
+    return Family(key=state.key, title=state.title)
 
 
 def _text(case: Case) -> str:
