@@ -35,9 +35,8 @@ def used_buffers(buffers: tuple[Buffer, ...], steps: Steps) -> tuple[Buffer, ...
     used = tuple(buffer for buffer in buffers if buffer.name in named)
     if any(buffer.space == "global" for buffer in used):
         return used
-    return tuple(buffer for buffer in buffers if buffer in used or buffer.space == "global")[:1] + (
-        used
-    )
+    first = next(buffer for buffer in buffers if buffer.space == "global")
+    return (first, *used)
 
 
 def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
