@@ -92,9 +92,9 @@ def _accumulator(
     matrix = form.matrix("c")
     there = [value for value in builder.scope.like(matrix, None) if value.pins == 0]
     made = [value for value in there if value.computed]
-    if Feature.IN_PLACE_MEMORY in builder.wanted and not made:
-        fresh = True
     asked = builder.wants((Feature.D_AS_C, Feature.CHAIN))
+    if not asked and builder.wants((Feature.IN_PLACE_MEMORY, Feature.STORED_AND_LOADED)):
+        fresh = True  # both need a C that comes from memory
     if made and not fresh and (chained or asked):
         value = made[-1]
         if not asked and dice.once_in(4):
@@ -109,8 +109,12 @@ def _accumulator(
 def _changed(builder: Builder, operands: _Operands, dice: Dice) -> _Operands:
     """Change the elements of some operands before they are multiplied."""
     found = {}
+    kept = not builder.asked.isdisjoint((Feature.A_REUSED, Feature.B_REUSED))
     for operand in "abc":
         value: Value = getattr(operands, operand)
+        if value.used and kept:
+            found[operand] = value
+            continue
         drawn = dice.once_in(_CHANGED_IN)
         if value.pins == 1 and (drawn or (operand != "c" and wants_change(builder, value.matrix))):
             made = change(builder, value, builder.dice())

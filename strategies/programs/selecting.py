@@ -85,6 +85,8 @@ def beside(builder: Builder, main: MmaForm, number: int, everything: Palette) ->
         elif needs:
             need = needs.pop()
             others = [form for form in known if need(form)]
+        elif Feature.IN_PLACE_MEMORY in builder.wanted:
+            others = [form for form in (last, *known) if _accumulates(form)]
         elif kind == "kin":
             others = [f for f in known if (f.shape, f.c_type) == (last.shape, last.d_type)]
         elif kind == "any":

@@ -51,7 +51,7 @@ def test_a_feature_is_there_in_nearly_all_programs_about_a_form(
     feature: Feature, kind: str
 ) -> None:
     key = list(Feature).index(feature) + 100
-    found = _honoured(feature, _KINDS[kind], 30, key)
+    found = _honoured(feature, _KINDS[kind], 12, key)
     assert sum(found) >= 0.95 * len(found), f"{sum(found)} of {len(found)}"
 
 
