@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strategies.contents.float_fields import FloatFields, Raw
-from strategies.contents.settings import DEPTH, OFFSET, Setting, spread
+from strategies.contents.settings import DEPTH, OFFSET, Setting, per_image, spread
 
 _CODE_BITS = 7
 """Bits of the fraction in which elements are numbered: those of bf16."""
@@ -19,10 +19,14 @@ def _numbered(view: Raw, setting: Setting, fields: FloatFields, exponent: int) -
     Numbers start at another element in each image; bits below a step stay random.
     """
     _, rows, columns = view.shape
-    start = setting.below(DEPTH, rows * columns)[:, None, None]
-    numbers = np.arange(rows * columns).reshape(rows, columns) + start
+    # A power of two for every matrix of the pages, so that a mask brings numbers round.
+    count = rows * columns
+    start = setting.below(DEPTH, count).astype(fields.dtype)
+    codes = np.arange(count, dtype=fields.dtype).reshape(rows, columns) + per_image(start)
     step = fields.shift - _CODE_BITS
-    codes = (numbers % (rows * columns) << step).astype(fields.dtype) + fields.field(exponent)
+    codes &= fields.dtype.type(count - 1)
+    codes <<= fields.dtype.type(step)
+    codes += fields.field(exponent)
     spread(view, fields.dtype.type((1 << step) - 1), codes)
 
 
