@@ -14,7 +14,7 @@ from fuzz.campaign_status import CampaignStatus, DeviceStatus
 from fuzz.device_lost import DeviceLostError
 from fuzz.engine.crew import Crew, Event, Finished, GaveUp, Lost
 from fuzz.engine.figures import Figures, summary
-from fuzz.engine.messages import Blame, Examined, RoundJob, RoundReport
+from fuzz.engine.messages import Blame, Examined, NotExamined, RoundJob, RoundReport
 from fuzz.engine.options import options_of
 from fuzz.engine.plan import Facts, Plan
 from fuzz.engine.progress import ValueProgress
@@ -261,6 +261,8 @@ class Campaign:
             case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
                 self.triage.examined(job, result)
                 self.save()
+            case Finished(job=job, report=NotExamined()) if not isinstance(job, RoundJob):
+                self.triage.leave(job)
             case Lost(job=RoundJob() as job):
                 self._redo(job, event)
             case Lost(job=job) if not isinstance(job, RoundJob):

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 import fuzz
 from fuzz.campaign_status import Stage, WorkerStatus
 from fuzz.engine.beats import Beats
-from fuzz.engine.messages import Blame, Broken, Examined, Job, RoundJob, RoundReport
+from fuzz.engine.messages import Blame, Broken, Examined, Job, NotExamined, RoundJob, RoundReport
 from fuzz.engine.plan import SHOWN_STALLED_SECONDS, Facts, Plan
 from oracle.errors import InfrastructureError
 from runners.processes import describe_status, tail
@@ -44,7 +44,7 @@ class Finished:
     """A job is done."""
 
     job: Job
-    report: RoundReport | Examined
+    report: RoundReport | Examined | NotExamined
 
 
 @dataclass(frozen=True, kw_only=True)

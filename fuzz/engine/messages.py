@@ -131,6 +131,15 @@ class Examined:
     """How the device was lost over it; empty while it is there."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NotExamined:
+    """A finding could not be examined: somebody has removed it, or it broke."""
+
+    id: str
+    lost: str = ""
+    """As of other reports: empty, the device is there."""
+
+
 class Blame(StrEnum):
     """Which of the project's exceptions a worker met."""
 
@@ -158,5 +167,5 @@ _ERRORS: Mapping[Blame, type[WarpfuzzError]] = {
 }
 
 
-Message = Facts | RoundReport | Examined | Broken
+Message = Facts | RoundReport | Examined | NotExamined | Broken
 """What a worker sends: Facts once, at its start."""

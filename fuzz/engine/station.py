@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from typing import Self
 
+from corpus import BrokenEntryError
 from fuzz.campaign_status import DeviceStatus
 from fuzz.engine.beats import Heart
 from fuzz.engine.examining import Examiner
-from fuzz.engine.messages import Examined, Job, RoundJob, RoundReport
+from fuzz.engine.messages import Examined, Job, NotExamined, RoundJob, RoundReport
 from fuzz.engine.plan import Plan
 from fuzz.engine.rounds import RoundWorker
 from fuzz.runner_choice import OpenRunner
+from oracle.errors import UsageError
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Failure
 
@@ -49,7 +51,7 @@ class Station:
     def __exit__(self, *_: object) -> None:
         self._examiner.close()
 
-    def carry_out(self, job: Job) -> RoundReport | Examined:
+    def carry_out(self, job: Job) -> RoundReport | Examined | NotExamined:
         """Carry out a job.
 
         Raises
@@ -64,7 +66,11 @@ class Station:
                 self._asked = time.monotonic()
                 report.health = self._health()
             return report
-        return self._examiner.examine(job)
+        try:
+            return self._examiner.examine(job)
+        except (UsageError, BrokenEntryError):
+            # A corpus is open to everybody: the finding may have been pruned in the meantime.
+            return NotExamined(id=job.id)
 
     def _health(self) -> DeviceStatus | None:
         """Return what the device says of itself; None where it does not."""

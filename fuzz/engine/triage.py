@@ -157,15 +157,28 @@ class Triage:
                 )
         return None
 
+    def leave(self, job: ConfirmJob | ShrinkJob) -> None:
+        """Leave a finding as it is: it can no longer be examined."""
+        member = self.members.get(self._examined.pop(job.id, ""))
+        if member is not None:
+            self._finish(member)
+
     def examined(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
-        """Take in what an examination gave.
+        """Take in what an examination gave; leave a finding that is no longer in the corpus.
 
         Raises
         ------
         InfrastructureError
             If it cannot be stored; what was stored before stays.
         """
-        key = self._examined.pop(job.id, "")
+        try:
+            self._take_in(job, result)
+        except (UsageError, BrokenEntryError):
+            self.leave(job)
+        self._examined.pop(job.id, None)
+
+    def _take_in(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
+        key = self._examined.get(job.id, "")
         member = self.members.get(key)
         if member is None:
             return
