@@ -109,7 +109,7 @@ class Batch:
     def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
         """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
         count = self.count - first if count is None else count
-        return expand(self.recipe, self.program, first + count)[first:]
+        return expand(self.recipe, self.program, count, first=first)
 
 
 def main_form(program: Program) -> MmaForm | LdmatrixForm:
