@@ -33,7 +33,7 @@ def in_ascii(line: Text) -> Text:
 
 def heading(title: str, width: int, note: Text | None = None) -> Text:
     """Return a rule with a title on its left and a note on its right."""
-    line = Text("── ", style="quiet").append(title, style="bold").append(" ")
+    line = Text().append("── ", style="quiet").append(title, style="bold").append(" ")
     right = Text() if note is None else Text(" ").append_text(note)
     dashes = width - line.cell_len - right.cell_len
     line.append("─" * max(dashes, 0), style="quiet")

@@ -91,7 +91,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
 
 
 def _head(status: CampaignStatus, width: int) -> list[Text]:
-    title = Text("warpfuzz", style="bold").append(" against ", style="quiet")
+    title = Text().append("warpfuzz", style="bold").append(" against ", style="quiet")
     title.append_text(plain(status.subject))
     where = Text("", style="quiet")
     where.append_text(plain(f"{status.target} · PTX ISA {status.ptx_version} · seed {status.seed}"))
@@ -145,7 +145,7 @@ def _counts(status: CampaignStatus) -> Text:
 
 
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
-    line = Text(f"nothing new for {duration(status.seconds_since_new)}", style="quiet")
+    line = Text(f"nothing new for {duration(status.seconds_since_new)}")
     if budget.quiet is not None:
         line.append(f" (ends at {duration(budget.quiet)})")
     if status.examining:
@@ -258,7 +258,7 @@ def _workers(workers: Sequence[WorkerStatus]) -> Block:
 def _worker(worker: WorkerStatus) -> Text:
     style = "worst" if worker.stalled else ""
     number = "starting" if worker.round < 0 else f"round {worker.round:,}"
-    line = Text(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
+    line = Text().append(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
     line.append(f" {number}, {worker.cases:,} cases", style=style)
     if worker.stalled:
         line.append(f", silent for {duration(worker.seconds)}", style=style)
@@ -332,7 +332,9 @@ def _findings(families: Sequence[FamilyState], compared: int) -> Block:
 
 def _family(family: FamilyState, kinds: int) -> Text:
     known = family.known is not None
-    line = Text(f"{kind_name(family.kind):<{kinds}}", style=kind_style(family.kind, known=known))
+    line = Text().append(
+        f"{kind_name(family.kind):<{kinds}}", style=kind_style(family.kind, known=known)
+    )
     line.append(f" {family.cases:>9,}  ", style="known" if known else "")
     line.append_text(plain(what_of(family), style="known" if known else ""))
     if family.known is not None:

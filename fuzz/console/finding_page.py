@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus import Entry, Kind
+from corpus.entry import DESCRIPTION, read_entry
+from corpus.store import RAW
 from fuzz.console.blocks import in_ascii
 from fuzz.console.distances import units
 from fuzz.console.heat_map import heat_map, legend
@@ -20,6 +22,7 @@ from fuzz.repro.derivations import raw
 from fuzz.repro.numbers import decimal, hexadecimal, number
 from fuzz.repro.value_facts import ValueFacts
 from fuzz.result_places import Result
+from fuzz.value_findings import is_value_finding
 from fuzz.verdicts import Difference
 from oracle.formats import Format
 from oracle.isa import MmaForm
@@ -62,11 +65,8 @@ def finding_page(entry: Entry) -> RenderableType:
         _facts(facts),
         *_section("program", _program(facts)),
     ]
-    for result, found in _by_result(facts):
-        parts += _section(
-            f"{result.name}, {_kind_of(result)}",
-            _Map(result, found, facts.type_of(next(iter(found.values())))),
-        )
+    parts += _maps(facts, "")
+    parts += _as_found(entry)
     if facts.differences:
         parts += _section("what differs", _Differences(facts))
         parts += _inputs(facts)
@@ -81,10 +81,10 @@ def _section(title: str, body: RenderableType) -> list[RenderableType]:
 
 def _verdict(facts: ValueFacts) -> Text:
     finding = facts.finding
-    line = Text(finding.kind.value, style=kind_style(finding.kind, known=False))
+    line = Text().append(finding.kind.value, style=kind_style(finding.kind, known=False))
     meaning = _MEANINGS.get(finding.kind)
     if meaning:
-        line.append(f": {meaning}", style="")
+        line.append(f": {meaning}")
     found = facts.differences
     if found:
         some = "element differs" if len(found) == 1 else "elements differ"
@@ -140,6 +140,29 @@ def _program(facts: ValueFacts) -> RenderableType:
 
 
 # The map and the table
+
+
+def _maps(facts: ValueFacts, note: str) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for result, found in _by_result(facts):
+        type_ = facts.type_of(next(iter(found.values())))
+        title = f"{result.name}, {_kind_of(result)}{note}"
+        parts += _section(title, _Map(result, found, type_))
+    return parts
+
+
+def _as_found(entry: Entry) -> list[RenderableType]:
+    """Return the maps of the raw finding: what a fault does to a tile tells where it sits."""
+    origin = entry.finding.shrunk_from
+    if origin is None:
+        return []
+    path = entry.path.parents[1] / RAW / origin
+    if not (path / DESCRIPTION).is_file():
+        return []
+    raw_entry = read_entry(path)
+    if not is_value_finding(raw_entry):
+        return []
+    return _maps(ValueFacts.of(raw_entry), ", before it was shrunk")
 
 
 def _kind_of(result: Result) -> str:

@@ -83,11 +83,11 @@ def _part(
     lines = [head]
     for index in range(result.columns if turned else result.rows):
         name = names[0] if index == 0 else ""
-        line = Text(f"{name}{index:>{margin - len(name)}}", style="quiet")
+        line = Text().append(f"{name}{index:>{margin - len(name)}}", style="quiet")
         for other in part:
             one = found.get((other, index) if turned else (index, other))
             if one is None:
-                line.append(f"{EQUAL:>{cell}}")
+                line.append(f"{EQUAL:>{cell}}", style="quiet")
             else:
                 sign = level(units(one, type_))
                 line.append(" " * (cell - 2)).append(f" {sign}", style=_COLOURS[sign])
@@ -98,8 +98,8 @@ def _part(
 def legend(found: Sequence[Difference], type_: Format | None) -> Text:
     """Return what the signs of a map mean, as far as they are there."""
     signs = sorted({level(units(one, type_)) for one in found})
-    line = Text(f"{EQUAL} equal", style="quiet")
+    line = Text().append(f"{EQUAL} equal", style="quiet")
     for sign in signs:
         line.append("   ").append(f" {sign} ", style=_COLOURS[sign])
         line.append(f" {level_words(sign)}", style="quiet")
-    return line.append(f"   ({unit_words(type_)})")
+    return line.append(f"   ({unit_words(type_)})", style="quiet")

@@ -113,12 +113,12 @@ _REPORT_COLUMNS, _REPORT_ROWS = 120, 400
 it: enough for every family that a person reads."""
 
 
-def recording_console(columns: int = _REPORT_COLUMNS) -> Console:
+def recording_console(columns: int = _REPORT_COLUMNS, rows: int = _REPORT_ROWS) -> Console:
     """Return a console that keeps what is printed, with its colours, whatever the terminal is."""
     return Console(
         record=True,
         width=columns,
-        height=_REPORT_ROWS,
+        height=rows,
         file=StringIO(),
         theme=THEME,
         highlight=False,

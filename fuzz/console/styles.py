@@ -72,12 +72,14 @@ def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Te
     share = min(1.0, max(0.0, share)) if share == share else 0.0
     if ascii_only:
         filled = round(share * width)
-        return Text("#" * filled, style=style).append("." * (width - filled), style="quiet")
+        return (
+            Text().append("#" * filled, style=style).append("." * (width - filled), style="quiet")
+        )
     whole, part = divmod(round(share * width * 8), 8)
     text = "█" * whole + (_EIGHTHS[part] if part else "")
     if share and not text:
         text = _EIGHTHS[1]
-    return Text(text, style=style).append("·" * (width - len(text)), style="quiet")
+    return Text().append(text, style=style).append("·" * (width - len(text)), style="quiet")
 
 
 def plain(text: str, style: str = "") -> Text:

@@ -1,0 +1,98 @@
+"""Draw the README's pictures from a campaign on the simulated device with a planted fault.
+
+    python docs/pictures.py
+
+runs it (for about a minute) and writes docs/campaign.svg, which is its dashboard at a
+moment, and docs/finding.svg, the page of the finding that it ended with.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import chdir
+from pathlib import Path
+from typing import Self
+
+from corpus import create_corpus, open_corpus
+from corpus.known import Known
+from fuzz.budget import Budget
+from fuzz.campaign_status import CampaignStatus
+from fuzz.commands.findings import generator
+from fuzz.console import dashboard
+from fuzz.console.families import sorted_families
+from fuzz.console.pages import page_of
+from fuzz.console.reports import recording_console, save
+from fuzz.engine.campaign import Campaign
+from fuzz.engine.crew import ProcessCrew
+from fuzz.engine.plan import Plan
+from fuzz.engine.store import CampaignStore
+from fuzz.runner_choice import RunnerChoice
+
+FAULT = "k-tail-dropped"
+SEED = 2026
+ONLY = "wmma.mma.*m16n16k16.f32.f32"
+SECONDS = 40.0
+WORKERS = 2
+COLUMNS, ROWS = 100, 34
+"""Of a terminal whose picture can be read in a README."""
+HERE = Path(__file__).resolve().parent
+
+
+class Photographer:
+    """Watches a campaign and keeps the last look at it while rounds go on."""
+
+    def __init__(self) -> None:
+        self.status: CampaignStatus | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Keep a status with findings, as long as workers are at work."""
+        if not status.stopped and status.families and status.seconds < SECONDS:
+            self.status = status
+
+
+def main() -> None:
+    """Run the campaign and draw."""
+    plan = Plan(
+        choice=RunnerChoice(name="sim", layout=SEED % 2, faults=(FAULT,)), seed=SEED, pattern=ONLY
+    )
+    budget = Budget(seconds=SECONDS)
+    photographer = Photographer()
+    # A page names where its files are: no folder of this machine is to stand in a picture.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        path = Path("warpfuzz-corpus")
+        corpus = create_corpus(path, generator=generator())
+        with (
+            ProcessCrew(plan, workers=WORKERS, devices=(0,)) as crew,
+            CampaignStore(corpus.path) as store,
+        ):
+            campaign = Campaign(
+                crew,
+                crew.facts(),
+                plan=plan,
+                budget=budget,
+                corpus=corpus,
+                known=Known(entries=()),
+                observer=photographer,
+                store=store,
+            )
+            campaign.run()
+        families = sorted_families(campaign.progress.families.values())
+        stored = [family.saved.id for family in families if family.saved is not None]
+        if photographer.status is None or not stored:
+            raise SystemExit("the campaign found nothing; choose another seed, or more seconds")
+        live = recording_console(COLUMNS, ROWS)
+        live.print(dashboard(photographer.status, budget))
+        save(live, HERE / "campaign.svg", title=f"warpfuzz run --runner sim --fault {FAULT}")
+        page = recording_console(COLUMNS, ROWS)
+        page.print(page_of(open_corpus(path).get(stored[0])))
+        save(page, HERE / "finding.svg", title=f"warpfuzz corpus show {stored[0]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""The page of a finding: the map marks what differs, distances are right, nothing leaks."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
+from corpus.entry import Entry
+from corpus.images import pack, unpack
+from fuzz.console.distances import LEVELS, level, units
+from fuzz.console.heat_map import EQUAL, heat_map
+from fuzz.console.pages import page_of
+from fuzz.output import THEME
+from fuzz.program_files import decode_program, encode_program
+from fuzz.result_places import Result, results
+from fuzz.value_findings import ACTUAL, EXPECTED, INPUT, MODULE, PROGRAM, instructions_of
+from fuzz.verdicts import Difference, differences
+from oracle.execution import execute
+from oracle.formats import FORMATS, format_named
+from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.program import Buffer, Load, Multiply, Place, Program, Store
+from runners.emission import emit
+
+FLOATS: dict[str, Any] = {
+    "f16": (np.float16, "e"),
+    "f32": (np.float32, "f"),
+    "f64": (np.float64, "d"),
+}
+OPCODES = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16",
+    "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
+    "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
+    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+    "wmma.mma.sync.aligned.row.col.m8n32k16.s32.u8.u8.s32",
+)
+
+
+def difference(expected: int, actual: int, bits: int) -> Difference:
+    return Difference(
+        where="d[0, 0]", byte=0, row=0, column=0, expected=expected, actual=actual, bits=bits
+    )
+
+
+def _steps_between(first: float, second: float, dtype: Any) -> int:
+    """Count neighbours by stepping, which knows nothing of bit patterns."""
+    low, high = sorted((dtype(first), dtype(second)))
+    count = 0
+    while low < high:
+        low = np.nextafter(low, dtype(np.inf))
+        count += 1
+    return count
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in nextafter")  # up to infinity
+@given(st.sampled_from(sorted(FLOATS)), st.data())
+def test_distances_of_floats_are_steps_from_neighbour_to_neighbour(
+    name: str, data: st.DataObject
+) -> None:
+    dtype, code = {"f16": (np.float16, "e"), "f32": (np.float32, "f"), "f64": (np.float64, "d")}[
+        name
+    ]
+    format_ = format_named(name)
+    value = dtype(data.draw(st.floats(width=format_.bits, allow_nan=False)))
+    other = value
+    for _ in range(data.draw(st.integers(0, 40))):
+        other = np.nextafter(other, dtype(np.inf))
+    bits = [int.from_bytes(struct.pack(f"<{code}", one), "little") for one in (value, other)]
+    found = units(difference(*bits, format_.bits), format_)
+    assert found == _steps_between(value, other, dtype)
+    assert units(difference(*reversed(bits), format_.bits), format_) == -found
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_distances_of_integers_are_differences(expected: int, actual: int) -> None:
+    one = difference(expected & 0xFFFFFFFF, actual & 0xFFFFFFFF, 32)
+    assert units(one, FORMATS["s32"]) == actual - expected
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_distances_of_registers_count_bits(expected: int, actual: int) -> None:
+    assert units(difference(expected, actual, 32), None) == bin(expected ^ actual).count("1")
+
+
+def test_a_distance_to_nan_is_none_and_of_zeros_is_zero() -> None:
+    assert units(difference(0x7FC00000, 0, 32), FORMATS["f32"]) is None
+    assert units(difference(0x80000000, 0, 32), FORMATS["f32"]) == 0
+
+
+@given(st.integers(0, 2**64), st.integers(0, 2**64))
+def test_levels_grow_with_the_distance_and_ignore_its_sign(first: int, second: int) -> None:
+    low, high = sorted((first, second))
+    assert int(level(low)) <= int(level(high))
+    assert level(-low) == level(low)
+    assert {level(least) for least in LEVELS} == set("123456789")
+    assert level(0) == "0"
+    assert level(None) == "N"
+
+
+@given(
+    st.booleans(),
+    st.sampled_from([(8, 8), (8, 32), (32, 8), (16, 16), (32, 1), (32, 2), (32, 4)]),
+    st.integers(24, 130),
+    st.data(),
+)
+def test_the_map_marks_the_differing_elements_and_no_others(
+    registers: bool, shape: tuple[int, int], width: int, data: st.DataObject
+) -> None:
+    assume(registers == (shape[1] < 8))
+    rows, columns = shape
+    places = data.draw(
+        st.sets(st.tuples(st.integers(0, rows - 1), st.integers(0, columns - 1)), min_size=1)
+    )
+    result = Result(
+        name="d", type="b32" if registers else "f32", bits=32, start=0, rows=rows,
+        columns=columns, row_bytes=4 * columns, column_bytes=4,
+    )  # fmt: skip
+    found = {
+        (row, column): Difference(where="", row=row, column=column, expected=0, actual=1, bits=32)
+        for row, column in places
+    }
+    lines = heat_map(result, found, None if registers else FORMATS["f32"], width=width)
+    assert all(line.cell_len <= width for line in lines)
+    down = columns if registers else rows
+    cells: list[list[str]] = [[] for _ in range(down)]
+    parts = "\n".join(line.plain for line in lines).split("\n\n")
+    for part in parts:
+        _, *body = part.split("\n")
+        assert len(body) == down
+        for index, line in enumerate(body):
+            _, *signs = re.sub(r"^(row|register)", "", line).split()
+            cells[index] += signs
+    marked = {
+        (other, index) if registers else (index, other)
+        for index, row in enumerate(cells)
+        for other, sign in enumerate(row)
+        if sign != EQUAL
+    }
+    assert marked == places
+    assert sum(map(len, cells)) == rows * columns
+
+
+def _program(opcode: str) -> Program:
+    form = mma_form(opcode)
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": "row"}
+    buffers, steps = [], []
+    for operand, layout in layouts.items():
+        matrix = form.matrix(operand)
+        size = matrix.rows * matrix.columns * matrix.type.bits // 8
+        buffers.append(Buffer(name=f"g{operand}", space="global", size=size))
+        forms: Any = (
+            [one for one in LOAD_FORMS if one.operand == operand] if operand != "d" else STORE_FORMS
+        )
+        access = next(
+            one for one in forms
+            if one.layout == layout and one.space == "global"
+            and one.shape == form.shape and one.type == matrix.type
+        )  # fmt: skip
+        make = Load if operand != "d" else Store
+        steps.append(make(form=access, fragment=operand, place=Place(buffer=f"g{operand}")))
+    steps.insert(3, Multiply(form=form, d="d", a="a", b="b", c="c"))
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def stored(folder: Path, opcode: str, changed: dict[tuple[int, int], int]) -> Entry:
+    """Store a finding whose result has other bits (exclusive or) at some places."""
+    program = _program(opcode)
+    image = np.random.default_rng(5).integers(0, 60, program.image_bytes, dtype=np.uint8)
+    expected = execute(program, image[None], target="sm_90").images[0]
+    actual = expected.copy()
+    (result,) = results(program)
+    for (row, column), bits in changed.items():
+        for index, byte in enumerate(bits.to_bytes(result.bits // 8, "little")):
+            actual[result.offsets[row, column] + index] ^= byte
+    module = emit(program, target="sm_90", version="8.0")
+    case = Case(
+        kind=Kind.VIOLATION,
+        family=Family(key="violation/x", title="violation: \x1b[31mx\x1b[0m [bold]y[/]"),
+        instructions=instructions_of(program),
+        target="sm_90",
+        ptx_version="8.0",
+        oracle=OracleVerdict(verdict="legal"),
+        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation", device="a\nb"),),
+        versions=Versions(warpfuzz="1", generator=1),
+        details={"runs": 3, "failed runs": 2, "rate": 0.5, "sms": "4 7", "opt": 2},
+    )
+    files = {
+        MODULE: module.ptx.encode(), PROGRAM: encode_program(program), INPUT: pack(image[None]),
+        EXPECTED: pack(expected[None]), ACTUAL: pack(actual[None]),
+    }  # fmt: skip
+    corpus = create_corpus(folder, generator="test")
+    return corpus.get(corpus.add(case, files).id)
+
+
+def page(entry: Entry, width: int = 100, **options: Any) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width, theme=THEME, highlight=False, **options).print(page_of(entry))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_page_tells_places_bits_and_distances(opcode: str, tmp_path: Path) -> None:
+    entry = stored(tmp_path / "corpus", opcode, {(1, 2): 1, (7, 5): 4})
+    text = page(entry)
+    facts = page_facts(entry)
+    assert len(facts) == 2
+    for one in facts:
+        assert one.where in text
+        assert f"0x{one.expected:0{one.bits // 4}x}" in text
+        assert f"0x{one.actual:0{one.bits // 4}x}" in text
+    for words in ("SMs", "4 7", "2 of 3 runs", "-O2", opcode, "2 elements differ",
+                  "warpfuzz repro", "warpfuzz replay", "is made of"):  # fmt: skip
+        assert words in text, words
+
+
+def page_facts(entry: Entry) -> list[Difference]:
+    program = decode_program(entry.read(PROGRAM), "")
+    return list(differences(program, unpack(entry, EXPECTED)[0], unpack(entry, ACTUAL)[0]))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_a_page_fits_and_names_do_not_leak(width: int, tmp_path: Path) -> None:
+    entry = stored(tmp_path / "corpus", OPCODES[5], {(3, 31): 255})
+    text = page(entry, width)
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    assert "\x1b" not in text
+    assert "[bold]y[/]" in text
+    assert "a\nb" not in text
+
+
+def test_a_page_has_colours_only_where_they_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = stored(tmp_path / "corpus", OPCODES[0], {(0, 0): 1})
+    coloured = page(entry, force_terminal=True, color_system="truecolor")
+    assert "48;2" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = page(entry, force_terminal=True, color_system="truecolor")
+    assert "48;2" not in plain
+    assert re.search(r"row +0\D+1  ·", re.sub(r"\x1b\[[0-9;]*m", "", plain))

@@ -1,0 +1,62 @@
+"""The report of a campaign as a page: the dashboard at its end, and the findings."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from console_statuses import family, on_a_gpu
+from test_finding_page import OPCODES, stored
+
+from corpus import Kind, Saved
+from fuzz.console import write_report
+from fuzz.engine.progress import ValueProgress
+from fuzz.instruction_progress import FamilyState
+
+
+def _progress(folder: Path) -> ValueProgress:
+    families: dict[str, FamilyState] = {}
+    for index, opcode in enumerate(OPCODES[:2]):
+        entry = stored(folder, opcode, {(index, index): 1})
+        one = family((Kind.VIOLATION, Kind.DEVIATION)[index], f"family {index}", 7)
+        one.saved = Saved(id=entry.id, path=entry.path, new=True)
+        families[one.key] = one
+    return ValueProgress(
+        seed=1, assemblers=(), forms=5, runner="the device", cases=10, judged=10, seconds=2.0,
+        families=families, stopped="budget spent",
+    )  # fmt: skip
+
+
+def _text(path: Path) -> str:
+    """Return what a reader of the page sees."""
+    plain = html.unescape(re.sub(r"<[^>]*>", "", path.read_text()))
+    return plain.replace("\xa0", " ")
+
+
+@pytest.mark.parametrize(("suffix", "pages"), [(".html", 2), (".svg", 1)])
+def test_a_report_has_the_dashboard_and_the_findings(
+    suffix: str, pages: int, tmp_path: Path
+) -> None:
+    progress = _progress(tmp_path / "corpus")
+    path = tmp_path / f"report{suffix}"
+    status = on_a_gpu(stopped="budget spent", families=list(progress.families.values()))
+    write_report(progress, tmp_path / "corpus", path, status=status)
+    text = _text(path)
+    assert "who waits for whom" in text
+    assert "ended: budget spent" in text
+    assert text.count("1 element differs") == pages
+    assert OPCODES[0] in text
+
+
+def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None:
+    progress = _progress(tmp_path / "corpus")
+    first = next(iter(progress.families.values()))
+    assert first.saved is not None
+    (first.saved.path / "actual.npy").unlink()
+    path = tmp_path / "report.html"
+    write_report(progress, tmp_path / "corpus", path)
+    text = _text(path)
+    assert "cannot be shown" in text
+    assert text.count("1 element differs") == 1
