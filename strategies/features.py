@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from oracle.isa import Form, LdmatrixForm, Matrix, MmaForm
+from oracle.isa import Form, Matrix
 from oracle.program import (
     Barrier,
     Branch,
@@ -364,20 +364,6 @@ def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -
         and abs(its.start - span.start) < its.pitch * its.runs
     ):
         yield Feature.TILES
-
-
-def about(program: Program, form: Form) -> bool:
-    """Tell whether a program has an instruction of a form."""
-    return any(
-        step.form == form
-        for step in walk(program.steps)
-        if isinstance(step, Load | Multiply | Store | LoadRows)
-    )
-
-
-def multiplied(program: Program) -> tuple[MmaForm | LdmatrixForm, ...]:
-    """Return the forms of wmma.mma and ldmatrix of a program, in the order of the text."""
-    return tuple(step.form for step in walk(program.steps) if isinstance(step, Multiply | LoadRows))
 
 
 OF_OPERATION: dict[Operation, Feature] = {

@@ -59,8 +59,6 @@ class Palette:
     multiplications: tuple[MmaForm, ...]
     """Those that were asked for; if none was, all that the target has."""
     row_loads: tuple[LdmatrixForm, ...]
-    accesses: tuple[LoadForm | StoreForm, ...]
-    """Loads and stores that were asked for, empty if none was; a program may have others."""
     spaces: tuple[str, ...]
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
 
@@ -99,8 +97,7 @@ def palette(forms: tuple[Form, ...], target: str, version: str) -> Palette:
     there = tuple(form for form in forms if is_available(form, number, row))
     products = tuple(form for form in there if form in VALUED_FORMS)
     rows = tuple(form for form in there if isinstance(form, LdmatrixForm))
-    accesses = tuple(form for form in there if isinstance(form, LoadForm | StoreForm))
-    if accesses and not products:
+    if not products and any(isinstance(form, LoadForm | StoreForm) for form in there):
         products = tuple(form for form in VALUED_FORMS if is_available(form, number, row))
     spaces = tuple(
         space
@@ -109,7 +106,7 @@ def palette(forms: tuple[Form, ...], target: str, version: str) -> Palette:
     )
     return Palette(
         multiplications=tuple(form for form in products if isinstance(form, MmaForm)),
-        row_loads=rows, accesses=accesses, spaces=spaces,
+        row_loads=rows, spaces=spaces,
     )  # fmt: skip
 
 
