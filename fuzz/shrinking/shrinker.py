@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from corpus import Kind, ShrinkStatus
 from fuzz.shrinking.contents import shrink_contents, zero_cells
 from fuzz.shrinking.programs import shrink_program
-from fuzz.shrinking.trials import OutOfTimeError, Trials, Verdicts
+from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
 from fuzz.value_replaying import Subject, replays_of
 
 SECONDS = 20.0
@@ -72,7 +72,9 @@ def shrink(
             status = ShrinkStatus.COMPLETE
         except OutOfTimeError:
             status = ShrinkStatus.CAPPED
-        if not always():
+        except StoppedFailingError:
+            status = ShrinkStatus.FLAKY
+        if status is not ShrinkStatus.FLAKY and not always():
             status = ShrinkStatus.FLAKY
     return Shrunk(
         subject=subject if status is ShrinkStatus.FLAKY else trials.subject,

@@ -36,6 +36,10 @@ class OutOfTimeError(Exception):
     """The time for shrinking is over. Never leaves `shrink`."""
 
 
+class StoppedFailingError(Exception):
+    """The smallest draft failed before, and does not any more. Never leaves `shrink`."""
+
+
 class Trials:
     """The smallest draft so far, and what was asked on the way to it.
 
@@ -106,8 +110,12 @@ class Trials:
         ------
         OutOfTimeError
             If the time is over before that is known.
+        StoppedFailingError
+            If the smallest draft so far does not fail any more either.
         """
         if draft.key not in self._sure and not self._ask([draft])[0]:
+            if not self._ask([self.best])[0]:
+                raise StoppedFailingError
             self.go_apart()
             return False
         if draft.key != self.best.key:

@@ -1,0 +1,133 @@
+"""How shrinking ends: complete, capped or flaky, whatever the verdicts are like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import Phase, given, settings
+from shrinking_cases import WANTED, subjects, verdicts_of
+
+from corpus import Kind, ShrinkStatus
+from fuzz.shrinking import complexity, shrink
+from fuzz.value_replaying import Subject
+from oracle.program import walk
+
+
+@settings(max_examples=5, phases=[Phase.generate])
+@given(subjects())
+def test_without_time_the_case_comes_back_capped(subject: Subject) -> None:
+    got = shrink(subject, verdicts_of(lambda _: True), wanted=WANTED, seconds=0)
+    assert got.status is ShrinkStatus.CAPPED
+    assert got.subject.program == subject.program
+    assert (got.subject.image == subject.image).all()
+
+
+@pytest.mark.parametrize("good", [0, 1, 2, 5])
+@settings(max_examples=1, phases=[Phase.generate])
+@given(subjects())
+def test_a_failure_that_stops_is_flaky_and_comes_back_as_it_was(
+    good: int, subject: Subject
+) -> None:
+    calls = 0
+
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        nonlocal calls
+        calls += 1
+        return [WANTED if calls <= good else None for _ in candidates]
+
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    assert got.status is ShrinkStatus.FLAKY
+    assert got.subject is subject
+
+
+@settings(max_examples=5, phases=[Phase.generate])
+@given(subjects())
+def test_another_kind_of_failure_is_not_taken_for_the_wanted_one(subject: Subject) -> None:
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        return [WANTED if one.program == subject.program else Kind.DEVIATION for one in candidates]
+
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    assert got.subject.program == subject.program
+    assert got.status is ShrinkStatus.COMPLETE
+    assert complexity(got.subject.program, got.subject.image) == 0
+
+
+@pytest.mark.parametrize("wanted", [Kind.HANG, Kind.CRASH, Kind.LAUNCH_FAILURE])
+@settings(max_examples=4, phases=[Phase.generate])
+@given(subjects())
+def test_of_what_brings_a_runner_down_few_are_tried_at_once(wanted: Kind, subject: Subject) -> None:
+    sizes = []
+
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        sizes.append(len(candidates))
+        return [wanted] * len(candidates)
+
+    got = shrink(subject, verdicts, wanted=wanted, seconds=60)
+    assert max(sizes) <= 4
+    assert got.status is ShrinkStatus.COMPLETE
+    assert got.tried == sum(sizes)
+    # Seven where two products of different types hang together: neither can go alone.
+    assert sum(1 for _ in walk(got.subject.program.steps)) <= 7
+    assert not got.subject.image.any()
+
+
+@settings(max_examples=4, phases=[Phase.generate])
+@given(subjects())
+def test_of_what_only_computes_wrongly_many_are_tried_at_once(subject: Subject) -> None:
+    sizes = []
+
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        sizes.append(len(candidates))
+        nonzero = [complexity(one.program, one.image) for one in candidates]
+        return [WANTED if count >= 40 else None for count in nonzero]
+
+    if complexity(subject.program, subject.image) >= 128:
+        shrink(subject, verdicts, wanted=WANTED, seconds=60)
+        assert 4 < max(sizes) <= 64
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects())
+def test_company_that_changes_verdicts_leads_to_single_trials_and_the_same_end(
+    subject: Subject,
+) -> None:
+    """In company everything fails; by itself only what has two elements or more."""
+
+    def fails(one: Subject) -> bool:
+        return complexity(one.program, one.image) >= 2
+
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        if len(candidates) > 1:
+            return [WANTED] * len(candidates)
+        return [WANTED if fails(one) else None for one in candidates]
+
+    if fails(subject):
+        got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+        assert got.status is ShrinkStatus.COMPLETE
+        assert complexity(got.subject.program, got.subject.image) == 2
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects())
+def test_company_that_hides_failures_is_not_believed_in_the_end(subject: Subject) -> None:
+    def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
+        return [WANTED if len(candidates) == 1 else None for _ in candidates]
+
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    assert got.status is ShrinkStatus.COMPLETE
+    assert not got.subject.image.any()
+    # Seven where two products of different types hang together: neither can go alone.
+    assert sum(1 for _ in walk(got.subject.program.steps)) <= 7
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects())
+def test_shrinking_a_case_twice_gives_the_same(subject: Subject) -> None:
+    def fails(one: Subject) -> bool:
+        return int(one.image.astype(int).sum()) % 3 == int(subject.image.astype(int).sum()) % 3
+
+    first, second = (shrink(subject, verdicts_of(fails), wanted=WANTED) for _ in range(2))
+    assert first.subject.program == second.subject.program
+    assert (first.subject.image == second.subject.image).all()
+    assert first.tried == second.tried

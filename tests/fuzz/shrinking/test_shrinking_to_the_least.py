@@ -1,0 +1,201 @@
+"""Artificial failures whose smallest case is known: exactly that is what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from shrinking_cases import (
+    PROGRAMS,
+    TARGET,
+    WANTED,
+    loaded,
+    subject_of,
+    subjects,
+    values,
+    verdicts_of,
+)
+
+from corpus import ShrinkStatus
+from fuzz.shrinking import complexity, shrink
+from fuzz.value_replaying import Subject
+from oracle.definedness import undefined
+from oracle.formats import Kind
+from oracle.program import (
+    Load,
+    LoadRows,
+    Multiply,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    walk,
+)
+
+SECONDS = 60.0
+
+
+def kinds(program: Program) -> list[type[Step]]:
+    return [type(step) for step in walk(program.steps)]
+
+
+def is_plain(step: Step) -> bool:
+    if not isinstance(step, Load | Store):
+        return True
+    return (
+        step.stride is None
+        and step.immediate == 0
+        and step.place.offset == 0
+        and step.form.space == "global"
+        and (step.form.layout == "row" or step.form.matrix.operand in "ab")
+    )
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects(), st.sampled_from("abc"), st.data())
+def test_one_element_that_is_not_zero_is_left_as_one_in_the_plainest_program(
+    subject: Subject, operand: str, data: st.DataObject
+) -> None:
+    matrix = loaded(subject.program, operand)[0].tile.matrix
+    row = data.draw(st.integers(0, matrix.rows - 1))
+    column = data.draw(st.integers(0, matrix.columns - 1))
+
+    def fails(candidate: Subject) -> bool:
+        return any(
+            placed.tile.matrix == matrix and values(candidate, placed)[row, column] != 0
+            for placed in loaded(candidate.program, operand)
+        )
+
+    assume(fails(subject))
+    got = shrink(subject, verdicts_of(fails), wanted=WANTED, seconds=SECONDS)
+    program = got.subject.program
+    assert got.status is ShrinkStatus.COMPLETE
+    assert fails(got.subject)
+    assert complexity(program, got.subject.image) == 1
+    (left,) = {int(v) for p in loaded(program, operand) for v in values(got.subject, p).flat} - {0}
+    type_ = matrix.type
+    if type_.kind is Kind.FLOAT:
+        assert left == type_.bias << (type_.bits - 1 - type_.exponent_bits)
+    else:
+        assert left in (1, -1)
+    # Of several products the one that is left need not be the one whose element it was.
+    counts = Counter(kinds(program))
+    assert counts.pop(Load) in (3, 4)
+    assert counts == {Multiply: 1, Store: 1}
+    assert all(is_plain(step) for step in walk(program.steps))
+    assert len(program.buffers) in (4, 5)
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects(PROGRAMS), st.data())
+def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
+    subject: Subject, data: st.DataObject
+) -> None:
+    steps = list(walk(subject.program.steps))
+    wanted = type(data.draw(st.sampled_from(steps)))
+
+    def fails(candidate: Subject) -> bool:
+        return wanted in kinds(candidate.program)
+
+    got = shrink(subject, verdicts_of(fails), wanted=WANTED, seconds=SECONDS)
+    program = got.subject.program
+    assert got.status is ShrinkStatus.COMPLETE
+    assert wanted in kinds(program)
+    assert not undefined(program, target=TARGET)
+    assert not got.subject.image.any()
+    for index in range(len(program.steps)):
+        steps = program.steps[:index] + program.steps[index + 1 :]
+        fewer = {type(step) for step in walk(steps)}
+        assert (
+            wanted not in fewer
+            or not fewer & {Multiply, LoadRows}
+            or not fewer & {Store, StoreRegisters}
+            or undefined(Program(buffers=program.buffers, steps=steps), target=TARGET)
+        )
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects())
+def test_a_stride_that_matters_stays_and_everything_else_becomes_plain(subject: Subject) -> None:
+    def strided(program: Program) -> list[Step]:
+        return [
+            s for s in walk(program.steps) if isinstance(s, Load | Store) and s.stride is not None
+        ]
+
+    assume(strided(subject.program))
+    got = shrink(
+        subject, verdicts_of(lambda one: bool(strided(one.program))), wanted=WANTED, seconds=SECONDS
+    )
+    assert got.status is ShrinkStatus.COMPLETE
+    (kept,) = strided(got.subject.program)
+    assert isinstance(kept, Load | Store)
+    assert (kept.stride_in_register, kept.immediate, kept.place.offset) == (False, 0, 0)
+    assert all(is_plain(step) for step in walk(got.subject.program.steps) if step is not kept)
+    assert kinds(got.subject.program).count(Multiply) == 1
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects(), st.data())
+def test_factors_that_only_go_together_go_together(subject: Subject, data: st.DataObject) -> None:
+    """A row of A and the column of B balance each other, and C is what fails."""
+    a, b, c = (loaded(subject.program, operand)[0].tile.matrix for operand in "abc")
+    k = data.draw(st.integers(0, a.columns - 1))
+    row, column = data.draw(st.tuples(st.integers(0, c.rows - 1), st.integers(0, c.columns - 1)))
+
+    def element(candidate: Subject, operand: str, at: tuple[int, int]) -> bool:
+        (placed, *_) = loaded(candidate.program, operand)
+        wanted = {"a": a, "b": b, "c": c}[operand]
+        return placed.tile.matrix == wanted and bool(values(candidate, placed)[at] != 0)
+
+    def fails(candidate: Subject) -> bool:
+        held = [bool(loaded(candidate.program, operand)) for operand in "abc"]
+        return (
+            all(held)
+            and element(candidate, "c", (row, column))
+            and element(candidate, "a", (row, k)) == element(candidate, "b", (k, column))
+        )
+
+    assume(fails(subject))
+    got = shrink(subject, verdicts_of(fails), wanted=WANTED, seconds=SECONDS)
+    assert got.status is ShrinkStatus.COMPLETE
+    assert complexity(got.subject.program, got.subject.image) == 1
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects(), st.data())
+def test_a_value_keeps_the_bits_that_matter_and_no_others(
+    subject: Subject, data: st.DataObject
+) -> None:
+    (placed, *_) = loaded(subject.program, "c")
+    matrix = placed.tile.matrix
+    fraction = matrix.type.fraction_bits or matrix.type.bits - 1
+    bits = data.draw(st.integers(1, (1 << fraction) - 1))
+    image = subject.image.copy()
+    raw = np.dtype(matrix.type.raw)
+    unsigned = np.dtype(f"u{raw.itemsize}")
+
+    def fails(candidate: Subject) -> bool:
+        found = [p for p in loaded(candidate.program, "c") if p.tile.matrix == matrix]
+        return any(
+            (
+                np.ascontiguousarray(values(candidate, p)).view(unsigned) & unsigned.type(bits)
+                == bits
+            ).any()
+            for p in found
+        )
+
+    start = subject.program.offset(placed.place.buffer) + placed.place.offset
+    image[start : start + raw.itemsize] |= np.frombuffer(
+        bits.to_bytes(raw.itemsize, "little"), np.uint8
+    )
+    got = shrink(
+        subject_of(subject.program, image), verdicts_of(fails), wanted=WANTED, seconds=SECONDS
+    )
+    assert got.status is ShrinkStatus.COMPLETE
+    assert complexity(got.subject.program, got.subject.image) == 1
+    found = [p for p in loaded(got.subject.program, "c") if p.tile.matrix == matrix]
+    raws = [np.ascontiguousarray(values(got.subject, p)).view(unsigned).ravel() for p in found]
+    (left,) = set(np.concatenate(raws).tolist()) - {0}
+    assert left & ((1 << fraction) - 1) == bits
