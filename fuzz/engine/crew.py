@@ -26,6 +26,8 @@ from runners.processes import describe_status, tail
 _END_SECONDS = 8.0
 """How long workers that were told to end may take before they are killed: longer than they give
 themselves."""
+_START_SECONDS = 120.0
+"""Least time that a worker has until it is ready: a device may take 60 s for its self-check."""
 _DEATHS_AT_START = 3
 """Times in a row that a worker may die before it is ready; then it is not started again."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -310,7 +312,10 @@ class ProcessCrew:
     def _end_stalled(self) -> None:
         for member in list(self._members.values()):
             silence = self._silence(member)
-            if silence > self._plan.patience:
+            patience = self._plan.patience
+            if member.facts is None:
+                patience = max(patience, _START_SECONDS)
+            if silence > patience:
                 stage = self._beats.read(member.row).stage
                 # Asked first: it may have a tool running that it then takes along.
                 member.process.terminate()

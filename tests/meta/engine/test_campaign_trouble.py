@@ -8,9 +8,16 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
+
+from fuzz.engine.crew import Event, Lost, ProcessCrew
+from fuzz.engine.messages import RoundJob
+from fuzz.engine.plan import Plan
+from fuzz.runner_choice import RunnerChoice
+from strategies.features import Focus
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
@@ -140,3 +147,28 @@ def test_a_file_in_the_way_is_said_by_name(tmp_path: Path) -> None:
 def test_no_child_of_a_finished_campaign_is_left(tmp_path: Path) -> None:
     assert campaign(tmp_path, 8).code == 0
     assert not descendants(tmp_path)
+
+
+def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Path) -> None:
+    """A PTX pass that never ends keeps a worker silent for longer than this plan allows."""
+    plan = Plan(
+        choice=RunnerChoice(name="sim", ptx_pass="sleep 1000"),
+        seed=1,
+        pattern="*m8n8k4*",
+        stall_seconds=1.0,
+    )
+    with ProcessCrew(plan, workers=1) as crew:
+        facts = crew.facts()
+        job = RoundJob(number=0, focuses=(Focus(),), count=1)
+        crew.give(job)
+        events: list[Event] = []
+        end = time.monotonic() + 60
+        while not events and time.monotonic() < end:
+            events = [event for event in crew.poll(0.2) if isinstance(event, Lost)]
+        (lost,) = events
+        assert isinstance(lost, Lost)
+        assert lost.job == job
+        assert "gave no sign of life" in lost.how
+        # Another one takes its place.
+        assert crew.facts() == facts
+    assert not [one for one in psutil.process_iter() if one.cmdline()[:2] == ["sleep", "1000"]]
