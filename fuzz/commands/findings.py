@@ -14,9 +14,10 @@ from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
-from corpus.merging import merge
+from corpus.merging import Merged, merge
 from corpus.pruning import prune
 from fuzz.output import console, emit
+from fuzz.progress_bars import tracked
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -74,7 +75,14 @@ def show_finding(path: Path, prefix: str, *, json: bool) -> None:
 def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     """Add the findings of `sources` to `destination`, and print how many were new."""
     opened = [open_corpus(source) for source in sources]
-    merged = merge(create_corpus(destination, generator=generator()), opened)
+    made = create_corpus(destination, generator=generator())
+    # One source after the other comes to the same as all of them at once.
+    parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
+    merged = Merged(
+        added=tuple(one for part in parts for one in part.added),
+        updated=tuple(dict.fromkeys(one for part in parts for one in part.updated)),
+        problems=tuple(one for part in parts for one in part.problems),
+    )
     if json:
         emit({"added": list(merged.added), "updated": list(merged.updated)})
     else:
@@ -127,7 +135,7 @@ def export_corpus(path: Path, file: Path) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
     corpus = open_corpus(path)
     problems: list[Problem] = []
-    entries = list(corpus.entries(problems.append))
+    entries = list(tracked(corpus.entries(problems.append), "reading", json=False))
     if file.suffix == ".zip":
         export_zip(corpus, entries, file)
     elif file.suffix == ".jsonl":
