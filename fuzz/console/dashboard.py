@@ -317,7 +317,8 @@ def _covered(line: CoverageLine, width: int, names: int) -> Text:
 
 def _findings(families: Sequence[FamilyState], compared: int) -> Block:
     known = sum(family.known is not None for family in families)
-    words = f"{len(families) - known:,} families"
+    unknown = len(families) - known
+    words = f"{unknown:,} {'family' if unknown == 1 else 'families'}"
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
     kinds = max((len(kind_name(family.kind)) for family in families), default=0)
 
