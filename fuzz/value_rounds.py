@@ -29,16 +29,16 @@ from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Focus
 from strategies.programs import VALUED_FORMS, programs
 
-GENERATOR_VERSION = 2
+GENERATOR_VERSION = 3
 """Goes up when the same seed would give other programs or contents."""
 
 PROGRAMS = 8
 """Programs of one round, in one module."""
-EPOCH = 4
+EPOCH = 16
 """Rounds between two looks at what was reached. A round knows the counts up to the epoch before
-the last, whoever runs how many rounds at once."""
+the last, whoever runs how many rounds at once: as many as there are cores on a large machine."""
 _LONG_EPOCH = 64
-"""The same from this round on: enough for a worker on each core of a machine with many."""
+"""The same from this round on."""
 
 
 class Speed(StrEnum):
@@ -57,6 +57,9 @@ IMAGES = 256
 """Images of a program where nobody counts rounds."""
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}
 """From here on the time of a program is that of its images, and more of them bring nothing."""
+_BATCH_BYTES = 32 << 20
+"""Most bytes of the images of one program: the time of an image goes with its size, and one
+program in a hundred has images of 100 KiB and more (2026-11)."""
 _BROAD_ROUNDS = 32
 """Rounds before the first growth: 256 programs, more than the 192 forms that are multiplied or
 read by ldmatrix."""
@@ -212,7 +215,7 @@ def round_batches(
     focuses
         What each program should be about (`round_focuses`); None: what the key alone chooses.
     count
-        Images of each program (`images_per_program`).
+        Images of each program (`images_per_program`), fewer where they are large.
     """
     row, number = parse_target(target), parse_version(version)
     if focuses is None:
@@ -228,10 +231,11 @@ def round_batches(
         program, recipe = draw(drawn, 2, own)[-1]
         # Some state spaces and types are newer than what is multiplied.
         if all(is_available(form, number, row) for form in requirements(program)):
+            most = max(_FIRST_IMAGES, _BATCH_BYTES // program.image_bytes)
             batches.append(
                 Batch(
                     entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                    count=count,
+                    count=min(count, most),
                 )
             )  # fmt: skip
     return batches
