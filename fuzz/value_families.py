@@ -71,8 +71,8 @@ class Seen:
         return cause_of(self.program, self.images, self.actual, target=self.target)
 
     @cached_property
-    def producer(self) -> MmaForm | LdmatrixForm | None:
-        """The form of the last multiplication or ldmatrix behind what differs first.
+    def producer(self) -> Multiply | LoadRows | None:
+        """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
@@ -81,7 +81,7 @@ class Seen:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
             if event is not None and isinstance(event.step, Multiply | LoadRows):
-                return event.step.form
+                return event.step
         return None
 
 
@@ -117,9 +117,10 @@ def family_of_difference(
     seen
         The images; without them nothing is looked for that would explain them.
     """
-    cause = None
+    cause = producer = None
     if seen is not None:
-        cause, form = seen.cause, seen.producer or form
+        cause, producer = seen.cause, seen.producer
+        form = producer.form if producer is not None else form
     every = found if seen is None else [one for part in seen.differences for one in part]
     shape = kind_of_difference(every, form)
     outside = any(one.row < 0 for one in every)
@@ -132,11 +133,17 @@ def family_of_difference(
     if outside:
         what = shown = "writes outside of its result"
     else:
-        what = shape if shape in TELLING else "other result"
+        unclear = "d in the registers of a multiplicand" if _in_place(producer) else "other result"
+        what = shape if shape in TELLING else unclear
         shown = f"{what}, {shape}" if found and what != shape else what
     return Family(
         key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
     )
+
+
+def _in_place(producer: Multiply | LoadRows | None) -> bool:
+    """Whether D goes to registers of A or B: ptxas gets that wrong (docs/findings.md)."""
+    return isinstance(producer, Multiply) and producer.d in (producer.a, producer.b)
 
 
 def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:

@@ -17,7 +17,7 @@ from fuzz.value_families import MOST_SEEN, Seen, family_of_difference
 from fuzz.verdicts import Difference, differences, judge
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, LdmatrixForm, MmaForm, mma_form
-from oracle.program import Operation, Program
+from oracle.program import Multiply, Operation, Program, Store
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.protocol import Compiled, Ran
@@ -158,10 +158,32 @@ def test_the_producer_is_what_made_the_element_and_not_what_comes_first() -> Non
         actual = expected.copy()
         actual[program.offset(buffer) + 4] ^= 1
         seen = Seen(program=program, images=image[None], actual=actual[None], target="sm_90")
-        assert seen.producer == form
+        assert seen.producer is not None
+        assert seen.producer.form == form
         found = differences(program, expected, actual)
         family = family_of_difference(Kind.VIOLATION, half(), found, seen)
         assert ("8-bit integers" in family.key) == (form == other)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_results_in_the_registers_of_a_multiplicand_have_a_line_of_their_own(in_place) -> None:
+    plain = multiplication(half())
+    name = next(step.a for step in plain.steps if isinstance(step, Multiply)) if in_place else "d"
+    steps = [
+        replace(step, d=name) if isinstance(step, Multiply)
+        else replace(step, fragment=name) if isinstance(step, Store)
+        else step
+        for step in plain.steps
+    ]  # fmt: skip
+    program = replace(plain, steps=tuple(steps))
+    image = np.zeros(program.image_bytes, np.uint8)
+    expected = execute(program, image[None]).images[0]
+    actual = expected.copy()
+    actual[program.offset("gd") : program.offset("gd") + 8] = [1, 2, 3, 4, 5, 6, 7, 8]
+    seen = Seen(program=program, images=image[None], actual=actual[None], target="sm_90")
+    found = differences(program, expected, actual)
+    family = family_of_difference(Kind.VIOLATION, half(), found, seen)
+    assert ("registers of a multiplicand" in family.key) == in_place
 
 
 def _renamed(buffer, names):
