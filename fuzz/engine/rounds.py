@@ -27,7 +27,7 @@ from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
-from strategies.contents import expand
+from strategies.contents import by_class, expand
 
 _AT_ONCE = 4096
 """Images that are filled, run and compared together; more of them gain nothing."""
@@ -183,7 +183,9 @@ class RoundWorker:
         first, count = part
         heart, compiled = self._heart, code.compiled
         heart.enter(Stage.EXPAND)
-        images = expand(batch.recipe, batch.program, count, first=first)
+        # What the oracle works on together is of one kind: special values slow down their company.
+        numbers = by_class(batch.recipe, count, first=first)
+        images = expand(batch.recipe, batch.program, count, first=first)[numbers - first]
         heart.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         heart.enter(Stage.ORACLE)
@@ -192,7 +194,7 @@ class RoundWorker:
         heart.enter(Stage.RUN)
         ran = pending.collect()
         if isinstance(ran, Failure):
-            isolation = self._isolated(batch, code, images, first, ran, job, report)
+            isolation = self._isolated(batch, code, images, numbers, ran, job, report)
             if isolation is None:
                 return
             heart.enter(Stage.COMPARE)
@@ -208,14 +210,14 @@ class RoundWorker:
         heart.count(judged)
         if len(wrong):
             outcome = _Outcome(images=images, expected=expected, actual=actual, sms=sms)
-            self._differing(batch, code, outcome, wrong, first, job, report)
+            self._differing(batch, code, outcome, wrong, numbers, job, report)
 
     def _isolated(
         self,
         batch: Batch,
         code: _Code,
         images: Images,
-        first: int,
+        numbers: NDArray[np.intp],
         failure: Failure,
         job: RoundJob,
         report: RoundReport,
@@ -231,16 +233,16 @@ class RoundWorker:
         if isolation is None or last.trouble is Trouble.DEVICE_LOST:
             index = 0 if isolation is None else int(np.argmin(isolation.ran))
             report.lost = f"{last} {last.detail.strip()}".strip()
-            self._failure(batch, images[index], first + index, last, job, report)
+            self._failure(batch, images[index], int(numbers[index]), last, job, report)
             return None
         kind_of_failure(last)
         for culprit in isolation.culprits:
             index = culprit.index
-            self._failure(batch, images[index], first + index, culprit.failure, job, report)
+            self._failure(batch, images[index], int(numbers[index]), culprit.failure, job, report)
         if not isolation.culprits:
             # It failed in company, and no image does alone.
             index = int(np.argmin(isolation.ran))
-            self._failure(batch, images[index], first + index, last, job, report)
+            self._failure(batch, images[index], int(numbers[index]), last, job, report)
         return isolation
 
     def _failure(
@@ -265,7 +267,7 @@ class RoundWorker:
         code: _Code,
         outcome: _Outcome,
         wrong: NDArray[np.intp],
-        first: int,
+        numbers: NDArray[np.intp],
         job: RoundJob,
         report: RoundReport,
     ) -> None:
@@ -294,7 +296,9 @@ class RoundWorker:
                 failed=1,
                 compiled=None if family.key in job.settled else self._alone(batch, code),
             )
-            self._suspect(batch, images[index], first + index, family, attempt, count, job, report)
+            self._suspect(
+                batch, images[index], int(numbers[index]), family, attempt, count, job, report
+            )
 
     def _alone(self, batch: Batch, code: _Code) -> Compiled | None:
         """Return the code of a program in a module of its own."""

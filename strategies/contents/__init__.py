@@ -12,7 +12,7 @@ f16 hardly move with ordinary inputs, and do where sums cancel or fall on ties.
 """
 
 from strategies.contents.expansion import expand
-from strategies.contents.recipes import Recipe, recipes
+from strategies.contents.recipes import Recipe, by_class, recipes
 from strategies.contents.value_classes import ValueClass
 
-__all__ = ["Recipe", "ValueClass", "expand", "recipes"]
+__all__ = ["Recipe", "ValueClass", "by_class", "expand", "recipes"]
