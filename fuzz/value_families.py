@@ -38,6 +38,7 @@ _UNITS = {
     "b1": "single bits",
 }
 """Types that one unit multiplies."""
+_IN_PLACE = "d in the registers of a multiplicand"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,13 +133,26 @@ def family_of_difference(
         )
     if outside:
         what = shown = "writes outside of its result"
+    elif _in_place(producer):
+        what = shown = _IN_PLACE
     else:
-        unclear = "d in the registers of a multiplicand" if _in_place(producer) else "other result"
-        what = shape if shape in TELLING else unclear
+        what = shape if shape in TELLING else "other result"
         shown = f"{what}, {shape}" if found and what != shape else what
     return Family(
         key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
     )
+
+
+def family_when_shrunk(kind: Kind, family: Family, seen: Seen) -> Family:
+    """Return the family of a finding that was made smaller, of which only one image is left.
+
+    What explained several images stands. Otherwise the program may tell now what it did not before:
+    that D goes to registers of a multiplicand.
+    """
+    producer = seen.producer
+    if "/as with " in family.key or not _in_place(producer) or producer is None:
+        return family
+    return _family(kind, producer.form, _IN_PLACE)
 
 
 def _in_place(producer: Multiply | LoadRows | None) -> bool:
