@@ -1,5 +1,7 @@
 """Images in the order of their classes."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,5 @@ def test_every_image_is_there_once_and_those_of_a_class_stand_together(recipe, c
     numbers = by_class(recipe, count, first=first)
     assert sorted(numbers.tolist()) == list(range(first, first + count))
     classes = [recipe.classes[number % len(recipe.classes)] for number in numbers.tolist()]
-    changes = np.count_nonzero(
-        [one != other for one, other in zip(classes, classes[1:], strict=False)]
-    )
+    changes = np.count_nonzero([one != other for one, other in pairwise(classes)])
     assert changes == len(set(classes)) - bool(classes)
