@@ -57,9 +57,10 @@ IMAGES = 256
 """Images of a program where nobody counts rounds."""
 _MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}
 """From here on the time of a program is that of its images, and more of them bring nothing."""
-_BATCH_BYTES = 32 << 20
-"""Most bytes of the images of one program: the time of an image goes with its size, and one
-program in a hundred has images of 100 KiB and more (2026-11)."""
+_FULL_BYTES = 4096
+"""Bytes of an image up to which a program has all images of its round; with larger ones it has
+fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
+(2026-11)."""
 _BROAD_ROUNDS = 32
 """Rounds before the first growth: 256 programs, more than the 192 forms that are multiplied or
 read by ldmatrix."""
@@ -231,7 +232,7 @@ def round_batches(
         program, recipe = draw(drawn, 2, own)[-1]
         # Some state spaces and types are newer than what is multiplied.
         if all(is_available(form, number, row) for form in requirements(program)):
-            most = max(_FIRST_IMAGES, _BATCH_BYTES // program.image_bytes)
+            most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
             batches.append(
                 Batch(
                     entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,

@@ -27,7 +27,7 @@ from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Trouble
-from strategies.contents import by_class, expand
+from strategies.contents import expand_by_class
 
 _AT_ONCE = 4096
 """Images that are filled, run and compared together; more of them gain nothing."""
@@ -184,8 +184,7 @@ class RoundWorker:
         heart, compiled = self._heart, code.compiled
         heart.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
-        numbers = by_class(batch.recipe, count, first=first)
-        images = expand(batch.recipe, batch.program, count, first=first)[numbers - first]
+        images, numbers = expand_by_class(batch.recipe, batch.program, count, first=first)
         heart.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         heart.enter(Stage.ORACLE)

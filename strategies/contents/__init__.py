@@ -11,8 +11,8 @@ Which classes reveal what is measured by the tests (facts of the project, sectio
 f16 hardly move with ordinary inputs, and do where sums cancel or fall on ties.
 """
 
-from strategies.contents.expansion import expand
-from strategies.contents.recipes import Recipe, by_class, recipes
+from strategies.contents.expansion import expand, expand_by_class
+from strategies.contents.recipes import Recipe, recipes
 from strategies.contents.value_classes import ValueClass
 
-__all__ = ["Recipe", "ValueClass", "by_class", "expand", "recipes"]
+__all__ = ["Recipe", "ValueClass", "expand", "expand_by_class", "recipes"]

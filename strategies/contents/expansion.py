@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +13,7 @@ from oracle.program import Program
 from strategies.contents.fills import fill_of
 from strategies.contents.plans import Plan, plan_of
 from strategies.contents.random_rows import pool_rows, random_rows
-from strategies.contents.recipes import Recipe
+from strategies.contents.recipes import Recipe, by_class
 from strategies.contents.settings import DRAW_BYTES, SPOTS, Draws, Setting
 from strategies.contents.value_classes import ValueClass
 
@@ -43,6 +46,41 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     UsageError
         If `count` or `first` is negative.
     """
+    period = len(recipe.classes)
+    places = [slice((slot - first) % period, None, period) for slot in range(period)]
+    return _expand(recipe, program, count, first, places)
+
+
+def expand_by_class(
+    recipe: Recipe, program: Program, count: int, *, first: int = 0
+) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    """Fill the images that `expand` does, those of a class next to each other.
+
+    Returns
+    -------
+    images : uint8 (count, image_bytes)
+    numbers : (count,)
+        Number of each image, as `recipes.by_class` orders them.
+
+    Raises
+    ------
+    UsageError
+        As for `expand`.
+    """
+    numbers = by_class(recipe, count, first=first)
+    slots = numbers % len(recipe.classes)
+    # Where each class starts and ends; one that has no image has an empty slice.
+    starts = np.flatnonzero(np.diff(slots, prepend=-1)).tolist()
+    places = [slice(0, 0)] * len(recipe.classes)
+    for start, stop in pairwise([*starts, count]):
+        places[slots[start]] = slice(start, stop)
+    return _expand(recipe, program, count, first, places), numbers
+
+
+def _expand(
+    recipe: Recipe, program: Program, count: int, first: int, places: Sequence[slice]
+) -> NDArray[np.uint8]:
+    """Fill images; `places` says, for each class of the recipe, which rows are its images."""
     if count < 0 or first < 0:
         raise UsageError(f"count {count} and first {first} must not be negative")
     plan = plan_of(program)
@@ -52,9 +90,8 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
     period = len(recipe.classes)
     for slot, class_ in enumerate(recipe.classes):
-        start = (slot - first) % period
-        chosen = images[start::period]
-        turn = (first + start) // period
+        chosen = images[places[slot]]
+        turn = (first + (slot - first) % period) // period
         for begin in range(0, len(chosen), most):
             part = chosen[begin : begin + most]
             rows = random_rows(recipe.seed, slot, turn + begin, len(part), size + DRAW_BYTES)
