@@ -72,7 +72,8 @@ def planted_ptxas(
     configuration.write_text(json.dumps(row))
     program = folder / "ptxas"
     program.write_text(
-        f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec '{sys.executable}' -S '{Path(__file__).absolute()}' "
+        f"#!/bin/sh\nPYTHONPATH='{ROOT}'${{PYTHONPATH:+:$PYTHONPATH}} "
+        f"exec '{sys.executable}' -S '{Path(__file__).absolute()}' "
         f"'{configuration.absolute()}' \"$@\"\n"
     )
     program.chmod(0o755)
