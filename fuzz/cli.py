@@ -139,6 +139,12 @@ def _one_level(levels: str | None) -> int | None:
 )
 @_only_module
 @click.option(
+    "--include-undefined",
+    is_flag=True,
+    help="Now and then run programs that the ISA leaves undefined, apart; they are counted, not "
+    "judged.",
+)
+@click.option(
     "--assembler",
     "assemblers",
     multiple=True,

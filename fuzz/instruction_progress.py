@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
+from fuzz.undefined_counts import UndefinedCounts
 from runners.assemblers.assembler import Assembler
 
 
@@ -58,6 +59,8 @@ class Progress:
     """Disagreements that were gone when the instruction was assembled by itself."""
     families: dict[str, FamilyState] = field(default_factory=dict)
     """By the key of the family."""
+    undefined: UndefinedCounts = field(default_factory=Counter)
+    """Programs that the ISA leaves undefined; they are no cases."""
     seconds: float = 0.0
     stopped: str = ""
     """Why the campaign ended; empty while it goes on."""

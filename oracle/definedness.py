@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
@@ -55,10 +56,26 @@ LAST_WITH_ALL_ADDRESSES = 75
 (9.7.14.5.15, note under the table of threads)."""
 
 
+class Cause(StrEnum):
+    """What sort of thing makes a program undefined."""
+
+    STRIDE = "stride below the default"
+    PITCH = "stride not aligned"
+    ADDRESS = "address not aligned"
+    OUTSIDE = "outside of its buffer"
+    SPACE = "other state space"
+    RACE = "no barrier between accesses"
+    OVERLAP = "copy onto itself"
+    UNWRITTEN = "shared memory read unwritten"
+    CONTENT = "name holds something else"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reason:
     """Why a program is undefined."""
 
+    cause: Cause
+    """The sort of it, for counting."""
     text: str
     """What was found and what is needed."""
     section: str
@@ -189,8 +206,8 @@ class _Analysis:
         self.target = target
         self.reasons: list[Reason] = []
 
-    def report(self, step: str, section: str, text: str) -> None:
-        reason = Reason(text=text, section=section, step=step)
+    def report(self, step: str, cause: Cause, section: str, text: str) -> None:
+        reason = Reason(cause=cause, text=text, section=section, step=step)
         if reason not in self.reasons:
             self.reasons.append(reason)
 
@@ -264,8 +281,12 @@ class _Analysis:
         """Check that a name holds what a step needs."""
         held = state.names.get(name)
         if held is None:
-            self.report(at, section, f"{name} is used before anything writes it; it must hold "
-                        f"{needed}")  # fmt: skip
+            self.report(
+                at,
+                Cause.CONTENT,
+                section,
+                f"{name} is used before anything writes it; it must hold {needed}",
+            )
         elif held != needed:
             floats = {"f16", "f32"}
             if (
@@ -274,10 +295,17 @@ class _Analysis:
                 and {held.matrix.type.name, needed.matrix.type.name} == floats
                 and held.matrix.operand == needed.matrix.operand == "c"
             ):
-                self.report(at, FRAGMENTS, f"{name} holds {held} and is used as {needed}; there "
-                            "is no conversion between .f16 and .f32 accumulators")  # fmt: skip
+                self.report(
+                    at,
+                    Cause.CONTENT,
+                    FRAGMENTS,
+                    f"{name} holds {held} and is used as {needed}; there "
+                    "is no conversion between .f16 and .f32 accumulators",
+                )
             else:
-                self.report(at, section, f"{name} holds {held}; it must hold {needed}")
+                self.report(
+                    at, Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}"
+                )
 
     def elementwise(self, step: Elementwise, at: str, state: _State) -> None:
         held = state.names.get(step.source)
@@ -294,7 +322,9 @@ class _Analysis:
         least = matrix.default_stride(form.layout)
         stride = least if step.stride is None else step.stride
         if stride < least:
-            self.report(at, LOAD, f"stride {stride} is below the default {least}; raise it")
+            self.report(
+                at, Cause.STRIDE, LOAD, f"stride {stride} is below the default {least}; raise it"
+            )
             return
         size = matrix.fragment_bytes
         pitch_bits = stride * matrix.type.bits
@@ -302,9 +332,12 @@ class _Analysis:
         # m32n8k16); they are meant to be legal, and an H200 runs them.
         if stride != least and pitch_bits % (8 * size):
             self.report(
-                at, STORAGE, f"stride {stride} puts lines {pitch_bits} bits apart; that must be a "
+                at,
+                Cause.PITCH,
+                STORAGE,
+                f"stride {stride} puts lines {pitch_bits} bits apart; that must be a "
                 f"multiple of the fragment's {size} bytes",
-            )  # fmt: skip
+            )
             return
         if self.aligned(step.place, size, "the fragment", at, STORAGE):
             tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
@@ -336,7 +369,12 @@ class _Analysis:
         source, destination = self.start(step.source), self.start(step.destination)
         spaces = {self.program.buffer(p.buffer).space for p in (step.source, step.destination)}
         if len(spaces) == 1 and abs(source - destination) < step.size:
-            self.report(at, CONSISTENCY, "source and destination of a copy overlap; part them")
+            self.report(
+                at,
+                Cause.OVERLAP,
+                CONSISTENCY,
+                "source and destination of a copy overlap; part them",
+            )
             return
         self.run_of_bytes(step.source, step.size, "read", at, state)
         self.run_of_bytes(step.destination, step.size, "write", at, state)
@@ -349,8 +387,13 @@ class _Analysis:
         """Check that the space of an instruction is that of the buffer ("": generic)."""
         actual = self.program.buffer(buffer).space
         if space and space.partition("::")[0] != actual:
-            self.report(at, section, f"buffer {buffer} is {actual}, the instruction accesses "
-                        f".{space}; make them the same")  # fmt: skip
+            self.report(
+                at,
+                Cause.SPACE,
+                section,
+                f"buffer {buffer} is {actual}, the instruction accesses "
+                f".{space}; make them the same",
+            )
 
     def start(self, place: Place) -> int:
         return self.program.offset(place.buffer) + place.offset
@@ -360,16 +403,26 @@ class _Analysis:
     ) -> bool:
         if self.start(place) % size == 0:
             return True
-        self.report(at, section, f"address {self.start(place)} ({place.buffer}+{place.offset}) is "
-                    f"not a multiple of {size} bytes, the size of {what}; align it")  # fmt: skip
+        self.report(
+            at,
+            Cause.ADDRESS,
+            section,
+            f"address {self.start(place)} ({place.buffer}+{place.offset}) is "
+            f"not a multiple of {size} bytes, the size of {what}; align it",
+        )
         return False
 
     def inside(self, place: Place, size: int, at: str, what: str = "the access") -> bool:
         available = self.program.buffer(place.buffer).size
         if place.offset >= 0 and place.offset + size <= available:
             return True
-        self.report(at, ADDRESSES, f"{what}, bytes {place.offset} to {place.offset + size - 1}, "
-                    f"leaves buffer {place.buffer} of {available} bytes")  # fmt: skip
+        self.report(
+            at,
+            Cause.OUTSIDE,
+            ADDRESSES,
+            f"{what}, bytes {place.offset} to {place.offset + size - 1}, "
+            f"leaves buffer {place.buffer} of {available} bytes",
+        )
         return False
 
     def access(
@@ -382,12 +435,22 @@ class _Analysis:
             racing = racing | state.reads[space][offsets]
         if np.any(racing):
             byte = int(offsets[racing][0]) - self.program.offset(buffer)
-            self.report(at, CONSISTENCY, f"byte {byte} of {buffer} was accessed since the last "
-                        "barrier, perhaps by another lane; put a barrier between")  # fmt: skip
+            self.report(
+                at,
+                Cause.RACE,
+                CONSISTENCY,
+                f"byte {byte} of {buffer} was accessed since the last "
+                "barrier, perhaps by another lane; put a barrier between",
+            )
         if space == "shared" and kind == "read" and not np.all(state.filled[offsets]):
             byte = int(offsets[~state.filled[offsets]][0]) - self.program.offset(buffer)
-            self.report(at, STATE_SPACES, f"byte {byte} of shared {buffer} is read before "
-                        "anything writes it on every path; write it first")  # fmt: skip
+            self.report(
+                at,
+                Cause.UNWRITTEN,
+                STATE_SPACES,
+                f"byte {byte} of shared {buffer} is read before "
+                "anything writes it on every path; write it first",
+            )
         if kind == "write":
             state.writes[space][offsets] = True
             if space == "shared":

@@ -10,7 +10,7 @@ from oracle.errors import UsageError
 from runners.assemblers.discovery import discover
 
 _SHARED = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
-_OF_VALUES = ("findings", "quiet_time", "resume", "workers", "devices")
+_OF_VALUES = ("findings", "quiet_time", "resume", "workers", "devices", "include_undefined")
 """What only campaigns on values know."""
 
 

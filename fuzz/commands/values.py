@@ -42,6 +42,7 @@ class ValueRequest:
     workers: int | None
     devices: tuple[int, ...]
     only: str
+    include_undefined: bool
     known: Path | None
     report: Path | None
     json: bool
@@ -135,7 +136,7 @@ def _plan(request: ValueRequest, state: State | None) -> Plan:
     choice = request.choice
     if choice.name == "sim":
         choice = replace(choice, layout=seed % LAYOUTS)
-    return Plan(choice=choice, seed=seed, pattern=request.only)
+    return Plan(choice=choice, seed=seed, pattern=request.only, undefined=request.include_undefined)
 
 
 def _opened(request: ValueRequest, stack: ExitStack) -> tuple[Corpus, CampaignStore]:

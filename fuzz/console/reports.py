@@ -17,6 +17,7 @@ from fuzz.console.counters import counters
 from fuzz.console.dashboard import dashboard
 from fuzz.console.families import by_severity, families_table, finding_row
 from fuzz.console.styles import duration
+from fuzz.console.undefined import undefined_table
 from fuzz.instruction_progress import Progress
 from fuzz.output import THEME
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -56,6 +57,8 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
         f"{len(progress.findings)} families of disagreements, "
         f"{len(progress.families) - len(progress.findings)} known.",
     )
+    if progress.undefined:
+        out.print(undefined_table(progress.undefined))
     if progress.families:
         command = shlex.join(("warpfuzz", "replay", str(corpus)))
         out.print(f"Stored in {corpus}. Replay: {command}", markup=False, soft_wrap=True)

@@ -24,6 +24,7 @@ from fuzz.engine.store import CampaignStore
 from fuzz.engine.triage import Triage
 from fuzz.instruction_rounds import Selection
 from fuzz.shrinking.shrinker import SECONDS as SHRINK_SECONDS
+from fuzz.undefined_counts import nested
 from fuzz.value_rounds import (
     PROGRAMS,
     epoch_known,
@@ -417,6 +418,7 @@ class Campaign:
         progress.compiled += report.compiled
         progress.uncompiled += report.uncompiled
         progress.by_kind.update(report.by_kind)
+        progress.undefined.update(report.undefined)
         progress.reached |= report.reached
         self._refusal = report.refusal or self._refusal
         self._reached.add(report.number, report.coverage)
@@ -491,6 +493,7 @@ class Campaign:
         state.missing = progress.missing
         state.compiled, state.uncompiled = progress.compiled, progress.uncompiled
         state.by_kind = dict(progress.by_kind)
+        state.undefined = nested(progress.undefined)
         state.reached = sorted(progress.reached)
         state.coverage = self._reached.state()
         state.families = self.triage.records()
@@ -504,6 +507,8 @@ class Campaign:
         progress.missing = state.missing
         progress.compiled, progress.uncompiled = state.compiled, state.uncompiled
         progress.by_kind.update(state.by_kind)
+        for reason, outcomes in state.undefined.items():
+            progress.undefined.update({(reason, name): n for name, n in outcomes.items()})
         progress.reached = set(state.reached)
         progress.skipped_rounds = dict(state.skipped)
         state.ended = ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage, WorkerStatus
 from fuzz.console import by_severity, finding_row
+from fuzz.undefined_counts import nested
 
 if TYPE_CHECKING:
     from fuzz.engine.campaign import Campaign
@@ -80,6 +81,7 @@ class Figures:
             "missing": status.missing,
             "programs": status.programs,
             "uncompiled": status.uncompiled,
+            **_undefined(self._campaign),
             "rounds": status.rounds,
             "rate": round(status.recent_rate, 1),
             "stages": _stage_shares(status.workers),
@@ -116,6 +118,13 @@ def _stage_shares(workers: Sequence[WorkerStatus]) -> dict[str, float]:
     }
 
 
+def _undefined(campaign: Campaign) -> dict[str, object]:
+    """Return what became of undefined programs; nothing unless they were asked for."""
+    if not campaign.plan.undefined:
+        return {}
+    return {"undefined": nested(campaign.progress.undefined)}
+
+
 def summary(campaign: Campaign) -> dict[str, object]:
     """Return what a campaign did so far, as the last JSON object of `warpfuzz run` says it."""
     progress, choice, facts = campaign.progress, campaign.plan.choice, campaign.facts
@@ -124,6 +133,7 @@ def summary(campaign: Campaign) -> dict[str, object]:
         "compared": progress.judged,
         "missing": progress.missing,
         "programs": {"compiled": progress.compiled, "failed": progress.uncompiled},
+        **_undefined(campaign),
         "seconds": round(progress.seconds, 3),
         "seed": progress.seed,
         "rounds": progress.rounds,

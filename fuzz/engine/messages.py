@@ -16,6 +16,7 @@ from fuzz.campaign_status import DeviceStatus
 from fuzz.coverage import Coverage
 from fuzz.device_lost import DeviceLostError
 from fuzz.engine.plan import Facts
+from fuzz.undefined_counts import UndefinedCounts
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from strategies.features import Focus
 
@@ -109,6 +110,8 @@ class RoundReport:
     coverage: Coverage = field(default_factory=Coverage)
     suspects: dict[str, Suspect] = field(default_factory=dict)
     """By the key of the family, in the order in which they came up."""
+    undefined: UndefinedCounts = field(default_factory=Counter)
+    """Undefined programs that were run after it."""
     lost: str = ""
     """How the device was lost; empty while it is there."""
     device: int = 0

@@ -24,6 +24,7 @@ def options_of(plan: Plan, facts: Facts) -> dict[str, str | int | None]:
         "--ptx-pass": choice.ptx_pass,
         "--opt": choice.level,
         "--assembler": choice.assembler,
+        "--include-undefined": plan.undefined or None,
         "images of a program": plan.images,
         "smallest programs": plan.smallest,
         "layout of the simulated device": choice.layout,

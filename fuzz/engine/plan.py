@@ -26,6 +26,8 @@ class Plan:
     """Which forms it is about, as `instruction_rounds.Selection` takes it."""
     images: int | None = None
     """Images of each program; None: what the number of the round says."""
+    undefined: bool = False
+    """Whether programs that the ISA leaves undefined are run, too."""
     smallest: bool = False
     """Whether every program is the smallest one of its form, as for measuring speed."""
     stall_seconds: float | None = None

@@ -60,6 +60,8 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     compiled: Count = 0
     uncompiled: Count = 0
     by_kind: dict[Kind, int] = field(default_factory=dict)
+    undefined: dict[str, dict[str, Count]] = field(default_factory=dict)
+    """Undefined programs, by reason, then by outcome."""
     reached: list[str] = field(default_factory=list)
     coverage: dict[str, Any] = field(default_factory=dict)
     families: list[FamilyRecord] = field(default_factory=list)

@@ -12,6 +12,7 @@ from fuzz.engine.examining import Examiner
 from fuzz.engine.messages import Examined, Job, NotExamined, RoundJob, RoundReport
 from fuzz.engine.plan import Plan
 from fuzz.engine.rounds import RoundWorker
+from fuzz.engine.undefined import UndefinedWorker, has_undefined
 from fuzz.runner_choice import OpenRunner
 from oracle.errors import UsageError
 from runners.cuda.runner import CudaRunner
@@ -43,6 +44,11 @@ class Station:
         self._ready = ready
         self._asked = -_HEALTH_SECONDS
         self._rounds = RoundWorker(ready, plan, heart)
+        self._undefined = (
+            UndefinedWorker(ready, seed=plan.seed, pattern=plan.pattern, heart=heart)
+            if plan.undefined
+            else None
+        )
         self._examiner = Examiner(ready, heart)
 
     def __enter__(self) -> Self:
@@ -50,6 +56,8 @@ class Station:
 
     def __exit__(self, *_: object) -> None:
         self._examiner.close()
+        if self._undefined is not None:
+            self._undefined.close()
 
     def carry_out(self, job: Job) -> RoundReport | Examined | NotExamined:
         """Carry out a job.
@@ -61,6 +69,11 @@ class Station:
         """
         if isinstance(job, RoundJob):
             report = self._rounds.report(job)
+            if self._undefined is not None and report.complete and has_undefined(job.number):
+                counts = self._undefined.counts(job.number)
+                # Interrupted: a resumption does all of them, and the round is not done before.
+                report.complete = counts is not None
+                report.undefined = counts or report.undefined
             report.device = self._ready.choice.device
             if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
                 self._asked = time.monotonic()
