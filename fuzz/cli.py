@@ -319,7 +319,7 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
 @click.option(
     "--baseline-limit",
     type=click.IntRange(min=1),
-    default=10_000,
+    default=1_000,
     show_default=True,
     help="The same where contents are uniform or normal.",
 )

@@ -24,7 +24,7 @@ from fuzz.tracing import trace
 from fuzz.verdicts import Difference, differences
 from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
-from oracle.program import LoadRows, Multiply, Program
+from oracle.program import LoadRows, Multiply, Program, Step, walk
 from runners.protocol import Failure
 
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
@@ -143,21 +143,21 @@ def family_of_difference(
     )
 
 
-def family_when_shrunk(kind: Kind, family: Family, seen: Seen) -> Family:
-    """Return the family of a finding that was made smaller, of which only one image is left.
+def family_when_shrunk(kind: Kind, family: Family, program: Program) -> Family:
+    """Return the family of a finding whose program has no step that it does not need.
 
     What explained several images stands. Otherwise the program may tell now what it did not before:
     that D goes to registers of a multiplicand.
     """
-    producer = seen.producer
-    if "/as with " in family.key or not _in_place(producer) or producer is None:
+    in_place = next(filter(_in_place, walk(program.steps)), None)
+    if "/as with " in family.key or not isinstance(in_place, Multiply):
         return family
-    return _family(kind, producer.form, _IN_PLACE)
+    return _family(kind, in_place.form, _IN_PLACE)
 
 
-def _in_place(producer: Multiply | LoadRows | None) -> bool:
+def _in_place(step: Step | None) -> bool:
     """Whether D goes to registers of A or B: ptxas gets that wrong (docs/findings.md)."""
-    return isinstance(producer, Multiply) and producer.d in (producer.a, producer.b)
+    return isinstance(step, Multiply) and step.d in (step.a, step.b)
 
 
 def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:

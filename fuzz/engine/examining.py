@@ -17,7 +17,6 @@ from fuzz.engine.messages import ConfirmJob, Examined, ShrinkJob, Stored
 from fuzz.runner_choice import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
 from fuzz.value_families import (
-    Seen,
     family_of_difference,
     family_of_failure,
     family_of_flaky,
@@ -153,24 +152,12 @@ class Examiner:
         shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
         attempts = self._repeated(shrunk.subject, kind)
         if conclusion(attempts) is kind:
-            family = self._renamed(kind, family, shrunk.subject, attempts[0])
+            family = family_when_shrunk(kind, family, shrunk.subject.program)
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
             return made, shrunk.status
         again = [_first(entry, subject)]
         made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
         return made, ShrinkStatus.FLAKY
-
-    def _renamed(self, kind: Kind, family: Family, subject: Subject, shown: Attempt) -> Family:
-        if shown.actual is None or shown.compiled is None or shown.expected is None:
-            return family
-        wrong = (shown.actual != shown.expected).any(axis=1)
-        seen = Seen(
-            program=subject.program,
-            images=subject.image[None],
-            actual=shown.actual[wrong][:1],
-            target=shown.compiled.architecture,
-        )
-        return family_when_shrunk(kind, family, seen) if wrong.any() else family
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]

@@ -114,6 +114,8 @@ class RoundWorker:
         place = 0
         """Cases of the round before the program at hand."""
         for batch in batches:
+            if job.limit is not None and report.cases >= job.limit:
+                return False
             code = self._code(batch, module, together)
             count = 1 if isinstance(code, Failure) else batch.count
             if job.skip + report.cases < place + count:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from repro_cases import VALUED, contents, half, multiplication, row_load
 
-from corpus import Kind
+from corpus import Family, Kind
 from fuzz.difference_causes import cause_of
 from fuzz.difference_kinds import kind_of_difference
-from fuzz.value_families import MOST_SEEN, Seen, family_of_difference
+from fuzz.value_families import MOST_SEEN, Seen, family_of_difference, family_when_shrunk
 from fuzz.verdicts import Difference, differences, judge
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, LdmatrixForm, MmaForm, mma_form
@@ -184,6 +184,12 @@ def test_results_in_the_registers_of_a_multiplicand_have_a_line_of_their_own(in_
     found = differences(program, expected, actual)
     family = family_of_difference(Kind.VIOLATION, half(), found, seen)
     assert ("registers of a multiplicand" in family.key) == in_place
+    # A finding that was made smaller is named after what is left of its program.
+    other = Family(key="violation/wmma.mma of f16/other result", title="other")
+    renamed = family_when_shrunk(Kind.VIOLATION, other, program)
+    assert renamed.key == (family.key if in_place else other.key)
+    explained = Family(key="violation/wmma.mma/as with C ignored", title="explained")
+    assert family_when_shrunk(Kind.VIOLATION, explained, program) == explained
 
 
 def _renamed(buffer, names):

@@ -1,6 +1,7 @@
-"""The way to the runner of the command line."""
+"""The way to the helpers of other tests."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "fuzz"))
+_TESTS = Path(__file__).parents[2]
+sys.path[:0] = [str(_TESTS / "fuzz"), str(_TESTS / "runners" / "cuda")]
