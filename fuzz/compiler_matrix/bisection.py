@@ -173,6 +173,11 @@ def _between(cells: dict[int, Cell]) -> int | None:
     for before, after in pairwise(asked):
         if after - before > 1 and not cells[before].same(cells[after]):
             return (before + after) // 2
+    # What cannot be asked on both sides of a version says nothing of it.
+    for change in _changes(cells):
+        open_ones = [one for one in range(change.before, change.after) if one not in cells]
+        if open_ones:
+            return open_ones[len(open_ones) // 2]
     return None
 
 
