@@ -72,6 +72,7 @@ def _works(runner: CudaRunner) -> None:
 @pytest.fixture
 def runner() -> Iterator[CudaRunner]:
     """A runner that works; afterwards nothing of it is left."""
+    gc.collect()  # What an earlier test left open is not this runner's.
     descriptors = _descriptors()
     start = time.monotonic()
     with fake_runner(deadline=2.0) as made:
