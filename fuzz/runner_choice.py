@@ -52,11 +52,14 @@ class RunnerChoice:
 
     @property
     def options(self) -> str:
-        """What was asked for beyond the defaults, as a person would type it."""
+        """What was asked for beyond the defaults, as a person would type it, without folders.
+
+        It is part of a finding, whose id must not depend on where a person keeps a ptxas.
+        """
         parts = [f"--fault {name}" for name in self.faults]
-        parts += [f"--ptx-pass {self.ptx_pass!r}"] if self.ptx_pass else []
+        parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
         parts += [f"--opt {self.level}"] if self.level is not None else []
-        parts += [f"--assembler {self.assembler}"] if self.assembler else []
+        parts += [f"--assembler {_without_folders(self.assembler)}"] if self.assembler else []
         return " ".join(parts)
 
 
@@ -74,6 +77,10 @@ class OpenRunner:
     """Of the runner: the driver's, or warpfuzz's."""
     device: str
     """One line that names the device."""
+
+
+def _without_folders(command: str) -> str:
+    return " ".join(word.rpartition("/")[2] or word for word in command.split())
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:

@@ -170,3 +170,17 @@ def test_every_byte_that_differs_is_seen(count: int, size: int, data: st.DataObj
     for image in wrong:
         actual[image, data.draw(st.integers(0, size - 1))] ^= 1 << data.draw(st.integers(0, 7))
     assert different(expected, actual).tolist() == sorted(wrong)
+
+
+def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
+    one, other = (
+        RunnerChoice(
+            name="cuda",
+            assembler=f"{folder}/ptxas",
+            ptx_pass=f"{folder}/python {folder}/pass.py --twice",
+            level=3,
+        )
+        for folder in ("/opt/one", "tools/other")
+    )
+    assert one.options == other.options
+    assert one.options == "--ptx-pass 'python pass.py --twice' --opt 3 --assembler ptxas"
