@@ -13,6 +13,7 @@ from oracle.enclosure import enclosure
 from oracle.isa import mma_form
 from oracle.models import model_for
 from oracle.scratch import Scratch
+from oracle.transposition import in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,8 @@ def mma(
     UsageError
         If the opcode, the target, a shape, a dtype or an element is not allowed.
     """
-    return multiply(mma_form(opcode), a, b, c, model=model_for(target))
+    d = multiply(mma_form(opcode), a, b, c, model=model_for(target))
+    return d if d.ndim != 3 else in_order(d, (0, 1, 2))
 
 
 def permitted(
@@ -96,15 +98,25 @@ def permitted(
 def multiply(
     form: MmaForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
-    """Return what `mma` does, for a form that is already known and a model."""
+    """Return what `mma` does, for a form that is already known and a model.
+
+    With one leading dimension the result has in memory the order in which it was computed: with
+    the tiles last for floating point. As an accumulator it then need not be transposed.
+    """
     batch = matrices(form, a, b, c)
-    result = np.empty((batch.tiles, form.shape.m, form.shape.n), form.d_type.raw)
+    size = (batch.tiles, form.shape.m, form.shape.n)
+    if form.a_type.is_float:
+        result = np.empty((*size[1:], size[0]), form.d_type.raw).transpose(2, 0, 1)
+    else:
+        result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = Scratch()
     tiles = _DOUBLE_CHUNK_TILES if form.a_type.name == "f64" else _CHUNK_TILES
     for part, left, right, start in chunks(batch, tiles):
         result[part] = _multiply_chunk(form, left, right, start, model, scratch)
-    return result.reshape((*batch.leading, form.shape.m, form.shape.n))
+    if len(batch.leading) == 1:
+        return result
+    return in_order(result, (0, 1, 2)).reshape((*batch.leading, *size[1:]))
 
 
 def _multiply_chunk(

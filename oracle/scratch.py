@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oracle.transposition import transpose
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
-
-
-_TRANSPOSED = 64
-"""Tiles transposed at a time: what they were read into is still in the first-level cache when the
-next element of the same tile is read (64 tiles are as fast as any number from 32 to 128)."""
 
 
 class Scratch:
@@ -47,7 +44,5 @@ class Scratch:
     ) -> NDArray[Any]:
         """Return matrices (tiles, rows, columns) with other axes, of which tiles are the last."""
         target = self.array(name, tuple(tiles.shape[axis] for axis in axes), tiles.dtype)
-        for start in range(0, len(tiles), _TRANSPOSED):
-            part = slice(start, start + _TRANSPOSED)
-            np.copyto(target[:, :, part], tiles[part].transpose(axes))
+        transpose(target.transpose(np.argsort(axes)), tiles)
         return target

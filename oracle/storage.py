@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.formats import Kind
 from oracle.isa import LAYOUTS, Matrix
+from oracle.transposition import transpose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +142,7 @@ def write(memory: NDArray[np.uint8], offset: int, tile: Tile, values: NDArray[An
     lines = values if tile.layout == "row" else values.swapaxes(-1, -2)
     bits = tile.matrix.type.bits
     if bits >= 8:
-        view[...] = lines
+        transpose(view, lines)
     elif bits == 1:
         view[...] = np.packbits(lines & 1, axis=-1, bitorder="little")
     else:

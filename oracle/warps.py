@@ -32,6 +32,7 @@ from oracle.program import (
     Word,
 )
 from oracle.storage import Tile, read, write
+from oracle.transposition import in_order
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
@@ -95,7 +96,7 @@ class Warps:
         tile = Tile(matrix=form.matrix, layout=form.layout, stride=stride)
         memory, offset = self.at(place)
         order = _arithmetic_order(form)
-        return {plane: _snapshot(read(memory[plane], offset, tile), order) for plane in self.PLANES}
+        return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
     def store(self, form: StoreForm, place: Place, stride: int | None, matrix: Planes) -> None:
         """Write a matrix to a place."""
@@ -200,9 +201,3 @@ def _arithmetic_order(form: LoadForm) -> tuple[int, int, int]:
     if not form.type.is_float:
         return (0, 1, 2)
     return (2, 1, 0) if form.operand == "a" else (1, 2, 0)
-
-
-def _snapshot(matrix: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
-    """Copy a matrix out of memory that may change, with its axes in the given order in memory."""
-    copy = np.array(matrix.transpose(order), order="C")
-    return copy.transpose(np.argsort(order))

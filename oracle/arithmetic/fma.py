@@ -276,7 +276,8 @@ def chain(
 ) -> NDArray[np.uint64]:
     """Return a @ b + c as fused multiply-adds with rising k (measured on H200, 2026-11).
 
-    Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns.
+    Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns. The result has the
+    tiles last in memory.
     """
     with np.errstate(all="ignore"):
         left = Decoded.of(np.ascontiguousarray(a.transpose(2, 1, 0)))
@@ -285,4 +286,4 @@ def chain(
         for k in range(a.shape[2]):
             multiplicand = left.at((k, slice(None), None))
             total = fma(multiplicand, right.at(k), total, rounding=rounding, nan=nan)
-    return np.ascontiguousarray(total.transpose(2, 0, 1))
+    return total.transpose(2, 0, 1)

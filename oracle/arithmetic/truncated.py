@@ -294,11 +294,10 @@ def _plain_sum(
     scratch: Scratch,
 ) -> Array:
     """Return the sum of `c` and the block's products of these tiles, as IEEE 754 adds them."""
-    total = _values(c, fmt).astype(a.working.binary.values)
-    product = scratch.array("plain product", total.shape, total.dtype)
-    for left, right in zip(a.values[..., tiles], b.values[..., tiles], strict=True):
-        np.multiply(left, right, out=product)
-        total += product
+    left, right = a.values[:, :, 0, :][..., tiles], b.values[..., tiles]
+    total = scratch.array("plain", c.shape, a.working.binary.values)
+    np.einsum("krt,knt->rnt", left, right, out=total)
+    total += _values(c, fmt)
     return total
 
 

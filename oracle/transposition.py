@@ -1,0 +1,75 @@
+"""Copies of batches of matrices from memory with the batch first to memory with it last, and back.
+
+The arithmetic runs over arrays with the batch last, memory images have it first. Copied naively,
+each element of a row comes from another image, and where images lie a power of two bytes apart,
+all of those fall into the same few sets of the cache: seven times the time (measured with 512
+images of 4 KiB, 2026-11-21). So the source is copied once more on the way, in its own order, and
+each part of it a cache line further on than before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LINE_BYTES = 64
+"""A cache line of x86-64 and of most 64-bit Arm processors."""
+
+
+def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
+    """Return a copy of a batch of matrices whose axes lie in memory in the given order.
+
+    Parameters
+    ----------
+    matrices : (count, rows, columns)
+    order : tuple[int, int, int]
+        The axes, that with the largest stride first: (1, 2, 0) puts the batch last.
+
+    Returns
+    -------
+    Same shape, with the strides that the order asks for.
+    """
+    memory = np.empty([matrices.shape[axis] for axis in order], matrices.dtype)
+    copy = memory.transpose(np.argsort(order))
+    transpose(copy, matrices)
+    return copy
+
+
+def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
+    """Copy a batch of matrices into an array of the same shape, whose axes lie otherwise in memory.
+
+    Parameters
+    ----------
+    target, source : (count, rows, columns)
+        Of one dtype; they do not share memory.
+    """
+    np.copyto(target, _spread(source) if _crosses(target, source) else source)
+
+
+def _crosses(target: NDArray[Any], source: NDArray[Any]) -> bool:
+    """Whether the batch is first in one and not in the other."""
+    return _memory_order(target)[0] != _memory_order(source)[0] and source.size > 0
+
+
+def _memory_order(array: NDArray[Any]) -> list[int]:
+    """Return the axes of an array, the one with the largest stride first."""
+    return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+
+
+def _spread(source: NDArray[Any]) -> NDArray[Any]:
+    """Copy an array in its order in memory, with a cache line between what lies far apart."""
+    axes = _memory_order(source)
+    outer, middle, inner = (source.shape[axis] for axis in axes)
+    gap = max(1, _LINE_BYTES // source.itemsize)
+    if axes[0] == 0:  # the batch comes first: a gap after each matrix
+        lines = np.empty((outer, middle * inner + gap), source.dtype)
+        spread = lines[:, : middle * inner].reshape(outer, middle, inner)
+    else:  # a gap after the elements that one place has in the batch
+        spread = np.empty((outer, middle, inner + gap), source.dtype)[:, :, :inner]
+    copy = spread.transpose(np.argsort(axes))
+    np.copyto(copy, source)
+    return copy
