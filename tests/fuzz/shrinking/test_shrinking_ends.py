@@ -36,7 +36,7 @@ def test_a_failure_that_stops_is_flaky_and_comes_back_as_it_was(
         calls += 1
         return [WANTED if calls <= good else None for _ in candidates]
 
-    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=600)
     assert got.status is ShrinkStatus.FLAKY
     assert got.subject is subject
 
@@ -47,7 +47,7 @@ def test_another_kind_of_failure_is_not_taken_for_the_wanted_one(subject: Subjec
     def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
         return [WANTED if one.program == subject.program else Kind.DEVIATION for one in candidates]
 
-    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=600)
     assert got.subject.program == subject.program
     assert got.status is ShrinkStatus.COMPLETE
     assert complexity(got.subject.program, got.subject.image) == 0
@@ -63,7 +63,7 @@ def test_of_what_brings_a_runner_down_few_are_tried_at_once(wanted: Kind, subjec
         sizes.append(len(candidates))
         return [wanted] * len(candidates)
 
-    got = shrink(subject, verdicts, wanted=wanted, seconds=60)
+    got = shrink(subject, verdicts, wanted=wanted, seconds=600)
     assert max(sizes) <= 4
     assert got.status is ShrinkStatus.COMPLETE
     assert got.tried == sum(sizes)
@@ -83,7 +83,7 @@ def test_of_what_only_computes_wrongly_many_are_tried_at_once(subject: Subject) 
         return [WANTED if count >= 40 else None for count in nonzero]
 
     if complexity(subject.program, subject.image) >= 128:
-        shrink(subject, verdicts, wanted=WANTED, seconds=60)
+        shrink(subject, verdicts, wanted=WANTED, seconds=600)
         assert 4 < max(sizes) <= 64
 
 
@@ -103,7 +103,7 @@ def test_company_that_changes_verdicts_leads_to_single_trials_and_the_same_end(
         return [WANTED if fails(one) else None for one in candidates]
 
     if fails(subject):
-        got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+        got = shrink(subject, verdicts, wanted=WANTED, seconds=600)
         assert got.status is ShrinkStatus.COMPLETE
         assert complexity(got.subject.program, got.subject.image) == 2
 
@@ -114,7 +114,7 @@ def test_company_that_hides_failures_is_not_believed_in_the_end(subject: Subject
     def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
         return [WANTED if len(candidates) == 1 else None for _ in candidates]
 
-    got = shrink(subject, verdicts, wanted=WANTED, seconds=60)
+    got = shrink(subject, verdicts, wanted=WANTED, seconds=600)
     assert got.status is ShrinkStatus.COMPLETE
     assert not got.subject.image.any()
     # Seven where two products of different types hang together: neither can go alone.

@@ -34,7 +34,8 @@ from oracle.program import (
     walk,
 )
 
-SECONDS = 60.0
+SECONDS = 600.0
+"""Far more than any case takes: a busy machine must not end a search."""
 
 
 def kinds(program: Program) -> list[type[Step]]:
