@@ -179,6 +179,11 @@ def run(
         return Exit.FINDINGS if found else Exit.CLEAN
     from fuzz.commands.running import run_on
 
+    if disassembler is not None:
+        raise UsageError(
+            f"--disassembler {disassembler} shows which machine instructions compilers choose; say "
+            "with --compilers which, or leave it out"
+        )
     options["level"] = _one_level(levels)
     return Exit.FINDINGS if run_on(options) else Exit.CLEAN
 

@@ -94,12 +94,19 @@ def run_campaign(request: Request) -> bool:
     return bool(progress.findings)
 
 
-def budget_of(time: str | None, cases: int | None) -> Budget:
-    """Return the limits that two options give; a minute without any."""
+def budget_of(
+    time: str | None,
+    cases: int | None,
+    *,
+    findings: int | None = None,
+    quiet_time: str | None = None,
+) -> Budget:
+    """Return the limits that options give; a minute without any."""
     seconds = None if time is None else parse_duration(time)
-    if seconds is None and cases is None:
+    quiet = None if quiet_time is None else parse_duration(quiet_time)
+    if all(limit is None for limit in (seconds, cases, findings, quiet)):
         seconds = _DEFAULT_SECONDS
-    return Budget(seconds=seconds, cases=cases)
+    return Budget(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
 
 
 def check_report(path: Path | None) -> None:

@@ -56,29 +56,30 @@ def run_matrix(
     WarpfuzzError
         If the request is wrong, or a compiler, the runner or the corpus does not work.
     """
-    if options["assemblers"]:
-        raise UsageError("--compilers names all the compilers there are; leave --assembler out")
-    if options["faults"] or options["ptx_pass"]:
-        raise UsageError(
-            "planted faults and PTX passes change what every compiler gets, and compilers are "
-            "compared on the same text; leave --fault and --ptx-pass out"
-        )
-    budget = budget_of(options["time"], options["cases"])
+    _check_options(options)
+    budget = budget_of(
+        options["time"],
+        options["cases"],
+        findings=options["findings"],
+        quiet_time=options["quiet_time"],
+    )
     known = known_with(options["known"])
     check_report(options["report"])
     seed = secrets.randbits(32) if options["seed"] is None else options["seed"]
     name = options["runner"] or best_runner(
         planted=False, device_faults=False, has_assembler=lambda: True
     )
+    device = _device(options["devices"], name)
     wanted = parse_levels(levels)
     selected = with_fetched(select(compilers), json=options["json"])
     tool = find_disassembler(disassembler)
-    with ready(name, options["target"], options["ptx_version"], seed) as place:
+    jobs = options["workers"] or os.cpu_count() or 1
+    with ready(name, options["target"], options["ptx_version"], seed, gpu=device) as place:
         fit = fitting(members_of(selected, wanted), place)
         corpus = create_corpus(options["corpus"], generator=generator())
         with (
             view(budget, json=options["json"]) as watching,
-            Matrix(place.device, fit.members, jobs=os.cpu_count() or 1) as matrix,
+            Matrix(place.device, fit.members, jobs=jobs) as matrix,
         ):
             campaign = MatrixCampaign(
                 matrix,
@@ -111,6 +112,48 @@ def run_matrix(
     return bool(campaign.progress.findings)
 
 
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that a matrix of compilers could only leave out of account."""
+    if options["assemblers"]:
+        raise UsageError("--compilers names all the compilers there are; leave --assembler out")
+    if options["faults"] or options["ptx_pass"]:
+        raise UsageError(
+            "planted faults and PTX passes change what every compiler gets, and compilers are "
+            "compared on the same text; leave --fault and --ptx-pass out"
+        )
+    if options["include_undefined"]:
+        raise UsageError(
+            "--include-undefined runs programs whose results nobody promises, and --compilers "
+            "reports every result that differs; leave one of the two out"
+        )
+    if options["resume"]:
+        raise UsageError(
+            "--resume goes on with a campaign without --compilers, and one with them keeps no "
+            "state; leave it out, and give another --seed for other programs"
+        )
+
+
+def _device(numbers: Sequence[int], name: str) -> int:
+    """Return the number of the GPU that all binaries run on.
+
+    Raises
+    ------
+    UsageError
+        If several are named, or one although nothing runs on a GPU.
+    """
+    if numbers and name != "cuda":
+        raise UsageError(
+            f"--device {numbers[0]} names a GPU, and the runner is {name}; leave it out, or choose "
+            "--runner cuda"
+        )
+    if len(numbers) > 1:
+        raise UsageError(
+            f"--device names {len(numbers)} GPUs, and compilers are compared on one and the same; "
+            "name one"
+        )
+    return numbers[0] if numbers else 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Where:
     """Where binaries run, and what is compiled for it."""
@@ -124,7 +167,9 @@ class Where:
 
 
 @contextmanager
-def ready(name: str, target: str | None, ptx_version: str | None, seed: int) -> Iterator[Where]:
+def ready(
+    name: str, target: str | None, ptx_version: str | None, seed: int, *, gpu: int = 0
+) -> Iterator[Where]:
     """Open the device of a matrix.
 
     Parameters
@@ -133,6 +178,8 @@ def ready(name: str, target: str | None, ptx_version: str | None, seed: int) -> 
         "cuda", "sim", or "ptxas" for compilers alone.
     seed
         Chooses the fragment layout of the simulated device.
+    gpu
+        Number of the GPU that "cuda" runs on.
 
     Raises
     ------
@@ -150,7 +197,9 @@ def ready(name: str, target: str | None, ptx_version: str | None, seed: int) -> 
             target, ptx_version = row.name, str(number)
         else:
             layout = seed % LAYOUTS if name == "sim" else 0
-            choice = RunnerChoice(name=name, target=target, ptx_version=ptx_version, layout=layout)
+            choice = RunnerChoice(
+                name=name, target=target, ptx_version=ptx_version, layout=layout, device=gpu
+            )
             found = stack.enter_context(opened(choice))
             device, target, ptx_version = device_of(found), found.target, found.ptx_version
         architecture = device.architecture(target)
@@ -183,6 +232,7 @@ def fitting(members: Sequence[Member], place: Where) -> Fitting:
         If none is left.
     """
     fit, skipped = [], []
+    advice = "choose --runner cuda, or name others with --compilers"
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
         if member.assembler is None and not on_gpu:
@@ -190,13 +240,14 @@ def fitting(members: Sequence[Member], place: Where) -> Fitting:
         elif member.knows(place.target, place.ptx_version, place.architecture):
             fit.append(member)
         else:
+            advice = "choose another --target or --ptx-version, or name others with --compilers"
             skipped.append(
                 f"ptxas {member.version} is skipped: it does not know {place.target} with PTX ISA "
                 f"{place.ptx_version} on {place.architecture}"
             )
     sentences = tuple(dict.fromkeys(skipped))
     if not fit:
-        raise UsageError(f"no compiler is left: {'; '.join(sentences)}; choose --ptx-version")
+        raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
     return Fitting(members=tuple(fit), skipped=sentences)
 
 

@@ -10,8 +10,15 @@ from oracle.errors import UsageError
 from runners.assemblers.discovery import discover
 
 _SHARED = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
-_OF_VALUES = ("findings", "quiet_time", "resume", "workers", "devices", "include_undefined")
-"""What only campaigns on values know."""
+_OF_VALUES = {
+    "findings": "--findings",
+    "quiet_time": "--quiet-time",
+    "resume": "--resume",
+    "workers": "--workers",
+    "devices": "--device",
+    "include_undefined": "--include-undefined",
+}
+"""What only campaigns on values know, and how a person types it."""
 
 
 def run_on(options: Mapping[str, Any]) -> bool:
@@ -62,7 +69,7 @@ def _against_an_assembler(options: Mapping[str, Any], *, planted: bool) -> bool:
     given = [name for name in _OF_VALUES if options[name] not in (None, False, ())]
     if given:
         raise UsageError(
-            f"--{given[0].replace('_', '-')} is for campaigns on values, and --runner ptxas only "
+            f"{_OF_VALUES[given[0]]} is for campaigns on values, and --runner ptxas only "
             "asks whether instructions are accepted; leave it out, or choose --runner sim or cuda"
         )
     rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *_SHARED)}

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import FrameType
 
 from corpus import Corpus, create_corpus
-from fuzz.budget import Budget, parse_duration
 from fuzz.commands.campaign import budget_of, check_report, known_with
 from fuzz.commands.findings import generator
 from fuzz.console import print_report, watching, write_report
@@ -58,7 +57,9 @@ def run_values(request: ValueRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the corpus does not work.
     """
-    budget = _budget(request)
+    budget = budget_of(
+        request.time, request.cases, findings=request.findings, quiet_time=request.quiet_time
+    )
     known = known_with(request.known)
     check_report(request.report)
     devices = _devices(request)
@@ -100,14 +101,6 @@ def run_values(request: ValueRequest) -> bool:
     if failure is not None:
         raise failure
     return bool(campaign.progress.findings)
-
-
-def _budget(request: ValueRequest) -> Budget:
-    quiet = None if request.quiet_time is None else parse_duration(request.quiet_time)
-    if request.time is None and (request.findings is not None or quiet is not None):
-        return Budget(cases=request.cases, findings=request.findings, quiet=quiet)
-    plain = budget_of(request.time, request.cases)
-    return replace(plain, findings=request.findings, quiet=quiet)
 
 
 def _devices(request: ValueRequest) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from fuzz.runner_choice import OpenRunner
 from fuzz.value_replaying import Subject
 from fuzz.value_rounds import Batch, round_batches, round_key, selected_forms
 from fuzz.verdicts import judge, kind_of_failure
-from oracle.errors import WarpfuzzError
+from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
 from oracle.program import Program
@@ -99,6 +99,8 @@ class MatrixCampaign:
             self._forms, target=plan.target, version=plan.ptx_version, seed=plan.seed
         )
         self._stopping = False
+        self._width, self._newest = 0, time.monotonic()
+        """Families, forms and notes so far, and when the last of them came."""
         self.progress = MatrixProgress(
             seed=plan.seed,
             assemblers=(),
@@ -141,9 +143,8 @@ class MatrixCampaign:
                 self._note_expansions()
                 self._round(at_hand)
                 progress.rounds = at_hand.number + 1
-                if self._spent():
-                    progress.stopped = "budget spent"
-                elif self._stopping:
+                progress.stopped = self._spent()
+                if self._stopping and not progress.stopped:
                     progress.stopped = "stopped on request"
                 self._observer.progressed(progress)
         except WarpfuzzError as error:
@@ -153,12 +154,21 @@ class MatrixCampaign:
             progress.seconds = time.monotonic() - progress.started
         return progress
 
-    def _spent(self) -> bool:
+    def _spent(self) -> str:
+        """Return which limit is reached, in words; empty if none is."""
+        progress, now = self.progress, time.monotonic()
         limit = self._plan.programs
-        if limit is not None and self.progress.programs >= limit:
-            return True
-        elapsed = time.monotonic() - self.progress.started
-        return self._plan.budget.spent(elapsed, self.progress.cases)
+        if limit is not None and progress.programs >= limit:
+            return "budget spent"
+        width = len(progress.families) + len(progress.reached) + len(progress.notes)
+        if width > self._width:
+            self._width, self._newest = width, now
+        return self._plan.budget.reason(
+            now - progress.started,
+            progress.cases,
+            found=len(progress.findings),
+            quiet=now - self._newest,
+        )
 
     def _is_last(self, at_hand: _Round) -> bool:
         """Whether a round uses up what is left, if all its programs are run."""
@@ -171,7 +181,7 @@ class MatrixCampaign:
 
     @property
     def _ending(self) -> bool:
-        return self._stopping or self._spent()
+        return self._stopping or bool(self._spent())
 
     def _start(self, number: int) -> _Round:
         """Draw the programs of a round and start compiling them."""
@@ -369,7 +379,14 @@ class MatrixCampaign:
         module = emit_all(entries, target=plan.target, version=plan.ptx_version)
         built = self._matrix.start(module).wait()
         seen: dict[str, dict[Member, Counter[str]]] = {entry: {} for entry in entries}
-        for member, made in self._listings(built).items():
+        try:
+            listings = self._listings(built)
+        except InfrastructureError as error:
+            # What compilers are compared for needs no disassembler.
+            self._disassembler = None
+            self.progress.skipped_members += (f"expansions are not looked at: {error}",)
+            return
+        for member, made in listings.items():
             for entry in entries:
                 seen[entry][member] = made.get(entry, Counter())
         for entry, (form, program) in zip(entries, some, strict=True):

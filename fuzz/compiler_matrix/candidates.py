@@ -82,7 +82,7 @@ def select(text: str | None) -> Selected:
     """
     found: dict[tuple[int, ...], Candidate] = {}
     driver = False
-    for word in (part.strip() for part in (text or "installed").split(",")):
+    for word in (part.strip() for part in ("installed" if text is None else text).split(",")):
         if word == DRIVER:
             driver = True
             continue
@@ -119,7 +119,7 @@ def _named(word: str) -> Sequence[Candidate]:
         missing = [one for one in map(_to_fetch, RELEASES) if one.order not in releases]
         return [*here, *missing]
     path = Path(word).expanduser()
-    if path.is_dir():
+    if word and path.is_dir():
         return _in_folder(path)
     if path.is_file():
         return [_here(identify(path))]

@@ -45,7 +45,8 @@ class Disassembler:
         Raises
         ------
         InfrastructureError
-            If it does not take the cubin: it may be older than what made it.
+            If it does not take the cubin: it may be older than what made it, or too new for the
+            architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
         """
         with temporary_folder() as folder:
             with writing(folder):
@@ -56,8 +57,8 @@ class Disassembler:
         if told.exit_code != 0:
             first = told.output.strip().partition("\n")[0][:200]
             raise InfrastructureError(
-                f"{self.path} cannot disassemble a cubin ({told.ending}: {first!r}); install a "
-                f"newer one with `pip install -U {WHEEL}`"
+                f"{self.path} cannot disassemble a cubin ({told.ending}: {first!r}); give "
+                f"another release of nvdisasm with --disassembler (`pip install {WHEEL}`)"
             )
         return matrix_instructions(told.output)
 

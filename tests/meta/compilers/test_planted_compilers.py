@@ -85,6 +85,17 @@ def test_bisection_names_the_version_and_the_level(campaign, compilers):
     assert [level["course"] for level in row["levels"]] == ["never", "changed"]
 
 
+def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp_path):
+    ended = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--compilers", compilers, "--opt", "1,2",
+        "--findings", 1, "--seed", 5, "--workers", 1, "--quiet-time", "10m",
+        "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
+    )  # fmt: skip
+    assert ended.code == 1
+    assert ended.summary["stopped"] == "1 families found"
+    assert len(ended.findings) == 1
+
+
 @pytest.mark.parametrize("runner", ["ptxas", "sim"])
 def test_one_that_rejects_what_others_accept_is_a_finding(tmp_path, runner):
     for number, rejects in enumerate(("", ".row.row.", ".row.row."), start=1):
@@ -169,6 +180,12 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
         (("--fault", FAULT), "leave --fault and --ptx-pass out"),
         (("--disassembler", "nowhere"), "there is no file"),
         (("--ptx-version", "99.9"), "99.9"),
+        (("--include-undefined",), "leave one of the two out"),
+        (("--resume",), "keeps no state"),
+        (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
+        (("--runner", "cuda", "--device", "0", "--device", "1"), "names 2 GPUs"),
+        (("--compilers", "driver"), "it needs --runner cuda; choose --runner cuda"),
+        (("--compilers", ""), "'' names no compiler"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
@@ -207,3 +224,24 @@ def test_a_changed_expansion_is_noted_and_is_no_finding(tmp_path):
     assert note["levels"] == [1, 3]
     listed = warpfuzz(tmp_path, "corpus", "list", "warpfuzz-corpus", "--json")
     assert [row["kind"] for row in listed.rows] == ["note"]
+
+
+def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):
+    for number in (1, 2):
+        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", text=False)
+    tool = tmp_path / "nvdisasm"
+    tool.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in --version) echo "disassembler"; echo "release 10.0, V10.0.1"; exit 0;; esac\n'
+        "echo 'unknown architecture'; exit 1\n"
+    )
+    tool.chmod(0o755)
+    ended = warpfuzz(
+        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "3", "--cases", 40,
+        "--seed", 1, "--disassembler", tool, "--json",
+    )  # fmt: skip
+    assert ended.code == 0
+    assert ended.summary["programs"] == 40
+    (said,) = ended.summary["skipped"]
+    assert "expansions are not looked at" in said
+    assert "unknown architecture" in said

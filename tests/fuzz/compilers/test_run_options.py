@@ -1,0 +1,41 @@
+"""Options of `warpfuzz run` that the chosen campaign has no use for are refused, not ignored."""
+
+import pytest
+from campaign_fakes import fake_ptxas
+from command_line import warpfuzz
+
+CASES = ("--cases", "4")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--include-undefined",),
+        ("--resume",),
+        ("--workers", "2"),
+        ("--device", "0"),
+        ("--findings", "1"),
+        ("--quiet-time", "1m"),
+    ],
+)
+def test_what_only_campaigns_on_values_know_is_refused_by_an_assembler(tmp_path, option):
+    path = fake_ptxas(tmp_path / "13.0")
+    ended = warpfuzz(tmp_path, "run", "--runner", "ptxas", "--assembler", path, *CASES, *option)
+    assert ended.code == 2
+    assert f"{option[0]} is for campaigns on values" in ended.err
+    assert not (tmp_path / "warpfuzz-corpus").exists()
+
+
+@pytest.mark.parametrize("option", [("--opt", "3"), ("--fault", "store-d-layout-flipped")])
+def test_what_changes_programs_that_run_is_refused_by_an_assembler(tmp_path, option):
+    path = fake_ptxas(tmp_path / "13.0")
+    ended = warpfuzz(tmp_path, "run", "--runner", "ptxas", "--assembler", path, *CASES, *option)
+    assert ended.code == 2
+    assert "choose --runner sim or cuda" in ended.err
+
+
+@pytest.mark.parametrize("runner", ["ptxas", "sim"])
+def test_a_disassembler_is_refused_where_no_compilers_are_compared(tmp_path, runner):
+    ended = warpfuzz(tmp_path, "run", "--runner", runner, *CASES, "--disassembler", "nvdisasm")
+    assert ended.code == 2
+    assert "say with --compilers which" in ended.err
