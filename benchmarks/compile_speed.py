@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 
 from fuzz.compiler_matrix.candidates import parse_levels
-from fuzz.compiler_matrix.expansions import survey_programs
+from fuzz.compiler_matrix.expansions import in_shared_memory, survey_programs
 from fuzz.instruction_rounds import Selection
 from fuzz.value_rounds import selected_forms
+from oracle.isa import LdmatrixForm
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 from runners.assemblers.discovery import find
@@ -61,7 +62,12 @@ def _programs(count: int) -> Sequence[Program]:
     """Return the simplest programs of all forms, again from the first if more are wanted."""
     forms = selected_forms(Selection(), target=DEFAULT_TARGET, version=DEFAULT_VERSION)
     survey = survey_programs(forms, target=DEFAULT_TARGET, version=DEFAULT_VERSION, seed=0)
-    return list(itertools.islice(itertools.cycle([program for _, program in survey]), count))
+    simplest = [
+        program
+        for form, program in survey
+        if isinstance(form, LdmatrixForm) or not in_shared_memory(program)
+    ]
+    return list(itertools.islice(itertools.cycle(simplest), count))
 
 
 def _rate(

@@ -259,6 +259,11 @@ def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
     type=click.IntRange(min=1),
     help="Runs of each compiler.  [default: as many as the failure's rate asks for]",
 )
+@click.option(
+    "--disassembler",
+    type=_FOLDER,
+    help="An nvdisasm, for notes of changed expansions.  [default: the one that is here]",
+)
 @_json
 def bisect(case: str, **options: Any) -> int:
     """Find the first compiler version and -O level that changes a finding's result."""

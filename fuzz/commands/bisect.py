@@ -13,16 +13,27 @@ from rich.text import Text
 
 from corpus import Entry, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
+from corpus.store import FINDINGS
 from fuzz.commands.fetching import fetcher
 from fuzz.compiler_matrix.bisection import Cell, Column, Sample, ask, bisect
-from fuzz.compiler_matrix.candidates import Candidate, fetched, parse_levels, select
+from fuzz.compiler_matrix.candidates import (
+    Candidate,
+    Selected,
+    fetched,
+    parse_levels,
+    select,
+)
 from fuzz.compiler_matrix.conclusions import Conclusion
+from fuzz.compiler_matrix.expansion_probe import ExpansionProbe, is_expansion
 from fuzz.compiler_matrix.members import Member, device_of
-from fuzz.compiler_matrix.probes import FindingProbe, InstructionProbe, ValueProbe
+from fuzz.compiler_matrix.probes import FindingProbe, HandProbe, InstructionProbe, ValueProbe
 from fuzz.compiler_matrix.repeats import missed, rate_of, repeats_for
+from fuzz.images_by_hand import is_by_hand
 from fuzz.output import console, emit
 from fuzz.runner_choice import opened
-from fuzz.value_findings import choice_of, is_value_finding
+from fuzz.value_findings import choice_of, is_runnable
+from oracle.errors import UsageError
+from runners.assemblers.disassembly import find_disassembler
 
 
 def bisect_case(
@@ -34,6 +45,7 @@ def bisect_case(
     runner: str | None,
     ptx_version: str | None,
     times: int | None,
+    disassembler: Path | None,
     json: bool,
 ) -> bool:
     """Bisect a finding; tell whether any compiler disagrees with the ISA.
@@ -50,6 +62,8 @@ def bisect_case(
         Value of .version in place of the finding's, so that older compilers can be asked.
     times
         Runs of each compiler; None: as many as the finding's failure rate asks for.
+    disassembler
+        Path of an nvdisasm, for notes of changed expansions; None: the one that is here.
 
     Raises
     ------
@@ -59,11 +73,12 @@ def bisect_case(
     entry = entry_of(case, corpus)
     wanted = parse_levels(levels)
     selected = select(compilers)
+    _check(entry, selected, runner=runner, ptx_version=ptx_version, disassembler=disassembler)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
     runs = repeats_for(rate) if times is None else times
     started = time.monotonic()
-    with _probe(entry, runner, ptx_version) as probe, fetcher(json=json) as fetch_one:
+    with _probe(entry, runner, ptx_version, disassembler) as probe, fetcher(json=json) as fetch_one:
 
         def sample(index: int, level: int) -> Sample | None:
             one = candidates[index] = fetched(candidates[index], fetch_one)
@@ -94,16 +109,57 @@ def bisect_case(
     return conclusion.bad
 
 
+def _check(
+    entry: Entry,
+    selected: Selected,
+    *,
+    runner: str | None,
+    ptx_version: str | None,
+    disassembler: Path | None,
+) -> None:
+    """Raise UsageError for what could only be left out of account."""
+    runs = is_runnable(entry)
+    if is_by_hand(entry) and ptx_version is not None:
+        raise UsageError(
+            f"finding {entry.id} was written by hand, and its module is run as it is; leave "
+            "--ptx-version out"
+        )
+    if runner is not None and not runs:
+        raise UsageError(
+            f"--runner {runner} says where programs run, and finding {entry.id} is of what "
+            "compilers make of a module; leave it out"
+        )
+    if selected.driver and not selected.candidates and not runs:
+        raise UsageError(
+            f"the driver's compiler can only be asked what its code computes, and finding "
+            f"{entry.id} is of what assemblers make of a module; name a ptxas with --compilers"
+        )
+    if disassembler is not None and not is_expansion(entry):
+        raise UsageError(
+            f"--disassembler {disassembler} is for notes of changed expansions, and {entry.id} is "
+            "none; leave it out"
+        )
+
+
 @contextmanager
-def _probe(entry: Entry, runner: str | None, ptx_version: str | None) -> Iterator[FindingProbe]:
+def _probe(
+    entry: Entry, runner: str | None, ptx_version: str | None, disassembler: Path | None
+) -> Iterator[FindingProbe]:
     """Give what asks compilers about a finding; its device is open meanwhile."""
-    if not is_value_finding(entry):
+    if is_expansion(entry):
+        yield ExpansionProbe(entry, find_disassembler(disassembler), ptx_version=ptx_version)
+        return
+    if not is_runnable(entry):
         yield InstructionProbe(entry, ptx_version=ptx_version)
         return
     found_by = choice_of(entry, runner)
     choice = replace(found_by, assembler=None, level=None)
     with opened(choice) as ready:
-        yield ValueProbe(entry, device_of(ready), ptx_version=ptx_version)
+        device = device_of(ready)
+        if is_by_hand(entry):
+            yield HandProbe(entry, device)
+        else:
+            yield ValueProbe(entry, device, ptx_version=ptx_version)
 
 
 def _driver(level: int) -> Member:
@@ -121,6 +177,21 @@ def entry_of(case: str, corpus: Path) -> Entry:
     folder = Path(case)
     if (folder / DESCRIPTION).exists():
         return read_entry(folder.resolve())
+    if folder.is_file():
+        raise UsageError(f"{case} is a file; name the folder of a finding, which holds it")
+    if folder.is_dir():
+        inside = folder / FINDINGS
+        advice = (
+            f"it is a corpus, so name a folder in {inside}"
+            if inside.is_dir()
+            else "`warpfuzz corpus list` shows what a corpus holds"
+        )
+        raise UsageError(f"{case} is no folder of a finding: it has no {DESCRIPTION}; {advice}")
+    if not corpus.exists():
+        raise UsageError(
+            f"there is no folder {case}, and no corpus {corpus} to look for such a finding in; "
+            "give the folder of a finding, or its id and --corpus"
+        )
     return open_corpus(corpus).get(case)
 
 

@@ -14,7 +14,12 @@ from corpus.known import Known
 from fuzz.budget import Budget
 from fuzz.compiler_matrix.cases import Refusal, note_case
 from fuzz.compiler_matrix.confirming import Desk, Suspect
-from fuzz.compiler_matrix.expansions import FORMS_AT_ONCE, notes_of, survey_programs
+from fuzz.compiler_matrix.expansions import (
+    PROGRAMS_AT_ONCE,
+    listings,
+    notes_of,
+    survey_programs,
+)
 from fuzz.compiler_matrix.matrix import Building, Built, Matrix, Variant
 from fuzz.compiler_matrix.members import COMPILE_SECONDS, Member
 from fuzz.compiler_matrix.progress import MatrixProgress
@@ -372,7 +377,7 @@ class MatrixCampaign:
         if self._disassembler is None or self._ending:
             return
         plan = self._plan
-        some = _take(self._survey, FORMS_AT_ONCE)
+        some = _take(self._survey, PROGRAMS_AT_ONCE)
         if not some:
             return
         entries = {f"form_{index}": program for index, (_, program) in enumerate(some)}
@@ -395,16 +400,11 @@ class MatrixCampaign:
                 case, files = note_case(note, target=plan.target, version=plan.ptx_version)
                 self._corpus.add(case, files)
 
-    def _listings(self, built: Built) -> Mapping[Member, dict[str, Counter[str]]]:
+    def _listings(self, built: Built) -> Mapping[Member, Mapping[str, Counter[str]]]:
         """Disassemble the binaries of a module; what was written in place of one is left out."""
-        cubins = {
-            member: made.code
-            for member, made in built.made.items()
-            if isinstance(made, Compiled) and made.code.startswith(b"\x7fELF")
-        }
         if self._disassembler is None:
             return {}
-        return self._matrix.each(cubins, self._disassembler.expansions)
+        return listings(self._matrix, built, self._disassembler.expansions)
 
 
 def _take(

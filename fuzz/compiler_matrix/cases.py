@@ -10,7 +10,7 @@ from importlib.metadata import version as distribution_version
 import msgspec
 
 from corpus import Case, Family, Kind, OracleVerdict, Origin, RunnerVerdict, ShrinkStatus, Versions
-from fuzz.compiler_matrix.expansions import Note
+from fuzz.compiler_matrix.expansions import EXPANSION, Note
 from fuzz.compiler_matrix.members import Member
 from fuzz.compiler_matrix.progress import described
 from fuzz.program_files import encode_program
@@ -149,9 +149,10 @@ def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[s
     """Describe a changed expansion for the corpus, with its files."""
     module = emit(note.program, target=target, version=version)
     what = f"{note.before} in {note.before_version}, {note.after} in {note.after_version}"
+    where = f"{target}, in shared memory" if note.shared else target
     family = Family(
-        key=f"expansion/{note.form}/{note.before_version}/{note.after_version}",
-        title=f"expansion of {note.form}: {what}",
+        key=f"{EXPANSION}/{note.form}/{where}/{note.before_version}/{note.after_version}/{note.after}",
+        title=f"expansion of {note.form} ({where}): {what}",
     )
     case = Case(
         kind=Kind.NOTE,

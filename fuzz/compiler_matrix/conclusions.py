@@ -101,8 +101,20 @@ class Conclusion:
         start = ""
         if first is not None and len(said) > 1:
             start = f"first {first.version} at -O{first.level}; "
+        if self.driver:
+            parts.append(f"the driver's compiler: {self._of_driver}")
         end = "; flaky: not the same in every run" if self.flaky else ""
         return f"{start}{'; '.join(parts)}{end}"
+
+    @property
+    def _of_driver(self) -> str:
+        """What the driver's compiler does at its levels."""
+        said: dict[str, list[int]] = {}
+        for level, cell in self.driver.items():
+            said.setdefault(cell.label, []).append(level)
+        if len(said) == 1:
+            return next(iter(said))
+        return ", ".join(f"{words} {_levels(levels)}" for words, levels in said.items())
 
     def _course_of(self, column: Column) -> str:
         names, cells = self.names, column.cells
@@ -111,7 +123,8 @@ class Conclusion:
                 return "no version knows the module's target and PTX ISA version"
             case Course.ALWAYS | Course.NEVER:
                 known = [index for index, cell in cells.items() if cell.known]
-                span = f"{names[known[0]]} to {names[known[-1]]}"
+                ends = dict.fromkeys((names[known[0]], names[known[-1]]))
+                span = " to ".join(ends)
                 return f"{column.course.value} ({cells[known[0]].label}), {span}"
             case _:
                 changes = [

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from fuzz.compiler_matrix.matrix import Built, Matrix
 from fuzz.compiler_matrix.members import Member
 from fuzz.instruction_rounds import derived_seed, draw
 from oracle.isa import LdmatrixForm, MmaForm
 from oracle.notes import is_available
 from oracle.program import Program, requirements
 from oracle.targets import parse_target, parse_version
-from strategies.features import Focus
+from runners.assemblers.machine_code import kernel_digests
+from runners.cuda.cubins import is_cubin
+from runners.protocol import Compiled
+from strategies.features import Feature, Focus
 from strategies.programs import programs
 
-FORMS_AT_ONCE = 32
-"""Forms of one module: it takes a compiler about as long as a module of drawn programs."""
+PROGRAMS_AT_ONCE = 64
+"""Programs of one module: it takes a compiler about as long as a module of drawn programs."""
+
+
+EXPANSION = "expansion"
+"""What the family of a note begins with."""
+_ANYWHERE: frozenset[Feature] = frozenset()
+_SHARED = frozenset({Feature.LOAD_SHARED, Feature.STORE_SHARED})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +47,17 @@ class Note:
     """The program that shows it."""
 
     @property
+    def shared(self) -> bool:
+        """Whether the program has matrices in shared memory."""
+        return in_shared_memory(self.program)
+
+    @property
     def row(self) -> dict[str, object]:
         """The note as a JSON object says it."""
         return {
-            "note": "expansion",
+            "note": EXPANSION,
             "form": self.form,
+            "shared": self.shared,
             "from_version": self.before_version,
             "to_version": self.after_version,
             "levels": list(self.levels),
@@ -53,15 +69,64 @@ class Note:
 def survey_programs(
     forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int
 ) -> Iterator[tuple[MmaForm | LdmatrixForm, Program]]:
-    """Iterate over forms and the simplest program of each; those that need more are left out."""
+    """Iterate over forms and the simplest programs of each; those that need more are left out.
+
+    A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
+    where compilers load with instructions of their own (LDSM).
+    """
     row, number = parse_target(target), parse_version(version)
     for form in forms:
-        focus = Focus(form=form, features=frozenset())
-        strategy = programs(focus, target=target, version=version, forms=(form,))
-        # The first example that Hypothesis makes is the simplest one there is.
-        for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
-            if all(is_available(one, number, row) for one in requirements(program)):
-                yield form, program
+        for features in (_ANYWHERE, _SHARED)[: 2 if isinstance(form, MmaForm) else 1]:
+            focus = Focus(form=form, features=features)
+            strategy = programs(focus, target=target, version=version, forms=(form,))
+            # The first example that Hypothesis makes is the simplest one there is.
+            for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
+                if all(is_available(one, number, row) for one in requirements(program)):
+                    yield form, program
+
+
+def in_shared_memory(program: Program) -> bool:
+    """Whether a program has buffers in shared memory."""
+    return any(buffer.space == "shared" for buffer in program.buffers)
+
+
+def listings(
+    matrix: Matrix, built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
+) -> Mapping[Member, Mapping[str, Counter[str]]]:
+    """Return the matrix instructions of each kernel in each member's binary of a module.
+
+    Binaries whose kernels are all the same are disassembled once; members that did not compile the
+    module, or wrote no machine code, are left out.
+
+    Parameters
+    ----------
+    disassemble
+        `Disassembler.expansions`, or what does the same.
+
+    Raises
+    ------
+    InfrastructureError
+        If the disassembler does not take a binary.
+    """
+    groups: dict[tuple[tuple[str, str], ...] | bytes, list[Member]] = {}
+    for member, made in built.made.items():
+        if isinstance(made, Compiled) and is_cubin(made.code):
+            groups.setdefault(_kernels(made.code), []).append(member)
+    firsts = {
+        members[0]: made.code
+        for members in groups.values()
+        if isinstance(made := built.made[members[0]], Compiled)
+    }
+    seen = matrix.each(firsts, disassemble)
+    return {member: seen[members[0]] for members in groups.values() for member in members}
+
+
+def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
+    """Return what is equal for binaries with the same kernels."""
+    try:
+        return tuple(sorted(kernel_digests(code).items())) or code
+    except ValueError:
+        return code
 
 
 def notes_of(

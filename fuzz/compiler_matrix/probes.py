@@ -14,6 +14,7 @@ from corpus import Entry
 from fuzz.compiler_matrix.bisection import Sample
 from fuzz.compiler_matrix.members import Device, Member, MemberRunner
 from fuzz.disagreements import kind_of
+from fuzz.images_by_hand import replay_by_hand
 from fuzz.replaying import MODULE, expectation_of_finding
 from fuzz.value_findings import subject_of
 from fuzz.value_replaying import attempt
@@ -63,7 +64,7 @@ class InstructionProbe:
         self._module = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
             self._finding = structs.replace(entry.finding, ptx_version=ptx_version)
-            self._module = _with_version(self._module, ptx_version)
+            self._module = with_version(self._module, ptx_version)
         self._expectation = expectation_of_finding(self._finding)
 
     def sample(self, member: Member) -> Sample | None:
@@ -100,7 +101,7 @@ class ValueProbe:
     def __init__(self, entry: Entry, device: Device, *, ptx_version: str | None = None) -> None:
         subject = subject_of(entry)
         if ptx_version is not None:
-            text = _with_version(subject.module.ptx, ptx_version)
+            text = with_version(subject.module.ptx, ptx_version)
             module = replace(subject.module, ptx=text, version=ptx_version)
             subject = replace(subject, module=module)
         architecture = device.architecture(subject.module.target)
@@ -123,6 +124,42 @@ class ValueProbe:
         return Sample(label=f"{seen.kind.value} {digest}", bad=True)
 
 
-def _with_version(ptx: str, version: str) -> str:
+class HandProbe:
+    """Runs a case that a person wrote on its image as each member compiles it.
+
+    Parameters
+    ----------
+    entry
+        The case.
+    device
+        Where binaries run.
+
+    Raises
+    ------
+    InfrastructureError
+        If nothing of the case's target can be run on the device.
+    """
+
+    def __init__(self, entry: Entry, device: Device) -> None:
+        architecture = device.architecture(entry.finding.target)
+        if isinstance(architecture, Failure):
+            raise InfrastructureError(f"{architecture}")
+        self._entry, self._device, self._architecture = entry, device, architecture
+
+    def sample(self, member: Member) -> Sample | None:
+        """Compile and run the module once."""
+        finding = self._entry.finding
+        if not member.knows(finding.target, finding.ptx_version, self._architecture):
+            return None
+        seen = replay_by_hand(self._entry, MemberRunner(self._device, member), times=1)
+        if seen.kind is None:
+            return Sample(label="match", bad=False)
+        digest = hashlib.sha256(b"".join(seen.results)).hexdigest()[:_DIGITS]
+        label = f"{seen.kind.value} {digest}" if seen.results else seen.kind.value
+        return Sample(label=label, bad=True)
+
+
+def with_version(ptx: str, version: str) -> str:
+    """Return a module with another value of .version; UsageError if there is no such version."""
     parse_version(version)
     return _VERSION.sub(rf"\g<1>{version}", ptx, count=1)

@@ -65,11 +65,18 @@ def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):
         (("{crash}", "--opt", "4"), "names no -O levels"),
         (("{crash}", "--compilers", "nothing"), "names no compiler"),
         (("{crash}", "--compilers", "."), "no ptxas is in"),
+        (("{crash}", "--compilers", "driver"), "name a ptxas with --compilers"),
+        (("{crash}", "--compilers", "{folder}", "--runner", "sim"), "leave it out"),
+        (("{crash}", "--compilers", "{folder}", "--disassembler", "x"), "leave it out"),
+        (("warpfuzz-corpus",), "it is a corpus, so name a folder in warpfuzz-corpus/findings"),
+        (("{folder}",), "is no folder of a finding: it has no finding.json"),
+        (("{folder}/12.0/ptxas",), "is a file; name the folder of a finding"),
+        (("{crash}", "--corpus", "nowhere"), "and no corpus nowhere to look for such a finding in"),
     ],
 )
-def test_what_cannot_be_done_is_said(finding, arguments, said):
+def test_what_cannot_be_done_is_said(finding, compilers, arguments, said):
     home, crash = finding
-    words = [word.format(crash=crash) for word in arguments]
+    words = [word.format(crash=crash, folder=compilers) for word in arguments]
     ended = warpfuzz(home, "bisect", *words)
     assert ended.code == 2
     assert said in ended.err

@@ -1,10 +1,19 @@
 """Compilers with a bug from a certain version and level on are found out, and the bug is dated."""
 
 import json
+import shutil
+from collections import Counter
+from xml.etree import ElementTree
 
 import pytest
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
+
+from fuzz.compiler_matrix.expansions import listings
+from fuzz.compiler_matrix.matrix import Matrix
+from fuzz.compiler_matrix.members import Member, NoDevice
+from runners.assemblers.assembler import identify
+from runners.kernels import KernelModule
 
 FAULT = "store-layout-flipped"
 
@@ -83,6 +92,94 @@ def test_bisection_names_the_version_and_the_level(campaign, compilers):
     assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
     assert not row["flaky"]
     assert [level["course"] for level in row["levels"]] == ["never", "changed"]
+
+
+def test_a_case_written_by_hand_is_bisected_on_what_it_expects(campaign, compilers, tmp_path):
+    home, ended = campaign
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
+    hand = tmp_path / "hand"
+    hand.mkdir()
+    for name in ("module.ptx", "input.npy", "expected.npy"):
+        shutil.copy(home / "found" / "findings" / shown / name, hand)
+    case = {"kind": "violation", "details": {"runner": "sim"}}
+    (hand / "case.json").write_text(json.dumps(case))
+    imported = warpfuzz(tmp_path, "corpus", "import", hand, "--corpus", "own", "--json")
+    assert imported.code == 0, imported.err
+    (own,) = (tmp_path / "own" / "findings").iterdir()
+    bisected = warpfuzz(tmp_path, "bisect", own, "--compilers", compilers, "--opt", "1,2", "--json")
+    row = bisected.rows[0]["bisect"]
+    assert bisected.code == 1
+    assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
+    refused = warpfuzz(tmp_path, "bisect", own, "--compilers", compilers, "--ptx-version", "7.7")
+    assert refused.code == 2
+    assert "leave --ptx-version out" in refused.err
+
+
+def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, compilers, tmp_path):
+    home, ended = campaign
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
+    for number in (3, 4):
+        bad = planted_ptxas(tmp_path / f"bad{number}", f"{number}.0", [FAULT])
+        good = planted_ptxas(tmp_path / f"good{number}", f"{number}.0")
+        path = tmp_path / str(number) / "ptxas"
+        path.parent.mkdir()
+        path.write_text(
+            f"#!/bin/sh\ncount='{path}.count'\n"
+            'case "$*" in *--version*|*--help*) ;; *) echo x >> "$count";; esac\n'
+            f'[ -f "$count" ] && [ $(($(wc -l < "$count") % 3)) = 0 ] && exec \'{bad}\' "$@"\n'
+            f"exec '{good}' \"$@\"\n"
+        )
+        path.chmod(0o755)
+    folders = f"{compilers / '1'},{compilers / '2'},{tmp_path / '3'},{tmp_path / '4'}"
+    bisected = warpfuzz(
+        tmp_path, "bisect", home / "found" / "findings" / shown, "--compilers", folders,
+        "--opt", "2", "--times", 6, "--json",
+    )  # fmt: skip
+    row = bisected.rows[0]["bisect"]
+    assert bisected.code == 1
+    assert row["flaky"]
+    assert row["first"] == {"version": "V3.0.0", "level": 2, "before": "V2.0.0"}
+    outcomes = row["levels"][0]["versions"]
+    assert outcomes["V2.0.0"] == {"outcome": "match", "bad": False, "runs": 12}
+    assert outcomes["V3.0.0"] == {"outcome": "flaky (4 of 12 bad)", "bad": True, "runs": 12}
+    assert row["sentence"].endswith("flaky: not the same in every run")
+
+
+def test_a_bug_of_all_versions_always_was_so(campaign, compilers, tmp_path):
+    home, ended = campaign
+    (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
+    case = home / "found" / "findings" / shown
+    newer = ",".join(str(compilers / str(number)) for number in (3, 4, 5))
+    bisected = warpfuzz(tmp_path, "bisect", case, "--compilers", newer, "--opt", "2", "--json")
+    row = bisected.rows[0]["bisect"]
+    assert bisected.code == 1
+    assert row["course"] == "always was so"
+    assert row["first"] is None
+    assert row["sentence"].endswith("V3.0.0 to V5.0.0")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "code", "result"),
+    [
+        ("5", "1", 1, "failures"),
+        ("5", "4", 0, None),
+        ("2", "1", 0, None),
+        ("1", "5", 1, "failures"),
+    ],
+)
+def test_only_what_the_baseline_does_otherwise_counts(
+    campaign, compilers, tmp_path, new, old, code, result
+):
+    home, _ = campaign
+    ended = warpfuzz(
+        tmp_path, "replay", home / "found", "--compiler", compilers / new / "ptxas",
+        "--baseline", compilers / old / "ptxas", "--opt", 2, "--junit", "out.xml", "--quiet",
+    )  # fmt: skip
+    assert ended.code == code, ended.err
+    assert bool(ended.out) == bool(code)
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()
+    counted = {name: suite.get(name) for name in ("failures", "errors", "skipped")}
+    assert counted == {**dict.fromkeys(counted, "0"), **({result: "1"} if result else {})}
 
 
 def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp_path):
@@ -195,35 +292,88 @@ def test_what_does_not_go_together_is_said(tmp_path, arguments, said):
     assert said in ended.err
 
 
-def test_a_changed_expansion_is_noted_and_is_no_finding(tmp_path):
+@pytest.fixture(scope="module")
+def expansions(tmp_path_factory):
+    """Return a home, an nvdisasm of stand-ins for machine code, and a campaign of three versions.
+
+    The stand-in of a version tells the disassembler which instruction it chose; the third version
+    chooses another one than the others, at -O1 and -O3.
+    """
+    home = tmp_path_factory.mktemp("expansions")
     for number in (1, 2, 3):
-        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", text=False)
-        # The stand-in for machine code tells the disassembler which version made it.
-        row = json.loads((tmp_path / "c" / str(number) / "planted.json").read_text())
+        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False)
+        path = home / "c" / str(number) / "planted.json"
+        row = json.loads(path.read_text())
         row["mark"] = f"HMMA.{1684 if number < 3 else 16816}"
-        (tmp_path / "c" / str(number) / "planted.json").write_text(json.dumps(row))
-    tool = tmp_path / "nvdisasm"
+        path.write_text(json.dumps(row))
+    tool = home / "nvdisasm"
     tool.write_text(
         "#!/bin/sh\n"
         'case "$1" in --version) echo "disassembler"; echo "release 13.5, V13.5.1"; exit 0;; esac\n'
         "mark=$(tail -c +101 a.cubin)\n"
-        "for kernel in form_0 form_1; do\n"
+        "for kernel in kernel form_0 form_1; do\n"
         'echo ".text.$kernel:"; echo "  /*0000*/  $mark R4, R8, R10, R4 ;"\ndone\n'
     )
     tool.chmod(0o755)
     ended = warpfuzz(
-        tmp_path, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "1,3", "--cases", 8,
+        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "1,3", "--cases", 8,
         "--seed", 1, "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--disassembler", tool,
         "--json",
     )  # fmt: skip
+    return home, tool, ended
+
+
+def test_a_changed_expansion_is_noted_and_is_no_finding(expansions):
+    home, _, ended = expansions
     assert ended.code == 0
-    (note,) = [row for row in ended.rows if "note" in row]
-    assert note["note"] == "expansion"
-    assert (note["from_version"], note["to_version"]) == ("V2.0.0", "V3.0.0")
-    assert (note["before"], note["after"]) == ("HMMA.1684", "HMMA.16816")
-    assert note["levels"] == [1, 3]
-    listed = warpfuzz(tmp_path, "corpus", "list", "warpfuzz-corpus", "--json")
-    assert [row["kind"] for row in listed.rows] == ["note"]
+    notes = [row for row in ended.rows if "note" in row]
+    assert [note["shared"] for note in notes] == [False, True]
+    for note in notes:
+        assert note["note"] == "expansion"
+        assert (note["from_version"], note["to_version"]) == ("V2.0.0", "V3.0.0")
+        assert (note["before"], note["after"]) == ("HMMA.1684", "HMMA.16816")
+        assert note["levels"] == [1, 3]
+    listed = warpfuzz(home, "corpus", "list", "warpfuzz-corpus", "--json")
+    assert [row["kind"] for row in listed.rows] == ["note", "note"]
+
+
+def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions):
+    home, tool, _ = expansions
+    (note, _) = sorted((home / "warpfuzz-corpus" / "findings").iterdir())
+    ended = warpfuzz(
+        home, "bisect", note, "--compilers", "c", "--opt", "3", "--disassembler", tool, "--json"
+    )
+    row = ended.rows[0]["bisect"]
+    assert ended.code == 0
+    assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
+    assert row["sentence"] == ("at all levels: HMMA.1684 up to V2.0.0, HMMA.16816 from V3.0.0 on")
+    without = warpfuzz(home, "bisect", note, "--compilers", "c", "--opt", "3")
+    assert without.code == 2
+    assert "no nvdisasm is here" in without.err
+
+
+def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
+    members = tuple(
+        Member(assembler=identify(planted_ptxas(tmp_path / str(n), f"{n}.0", text=False)), level=3)
+        for n in (1, 2, 3)
+    )
+    row = json.loads((tmp_path / "3" / "planted.json").read_text())
+    (tmp_path / "3" / "planted.json").write_text(json.dumps({**row, "mark": "HMMA"}))
+    module = KernelModule(
+        ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
+    )
+    asked = []
+
+    def disassemble(code):
+        asked.append(code)
+        return {"kernel": Counter({code[100:].decode() or "none": 1})}
+
+    with Matrix(NoDevice(), members, jobs=2) as matrix:
+        seen = listings(matrix, matrix.start(module).wait(), disassemble)
+    assert len(asked) == 2
+    assert [dict(seen[member]["kernel"]) for member in members] == [
+        {"none": 1}, {"none": 1}, {"HMMA": 1},
+    ]  # fmt: skip
 
 
 def test_a_campaign_goes_on_without_a_disassembler_that_does_not_take_the_code(tmp_path):
