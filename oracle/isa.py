@@ -478,13 +478,14 @@ def form_of(opcode: str) -> Form:
     UsageError
         If no documented form is spelled so.
     """
-    try:
-        return forms_by_opcode()[opcode.strip()]
-    except KeyError:
+    # Whoever hands over something else than text is told so in the same words.
+    form = forms_by_opcode().get(opcode.strip()) if isinstance(opcode, str) else None
+    if form is None:
         raise UsageError(
             f"{opcode!r} is not a documented form of {', '.join(MNEMONICS)}; "
             "`warpfuzz isa` lists them all and `warpfuzz explain` says what is wrong with one"
-        ) from None
+        )
+    return form
 
 
 def mma_form(opcode: str) -> MmaForm:

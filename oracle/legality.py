@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from oracle.errors import UsageError
 from oracle.isa import (
     FRAGMENTS,
     LDMATRIX,
@@ -104,8 +105,14 @@ def explain(
     Raises
     ------
     UsageError
-        If the target or the version does not exist. Malformed text is a verdict, not an error.
+        If the target or the version does not exist, or the instruction is no text at all.
+        Malformed text is a verdict, not an error.
     """
+    if not isinstance(instruction, str):
+        raise UsageError(
+            f"the instruction is a {type(instruction).__name__}; give text, such as "
+            '"wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, a1, …}, [p];"'
+        )
     return _explain(instruction, parse_target(target), parse_version(ptx_version))
 
 

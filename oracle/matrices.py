@@ -89,8 +89,9 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
             f"leading dimensions {shared.shape[:-1]} of shared and {addresses.shape[:-1]} of "
             "addresses do not broadcast; make them equal, or one of them empty"
         ) from None
-    index = (used[..., None] + np.arange(form.ROW_BYTES)).reshape(*used.shape[:-1], -1)
-    index = np.broadcast_to(index, (*leading, index.shape[-1]))
+    bytes_of_rows = form.addresses * form.ROW_BYTES
+    index = (used[..., None] + np.arange(form.ROW_BYTES)).reshape(*used.shape[:-1], bytes_of_rows)
+    index = np.broadcast_to(index, (*leading, bytes_of_rows))
     memory = np.broadcast_to(shared, (*leading, size))
     rows = np.take_along_axis(memory, index, axis=-1)
     return distribute(form, rows.reshape(*leading, form.addresses, form.ROW_BYTES))

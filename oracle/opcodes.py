@@ -47,7 +47,7 @@ def resolve(opcode: str) -> Resolution:
     mnemonic = next((m for m in MNEMONICS if opcode == m or opcode.startswith(m + ".")), None)
     if mnemonic is None:
         fault = Reason(
-            f"{opcode!r} is none of {', '.join(MNEMONICS)} with qualifiers",
+            f"{opcode[:80]!r} is none of {', '.join(MNEMONICS)} with qualifiers",
             _INSTRUCTIONS,
             Rule.INSTRUCTION,
         )

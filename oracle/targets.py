@@ -44,7 +44,7 @@ def parse_version(text: str) -> PtxVersion:
     UsageError
         If no such version exists.
     """
-    match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", text)
+    match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", text) if isinstance(text, str) else None
     version = PtxVersion(int(match[1]), int(match[2])) if match else None
     if version is None or version not in VERSIONS:
         raise UsageError(
@@ -126,7 +126,7 @@ def parse_target(text: str) -> Target:
     UsageError
         If no such target is known; the message lists those that are.
     """
-    try:
-        return TARGETS[text]
-    except KeyError:
-        raise UsageError(f"there is no target {text!r}; known are {', '.join(TARGETS)}") from None
+    target = TARGETS.get(text) if isinstance(text, str) else None
+    if target is None:
+        raise UsageError(f"there is no target {text!r}; known are {', '.join(TARGETS)}")
+    return target

@@ -160,6 +160,16 @@ def test_a_comment_to_the_end_of_the_line_ends_with_it() -> None:
     assert not explain(load + " // p\n garbage").legal
 
 
+@pytest.mark.parametrize("thing", [None, b"ldmatrix", 8.0])
+def test_what_is_no_text_is_an_error_of_the_project(thing: object) -> None:
+    with pytest.raises(UsageError, match="give text"):
+        explain(thing)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no PTX ISA version"):
+        explain("", ptx_version=thing)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no target"):
+        explain("", target=thing)  # type: ignore[arg-type]
+
+
 def test_an_unknown_target_or_version_is_an_error_that_lists_what_is_allowed() -> None:
     for function in (explain, verdict_of):
         with pytest.raises(UsageError, match=r"sm_91.*sm_70, .*sm_121f"):

@@ -204,6 +204,12 @@ def test_what_the_pages_exclude_is_illegal_for_the_reason_they_give(opcode: str,
         form_of(opcode)
 
 
+@pytest.mark.parametrize("opcode", [None, b"ldmatrix", 3, []])
+def test_what_is_no_text_is_no_form(opcode: object) -> None:
+    with pytest.raises(UsageError, match="is not a documented form"):
+        form_of(opcode)  # type: ignore[arg-type]
+
+
 def test_a_form_of_another_instruction_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"wmma\.mma is needed"):
         mma_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16")

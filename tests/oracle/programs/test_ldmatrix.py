@@ -89,6 +89,14 @@ def test_leading_dimensions_broadcast() -> None:
     assert np.array_equal(registers[1, 2], ldmatrix(X1, shared[1, 0], addresses[2]))
 
 
+@pytest.mark.parametrize("leading", [((0,), (0,), (0,)), ((), (0,), (0,)), ((2, 0), (), (2, 0))])
+def test_no_images_give_no_registers(leading: tuple[tuple[int, ...], ...]) -> None:
+    of_shared, of_addresses, of_registers = leading
+    shared = np.zeros((*of_shared, 512), np.uint8)
+    registers = ldmatrix(X1, shared, np.zeros((*of_addresses, 32), np.uint32))
+    assert (registers.dtype, registers.shape) == (np.uint32, (*of_registers, 32, 1))
+
+
 @pytest.mark.parametrize(
     ("shared", "addresses", "message"),
     [
