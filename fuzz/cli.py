@@ -13,9 +13,11 @@ import sys
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, TextIO, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from fuzz.device_lost import DeviceLostError
 from oracle.errors import UsageError, WarpfuzzError
@@ -33,6 +35,8 @@ class Exit(IntEnum):
 
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
+_MOST_PROCESSES = 1024
+"""More than a machine has cores; a slip beyond it would fill the memory with processes first."""
 _FOLDER = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -128,7 +132,9 @@ def _one_level(levels: str | None) -> int | None:
     help="Go on with the campaign of the corpus, with its options; limits count all of it.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes that share the work.  [default: cores]"
+    "--workers",
+    type=click.IntRange(1, _MOST_PROCESSES),
+    help="Processes that share the work.  [default: cores]",
 )
 @click.option(
     "--device",
@@ -339,7 +345,11 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
     multiple=True,
     help="What fills the images; again for others.  [default: all]",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one for each core]")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, _MOST_PROCESSES),
+    help="Processes.  [default: one for each core]",
+)
 @click.option("--coverage", is_flag=True, help="Draw programs only, and count what they reach.")
 @click.option(
     "--programs",
@@ -351,10 +361,14 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
 @click.option("--target", help="Value of .target.  [default: sm_100a, which has every form]")
 @click.option("--ptx-version", help="Value of .version.  [default: one that knows the target]")
 @_json
-def bench(**options: Any) -> int:
+@click.pass_context
+def bench(context: click.Context, /, **options: Any) -> int:
     """Plant faults, and measure after how many images each is found."""
-    from fuzz.commands.bench import Request, run_bench
+    from fuzz.commands.bench import Request, check_options, run_bench
 
+    check_options(
+        {name for name in options if context.get_parameter_source(name) != ParameterSource.DEFAULT}
+    )
     return Exit.FINDINGS if run_bench(Request(**options)) else Exit.CLEAN
 
 
@@ -396,7 +410,7 @@ def compilers_fetch(versions: tuple[str, ...], json: bool) -> int:
 
 @app.group()
 def corpus() -> None:
-    """List, show, merge, prune, compare and export findings."""
+    """List, show, merge, prune, compare, export and import findings."""
 
 
 @corpus.command("list")
@@ -415,7 +429,7 @@ def corpus_list(path: Path, json: bool) -> int:
 @_corpus
 @_json
 def corpus_show(finding: str, corpus: Path, json: bool) -> int:
-    """Show the finding whose id starts like this, with everything that is known of it."""
+    """Show a finding with everything that is known of it: FINDING is its folder or its id."""
     from fuzz.commands.findings import show_finding
 
     show_finding(corpus, finding, json=json)
@@ -460,11 +474,12 @@ def corpus_diff(left: Path, right: Path, json: bool) -> int:
 @corpus.command("export")
 @click.argument("path", type=_FOLDER)
 @click.argument("file", type=_FOLDER)
-def corpus_export(path: Path, file: Path) -> int:
+@_json
+def corpus_export(path: Path, file: Path, json: bool) -> int:
     """Write a corpus into one file, .zip or .jsonl."""
     from fuzz.commands.findings import export_corpus
 
-    export_corpus(path, file)
+    export_corpus(path, file, json=json)
     return Exit.CLEAN
 
 
@@ -485,11 +500,38 @@ def main(arguments: list[str] | None = None) -> None:
     if hasattr(signal, "SIGPIPE"):
         # A closed pipe ends the program as it ends any other, not with a traceback.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+    # A stream that the caller closed takes what is written to it, as it does from `print`.
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks is shown as an escape, and is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_exit_code(arguments))
+    sys.exit(_flushed(_exit_code(arguments)))
+
+
+def _flushed(code: int) -> int:
+    """Write what is left of the output; return the exit code, another one if that fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try once more in the end, and say so in words of its own.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if code in (Exit.CLEAN, Exit.FINDINGS):
+            print(f"warpfuzz: {_sentence(error)}", file=sys.stderr)
+            return Exit.INFRASTRUCTURE
+    return code
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """End as on SIGINT: processes, GPUs and files that a command holds are let go."""
+    print("warpfuzz: stopped", file=sys.stderr)
+    raise SystemExit(128 + number)
 
 
 def _exit_code(arguments: list[str] | None) -> int:

@@ -171,7 +171,7 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             choice=choice,
             runner=runner,
             target=target,
-            ptx_version=_version(choice.ptx_version, target),
+            ptx_version=version_for(choice.ptx_version, target),
             version=distribution_version("warpfuzz"),
             device=can.description,
         )
@@ -196,6 +196,11 @@ def _check(choice: RunnerChoice) -> None:
         )
     if choice.target is not None:
         parse_target(choice.target)
+    if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
+        raise UsageError(
+            f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
+            "it where PATH leads, and let it be executable"
+        )
 
 
 def _plain(choice: RunnerChoice) -> Runner:
@@ -239,7 +244,14 @@ def _own_target(targets: frozenset[str]) -> str:
     return max(plain, key=lambda target: target.number).name
 
 
-def _version(wanted: str | None, target: str) -> str:
+def version_for(wanted: str | None, target: str) -> str:
+    """Return the PTX ISA version of modules for a target: DEFAULT_VERSION, or the first to know it.
+
+    Raises
+    ------
+    UsageError
+        If the version or the target does not exist, or the one does not know the other.
+    """
     row, default = parse_target(target), parse_version(DEFAULT_VERSION)
     version = max(default, row.since) if wanted is None else parse_version(wanted)
     if not row.known_to(version):

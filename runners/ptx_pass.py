@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -44,6 +45,11 @@ class PtxPass:
             raise UsageError("the command of a PTX pass is empty; name a program and its options")
         self._command = command
         self._deadline = deadline
+
+    @property
+    def missing(self) -> str | None:
+        """The program that the command names, if there is none that can be executed."""
+        return None if shutil.which(self._words[0]) else self._words[0]
 
     def __call__(self, ptx: str) -> str | Failure:
         """Return what the command makes of PTX; a module like any other, or a failure."""

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -38,20 +39,31 @@ class _Mailbox(Protocol):
 
 _mailbox: _Mailbox | None = None
 _stop: Event | None = None
-_parent = 0
 
 
-def _begin(mailbox: _Mailbox, stop: Event, parent: int) -> None:
+def _begin(mailbox: _Mailbox, stop: Event) -> None:
     """Prepare a process of the pool."""
-    global _mailbox, _stop, _parent
-    _mailbox, _stop, _parent = mailbox, stop, parent
+    global _mailbox, _stop
+    _mailbox, _stop = mailbox, stop
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     # The terminal interrupts all processes at once; the parent alone says what becomes of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _end_with_the_parent() -> None:
+    """End this process when its parent is gone.
+
+    A parent that was killed sets no event, and whoever waits for the next task waits for ever: all
+    processes of a pool hold both ends of its queues.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _stopping() -> bool:
-    # A parent that was killed cannot set the event; its children belong to another then.
-    return (_stop is not None and _stop.is_set()) or os.getppid() != _parent
+    return _stop is not None and _stop.is_set()
 
 
 def _in_process(work: Work[Task, Result], number: int, task: Task) -> Result:
@@ -93,7 +105,7 @@ def run_all(
         min(jobs, len(tasks)),
         mp_context=context,
         initializer=_begin,
-        initargs=(mailbox, stop, os.getpid()),
+        initargs=(mailbox, stop),
     )
     try:
         futures = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,8 +14,9 @@ from fuzz.commands.bench_reach import emit_reach, missing, print_reach
 from fuzz.commands.bench_tables import emit_measurement, print_measurement
 from fuzz.instruction_rounds import Selection
 from fuzz.output import console
+from fuzz.runner_choice import version_for
 from fuzz.value_rounds import selected_forms
-from oracle.targets import DEFAULT_VERSION, parse_target, parse_version
+from oracle.errors import UsageError
 
 TARGET = "sm_100a"
 """Target of the bench where none is given: it has every form that is multiplied or read by
@@ -52,9 +53,25 @@ class Request:
     def module(self) -> tuple[str, str]:
         """Target and PTX ISA version of the modules."""
         target = self.target or TARGET
-        if self.ptx_version is not None:
-            return target, str(parse_version(self.ptx_version))
-        return target, str(max(parse_version(DEFAULT_VERSION), parse_target(target).since))
+        return target, version_for(self.ptx_version, target)
+
+
+_OF_FAULTS = ("only", "seeds", "limit", "baseline_limit", "contents")
+"""What only the search for planted faults goes by."""
+
+
+def check_options(given: Collection[str]) -> None:
+    """Raise UsageError if options were given of which one would do nothing beside another."""
+    if "coverage" not in given:
+        if "programs" in given:
+            raise UsageError("--programs is how many --coverage draws; add --coverage, or leave it")
+        return
+    idle = [name for name in _OF_FAULTS if name in given]
+    if idle:
+        raise UsageError(
+            f"--{idle[0].replace('_', '-')} is about planted faults, and --coverage plants none; "
+            "leave one of the two out"
+        )
 
 
 def run_bench(request: Request) -> bool:

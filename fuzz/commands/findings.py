@@ -9,8 +9,9 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from corpus import Cause, Problem, create_corpus, open_corpus
+from corpus import Cause, Entry, Problem, create_corpus, open_corpus
 from corpus.difference import compare
+from corpus.entry import DESCRIPTION, read_entry
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
@@ -61,9 +62,25 @@ def list_findings(path: Path, *, json: bool) -> None:
     report_problems(problems)
 
 
-def show_finding(path: Path, prefix: str, *, json: bool) -> None:
+def found(case: str, corpus: Path) -> Entry:
+    """Return the finding that a person names, by its folder or by how its id starts.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or there are several.
+    BrokenEntryError
+        If it is not as it was stored.
+    """
+    folder = Path(case)
+    if (folder / DESCRIPTION).exists():
+        return read_entry(folder.resolve())
+    return open_corpus(corpus).get(case)
+
+
+def show_finding(path: Path, case: str, *, json: bool) -> None:
     """Print the page of a finding, or its description as JSON."""
-    entry = open_corpus(path).get(prefix)
+    entry = found(case, path)
     if json:
         emit(entry.finding)
         return
@@ -131,11 +148,11 @@ def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
     return differ
 
 
-def export_corpus(path: Path, file: Path) -> None:
+def export_corpus(path: Path, file: Path, *, json: bool) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
     corpus = open_corpus(path)
     problems: list[Problem] = []
-    entries = list(tracked(corpus.entries(problems.append), "reading", json=False))
+    entries = list(tracked(corpus.entries(problems.append), "reading", json=json))
     if file.suffix == ".zip":
         export_zip(corpus, entries, file)
     elif file.suffix == ".jsonl":
@@ -145,7 +162,10 @@ def export_corpus(path: Path, file: Path) -> None:
             raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from None
     else:
         raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
-    console().print(f"{len(entries)} findings written to {file}", markup=False)
+    if json:
+        emit({"path": str(file), "findings": [entry.id for entry in entries]})
+    else:
+        console().print(f"{len(entries)} findings written to {file}", markup=False)
     report_problems(problems)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corpus import Entry, open_corpus
-from corpus.entry import DESCRIPTION, read_entry
+from fuzz.commands.findings import found
 from fuzz.output import console, emit
 from fuzz.repro.folder import write_reproduction
 
@@ -30,19 +29,3 @@ def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> No
     out = console()
     out.print(f"{made.path}: {', '.join(made.files)}", markup=False, soft_wrap=True)
     out.print(f"{made.path / 'README.md'} says what it is about", markup=False, soft_wrap=True)
-
-
-def found(case: str, corpus: Path) -> Entry:
-    """Return the finding that a person names, by its folder or by how its id starts.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or there are several.
-    BrokenEntryError
-        If it is not as it was stored.
-    """
-    folder = Path(case)
-    if (folder / DESCRIPTION).exists():
-        return read_entry(folder.resolve())
-    return open_corpus(corpus).get(case)

@@ -38,15 +38,20 @@ def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     assert finding["shrink"] in ("complete", "capped")
     assert finding["complexity"] <= 40
 
-    # Replayed: there with the fault, gone without it.
     folder = Path("findings", "findings", chosen)
+    by_folder = warpfuzz(tmp_path, "corpus", "show", folder, "--json")
+    assert by_folder.rows == shown.rows
+
+    # Replayed: there with the fault, gone without it.
     there = warpfuzz(tmp_path, "replay", folder, *FAULT, "--times", 3, "--json")
     assert (there.code, there.rows[0]["verdict"]) == (1, "reproduced")
     gone = warpfuzz(tmp_path, "replay", folder, "--json")
     assert (gone.code, gone.rows[0]["verdict"]) == (0, "gone")
 
     # Exported, and replayed from what was exported.
-    assert warpfuzz(tmp_path, "corpus", "export", "findings", "all.zip").code == 0
+    exported = warpfuzz(tmp_path, "corpus", "export", "findings", "all.zip", "--json")
+    assert exported.code == 0
+    assert exported.rows == [{"path": "all.zip", "findings": ran.ids}]
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
     assert warpfuzz(tmp_path, "replay", "elsewhere", *FAULT, "--quiet").code == 1

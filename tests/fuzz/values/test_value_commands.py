@@ -57,6 +57,8 @@ def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
         (("--runner", "sim", "--target", "sm_100", "--ptx-version", "8.0"), "does not know sm_100"),
         (("--runner", "sim", "--only", "wmma.store*"), "no wmma.mma or ldmatrix"),
         (("--runner", "sim", "--ptx-pass", ""), "PTX pass is empty"),
+        (("--runner", "sim", "--ptx-pass", "nowhere/pass -x"), "there is no program nowhere/pass"),
+        (("--runner", "sim", "--workers", "1000000"), "not in the range 1<=x<="),
     ],
 )
 def test_what_does_not_go_together_is_a_usage_error(

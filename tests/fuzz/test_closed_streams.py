@@ -1,0 +1,37 @@
+"""Standard output that is closed, or cannot take any more."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, environment
+
+
+def ended(home: Path, redirection: str, *arguments: str) -> tuple[int, str]:
+    shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *COMMAND, *arguments]
+    done = subprocess.run(
+        shell, cwd=home, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        check=False, timeout=120, text=True,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("isa", "--json"), ("isa",), ("explain", "x"), ("doctor",)], ids=" ".join
+)
+@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", "<&- >&-"])
+def test_a_closed_stream_takes_what_is_written(
+    tmp_path: Path, arguments: tuple[str, ...], redirection: str
+) -> None:
+    assert ended(tmp_path, redirection, *arguments) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize("arguments", [("isa", "--json"), ("--help",)], ids=" ".join)
+def test_a_full_disk_is_said(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    code, err = ended(tmp_path, ">/dev/full", *arguments)
+    assert code == 3
+    assert err.count("\n") == 1
+    assert "no space is left" in err
