@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fuzz.shrinking.cells import Cells, Ids
 from fuzz.shrinking.draft import Image
@@ -80,7 +81,7 @@ def _products(cells: Cells) -> Iterator[_Product]:
 
 
 def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
-    """Return dot products with more than ENOUGH elements that are not zero, a few at most."""
+    """Return the largest dot products with more than ENOUGH elements that are not zero."""
     left = cells.nonzero(image)
     a, b, c = (np.isin(ids, left) for ids in (product.a, product.b, product.c))
     # Single bits make terms that are not zero without any in B.
@@ -92,8 +93,16 @@ def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
             b=product.b[:, column].tolist(),
             c=int(product.c[row, column]),
         )
-        for row, column in np.argwhere(sizes > ENOUGH)[:_OUTPUTS].tolist()
+        for row, column in _largest(sizes)
     ]
+
+
+def _largest(sizes: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """Return where more than ENOUGH stands, the most first: there most of the terms meet."""
+    order = np.argsort(-sizes, axis=None, kind="stable")
+    rows, columns = np.unravel_index(order, sizes.shape)
+    several = int((sizes > ENOUGH).sum())
+    return list(zip(rows[:several].tolist(), columns[:several].tolist(), strict=True))[:_OUTPUTS]
 
 
 def term(dot: Dot, cells: Cells, image: Image, k: int) -> Fraction | None:

@@ -33,16 +33,16 @@ def nearest(type_: Format, value: Fraction) -> int:
     sign = 1 << (type_.bits - 1 - type_.ignored_bits) if value < 0 else 0
     magnitude = abs(value)
     least = 1 - type_.bias
-    exponent = max(least, _exponent(magnitude)) if magnitude else least
-    units = round(magnitude / Fraction(2) ** (exponent - type_.fraction_bits))
+    scale = max(least, exponent(magnitude)) if magnitude else least
+    units = round(magnitude / Fraction(2) ** (scale - type_.fraction_bits))
     # A sum of the exponent field less one and the significand with its leading bit; where
     # rounding carries, the field goes up by itself.
-    raw = (exponent + type_.bias - 1 << type_.fraction_bits) + units
+    raw = (scale + type_.bias - 1 << type_.fraction_bits) + units
     largest = ((1 << type_.exponent_bits) - 1 << type_.fraction_bits) - 1
     return (sign | min(raw, largest)) << type_.ignored_bits
 
 
-def _exponent(magnitude: Fraction) -> int:
+def exponent(magnitude: Fraction) -> int:
     """Return the exponent of the power of two that is nearest from below."""
     guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     return guess if Fraction(2) ** guess <= magnitude else guess - 1

@@ -7,6 +7,7 @@ from functools import partial
 
 from fuzz.shrinking.accesses import plain_all, plain_one, plainer_accesses, row_major
 from fuzz.shrinking.draft import Draft
+from fuzz.shrinking.isolating import isolated
 from fuzz.shrinking.sites import visit
 from fuzz.shrinking.structure import drops, unwraps
 from fuzz.shrinking.transfers import plainer_transfers
@@ -47,6 +48,8 @@ def shrink_program(trials: Trials) -> bool:
         If the time is over; the smallest draft is what was reached.
     """
     before = trials.best
+    alone: Reduction = partial(isolated, target=trials.target)
+    _reduce(trials, alone)
     _reduce(trials, plain_all)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
@@ -54,7 +57,7 @@ def shrink_program(trials: Trials) -> bool:
         size //= 2
     while True:
         at, apart = trials.best, trials.apart
-        for reduction in _SINGLE:
+        for reduction in (alone, *_SINGLE):
             _reduce(trials, reduction)
         if trials.best is at and trials.apart is apart:
             return trials.best is not before

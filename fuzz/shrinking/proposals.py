@@ -3,14 +3,15 @@
 Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
 terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number
 of sums of one product and C, then of two products, are drawn from values that make rounding
-difficult, and the first that fails in the same way is taken.
+difficult, and the first that fails in the same way is taken. Integers have one difficult place,
+the ends of the accumulator's range: there, one product and C are enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice, product
 from random import Random
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from fuzz.shrinking.cells import Cells
 from fuzz.shrinking.dots import Dot, dots
 from fuzz.shrinking.draft import Image
-from fuzz.shrinking.numbers import nearest, number
+from fuzz.shrinking.numbers import exponent, nearest, number
 from fuzz.shrinking.trials import Trials
 from oracle.formats import Format
 from oracle.isa import MmaForm
@@ -44,12 +45,15 @@ _SMALL_ONES = 6
 _ADDED = (1, 11, *range(22, 28))
 """Powers of two by which C is below a product: mostly by about the 23 to 25 bits that adders keep
 (MMA-Sim's figures for sm_70 to sm_120)."""
+_BELOW_THE_SUM = tuple(range(13))
+"""Powers of two by which the smaller of two products that complete each other is below one that
+was there."""
 _OFF = (0, 1, -1)
 """Units in the last place by which C is off the negative of a product."""
 
 
 def propose_terms(trials: Trials, cells: Cells) -> None:
-    """Put a smaller dot product of floats in the place of one, if some fails in the same way.
+    """Put a smaller dot product in the place of one, if some fails in the same way.
 
     Raises
     ------
@@ -57,7 +61,10 @@ def propose_terms(trials: Trials, cells: Cells) -> None:
         If the time is over.
     """
     for dot in islice(dots(cells, trials.best.image), _DOTS):
-        if dot.form.a_type.is_float:
+        if not dot.form.a_type.is_float:
+            if dot.form.op is None:
+                _take_first(trials, list(_at_the_ends(cells, dot, trials.best.image)))
+        else:
             for products, with_c, size in _SIZES:
                 left = set(cells.nonzero(trials.best.image).tolist())
                 if dot.size(left) <= size or len(dot.held(left)) < products:
@@ -70,12 +77,79 @@ def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: b
     random = Random(_SEED)
     image = trials.best.image
     drawn = _drawn(random, cells, dot, image, products, with_c=with_c)
-    for _ in range(_DRAWN // trials.at_once):
-        images = [next(drawn) for _ in range(trials.at_once)]
-        for smaller, fails in zip(images, trials.images_fail(images), strict=True):
-            if fails and trials.take(trials.best.with_image(smaller)):
-                return True
+    if products == 2 and not with_c:
+        drawn = chain(_completed(cells, dot, image), drawn)
+    return any(
+        _take_first(trials, list(islice(drawn, trials.at_once)))
+        for _ in range(_DRAWN // trials.at_once)
+    )
+
+
+def _take_first(trials: Trials, images: Sequence[Image]) -> bool:
+    """Take the first image that fails; return whether one did."""
+    for smaller, fails in zip(images, trials.images_fail(images), strict=True):
+        if fails and trials.take(trials.best.with_image(smaller)):
+            return True
     return False
+
+
+def _at_the_ends(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
+    """Iterate over images with one product and C, that reach the ends of C's range, or pass them.
+
+    So does, first of all, the sum that was there.
+    """
+    form = dot.form
+    places = dot.held(set(cells.nonzero(image).tolist()))
+    before = number(form.c_type, cells.value(image, dot.c)) or Fraction(0)
+    total = before + sum(
+        (_product(form, *(cells.value(image, side[k]) for side in (dot.a, dot.b))) for k in places),
+        Fraction(0),
+    )
+    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    for a, b in product(_extremes(form.a_type), _extremes(form.b_type)):
+        smaller = cells.with_value(
+            cells.with_value(cleared, dot.a[places[0]], a), dot.b[places[0]], b
+        )
+        rest = [end - _product(form, a, b) for end in (total, *_ends(form.c_type))]
+        addends = [nearest(form.c_type, value + off) for value in rest for off in _OFF]
+        for c in dict.fromkeys(addends):
+            yield cells.with_value(smaller, dot.c, c)
+
+
+def _extremes(type_: Format) -> list[int]:
+    """Return one and the ends of the range of an integer, as raw bits."""
+    return list(dict.fromkeys([1, *(nearest(type_, end) for end in _ends(type_)), 0]))
+
+
+def _ends(type_: Format) -> tuple[Fraction, Fraction]:
+    """Return the least and the greatest of an integer type."""
+    beyond = Fraction(1 << type_.bits)
+    low, high = nearest(type_, -beyond), nearest(type_, beyond)
+    return number(type_, low) or Fraction(0), number(type_, high) or Fraction(0)
+
+
+def _completed(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
+    """Iterate over images with two products that are a power of two only together.
+
+    The second is one unit in the last place of the first, which is all ones: any truncation
+    shows, however far below the result it happens.
+    """
+    form = dot.form
+    first, second, *_ = dot.held(set(cells.nonzero(image).tolist()))
+    raw = (cells.value(image, dot.a[first]), cells.value(image, dot.b[first]))
+    whole, a = _product(form, *raw), number(form.a_type, raw[0])
+    if not whole or not a:
+        return
+    cleared = cells.without(image, np.unique([*dot.a, *dot.b, dot.c]))
+    for bits, below in product(range(1, form.a_type.fraction_bits + 1), _BELOW_THE_SUM):
+        unit = Fraction(2) ** (exponent(abs(a)) - bits)
+        other = Fraction(2) ** (exponent(abs(whole)) - below) / unit
+        smaller = cleared
+        # (2^n - 1) * (2^n + 1) + 1 * 1 = 2^2n
+        for k, factor, by in ((first, (1 << bits) - 1, (1 << bits) + 1), (second, 1, 1)):
+            smaller = cells.with_value(smaller, dot.a[k], nearest(form.a_type, unit * factor))
+            smaller = cells.with_value(smaller, dot.b[k], nearest(form.b_type, other * by))
+        yield smaller
 
 
 def _drawn(
@@ -145,14 +219,14 @@ def _factor(random: Random, type_: Format, known: list[int], *, near: bool) -> i
         case 1:
             return random.randint(1, 4) << type_.ignored_bits
     value = number(type_, raw)
-    exponent = random.randint(0, _ABOVE_ONE)
+    size = random.randint(0, _ABOVE_ONE)
     if near and value:
         size = value.numerator.bit_length() - value.denominator.bit_length()
-        exponent = size + random.randint(-_AWAY, _AWAY)
+        size += random.randint(-_AWAY, _AWAY)
     significand = 1 << _FEW_BITS
     if random.randrange(2):
         significand += 1 + 2 * random.randrange(1 << _FEW_BITS - 1)
-    scale = Fraction(2) ** (exponent - _FEW_BITS)
+    scale = Fraction(2) ** (size - _FEW_BITS)
     return nearest(type_, random.choice((1, -1)) * significand * scale)
 
 

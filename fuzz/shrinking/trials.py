@@ -76,6 +76,11 @@ class Trials:
         return _FEW_AT_ONCE if self._wanted in _COSTLY else _AT_ONCE
 
     @property
+    def target(self) -> str:
+        """Value of .target of every module."""
+        return self._subject.module.target
+
+    @property
     def subject(self) -> Subject:
         """The smallest draft as a subject.
 

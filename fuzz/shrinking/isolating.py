@@ -1,0 +1,81 @@
+"""One multiplication in the place of a whole program: on the fragments that reached it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.shrinking.draft import Draft
+from fuzz.shrinking.sites import visit
+from fuzz.shrinking.tiles import new_buffer, tile_of
+from fuzz.tracing import trace
+from oracle.isa import LOAD_FORMS, STORE_FORMS, Matrix, MmaForm, StoreForm
+from oracle.program import Buffer, Load, Multiply, Place, Program, Store
+from oracle.storage import write
+
+_STEPS = 5
+"""Three loads, the multiplication, a store: a program with no more has nothing around it."""
+_MULTIPLICATIONS = 32
+"""Most that are tried, of a program with loops."""
+
+
+def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
+    """Iterate over drafts with one multiplication of a program by itself.
+
+    Its operands are loaded from the image, with the values that they have where the program does
+    what it should. So what came before it, and shared memory, can go at once; and of a chain the
+    link that fails is left.
+
+    Parameters
+    ----------
+    target
+        Whose model computes what the program made on the way.
+    """
+    if sum(1 for _ in visit(draft.program.steps)) <= _STEPS:
+        return
+    events = trace(draft.program, draft.image, target=target).events
+    multiplications = [event for event in events if isinstance(event.step, Multiply)]
+    for event in multiplications[:_MULTIPLICATIONS]:
+        if isinstance(event.step, Multiply):
+            yield _alone(event.step.form, event.inputs)
+
+
+def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
+    buffers: list[Buffer] = []
+    loads: list[Load] = []
+    for operand, layout in layouts.items():
+        load = Load(
+            form=next(
+                other for other in LOAD_FORMS
+                if (other.matrix, other.layout, other.space)
+                == (form.matrix(operand), layout, "global")
+            ),
+            fragment=operand,
+            place=Place(buffer=operand),
+        )  # fmt: skip
+        buffers.append(new_buffer(buffers, operand, tile_of(load)))
+        loads.append(load)
+    store = Store(form=_store(form.matrix("d")), fragment="d", place=Place(buffer="d"))
+    buffers.append(new_buffer(buffers, "d", tile_of(store)))
+    multiply = Multiply(form=form, d="d", a="a", b="b", c="c")
+    program = Program(buffers=tuple(buffers), steps=(*loads, multiply, store))
+    return _filled(program, loads, operands)
+
+
+def _store(matrix: Matrix) -> StoreForm:
+    return next(
+        form for form in STORE_FORMS
+        if (form.matrix, form.layout, form.space) == (matrix, "row", "global")
+    )  # fmt: skip
+
+
+def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Draft:
+    image = np.zeros(program.image_bytes, np.uint8)
+    for load in loads:
+        values = operands[load.fragment][None]
+        write(image[None], program.offset(load.place.buffer), tile_of(load), values)
+    return Draft(program=program, image=image)
