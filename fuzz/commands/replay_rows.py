@@ -6,8 +6,11 @@ from contextlib import ExitStack
 
 from corpus import Entry
 from fuzz.commands.value_replays import ReplayOptions, ValueReplays, same, verdict_of
+from fuzz.compiler_matrix.expansion_probe import is_expansion
 from fuzz.replaying import Replayed, replay, shared_version
 from fuzz.value_findings import is_runnable
+from runners.faults import Place, by_name
+from runners.ptx_pass import PtxPass
 
 Row = dict[str, object]
 """What is printed of one replayed finding."""
@@ -78,28 +81,55 @@ class Replays:
         }
 
     def _module(self, entry: Entry, times: int) -> Row:
+        if is_expansion(entry):
+            return _note(entry)
         options, version = self._options, None
-        if self._baseline is not None:
-            both = (options.assembler, self._baseline)
+        before = None if self._baseline is None else options.baseline(self._baseline)
+        if before is not None and before.assembler != options.assembler:
+            both = (options.assembler, before.assembler)
             version = shared_version(entry, both, target=options.target)
-        now = replay(
-            entry, times=times, wanted=options.assembler, target=options.target, version=version
-        )
+        now = _replay(entry, options, times=times, version=version)
         row = _row(now)
-        if self._baseline is None:
+        if before is None:
             return {**row, "counts": now.verdict != "gone"}
-        before = replay(
-            entry, times=times, wanted=self._baseline, target=options.target, version=version
-        )
-        regressed = set(now.outcomes) != set(before.outcomes)
+        earlier = _replay(entry, before, times=times, version=version)
+        regressed = set(now.outcomes) != set(earlier.outcomes)
         return {
             **row,
-            "ptx_version": version,
+            "ptx_version": version or entry.finding.ptx_version,
             "baseline": self._baseline,
-            "baseline_verdict": before.verdict,
+            "baseline_verdict": earlier.verdict,
             "regressed": regressed,
             "counts": regressed,
         }
+
+
+def _replay(entry: Entry, options: ReplayOptions, *, times: int, version: str | None) -> Replayed:
+    faults = [by_name(name) for name in options.faults]
+    passes = [] if options.ptx_pass is None else [PtxPass(options.ptx_pass)]
+    return replay(
+        entry,
+        times=times,
+        wanted=options.assembler,
+        target=options.target,
+        version=version,
+        level=options.level,
+        rewriters=[*(fault.rewrite for fault in faults if fault.place is Place.PTX), *passes],
+    )
+
+
+def _note(entry: Entry) -> Row:
+    """Return the row of a case that is no disagreement, so that nothing can be gone or still be."""
+    return {
+        "id": entry.id,
+        "family": entry.finding.family.key,
+        "kind": entry.finding.kind.value,
+        "verdict": "note",
+        "path": str(entry.path),
+        "outcomes": {},
+        "message": f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again",
+        "counts": False,
+    }
 
 
 def _row(replayed: Replayed) -> Row:
@@ -115,5 +145,6 @@ def _row(replayed: Replayed) -> Row:
             for seen, count in replayed.outcomes.items()
         },
         "assemblers": [assembler.version for assembler in replayed.assemblers],
+        "levels": list(dict.fromkeys(one.level for one in replayed.asked)),
         "message": replayed.message,
     }

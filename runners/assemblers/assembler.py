@@ -18,6 +18,9 @@ from runners.instruction_modules import header
 QUESTION_SECONDS = 20.0
 # "Cuda compilation tools, release 13.5, V13.5.37" (ptxas 11.7 to 13.5, 2026-11).
 _RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
+# The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
+# (9.5); beyond this a program is asked no more, because it takes whatever it is given.
+_MOST_MINOR = 12
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
 
 
@@ -133,7 +136,7 @@ class Assembler:
         if low < len(known):
             return highest
         major, minor = highest
-        while self._tries(f"{major}.{minor + 1}", target):
+        while minor < _MOST_MINOR and self._tries(f"{major}.{minor + 1}", target):
             minor += 1
         return PtxVersion(major, minor)
 

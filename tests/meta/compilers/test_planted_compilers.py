@@ -347,6 +347,9 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
     assert ended.code == 0
     assert row["first"] == {"version": "V3.0.0", "level": 3, "before": "V2.0.0"}
     assert row["sentence"] == ("at all levels: HMMA.1684 up to V2.0.0, HMMA.16816 from V3.0.0 on")
+    replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
+    assert replayed.code == 0
+    assert replayed.rows[0]["verdict"] == "note"
     without = warpfuzz(home, "bisect", note, "--compilers", "c", "--opt", "3")
     assert without.code == 2
     assert "no nvdisasm is here" in without.err

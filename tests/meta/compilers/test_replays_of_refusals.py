@@ -1,0 +1,63 @@
+"""What compilers refuse at some level is replayed at that level, behind a pass if there is one."""
+
+import pytest
+from command_line import warpfuzz
+from planted_ptxas import planted_ptxas
+
+LEVEL = 2
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Return a home with two versions, the second one crashing at one level, and what it shows."""
+    home = tmp_path_factory.mktemp("home")
+    for number, crashes in enumerate(("", "satfinite"), start=1):
+        planted_ptxas(
+            home / "c" / str(number), f"{number}.0", levels=(LEVEL,), crashes=crashes, text=False
+        )
+    ended = warpfuzz(
+        home, "run", "--runner", "ptxas", "--compilers", "c", "--opt", "0,1,2,3", "--cases", 2,
+        "--seed", 1, "--only", "wmma.mma*s32*satfinite", "--corpus", "found", "--json",
+    )  # fmt: skip
+    assert {one["kind"] for one in ended.findings} == {"crash"}
+    return home
+
+
+def replayed(home, *options):
+    ended = warpfuzz(home, "replay", "found", *options, "--json")
+    return ended.code, {row["verdict"] for row in ended.rows[:-1]}
+
+
+def test_a_crash_of_one_level_is_reproduced_where_it_was(home):
+    assert replayed(home, "--compiler", "c/2/ptxas") == (1, {"reproduced"})
+    assert replayed(home, "--compiler", "c/2/ptxas", "--opt", LEVEL) == (1, {"reproduced"})
+
+
+def test_another_level_or_another_version_does_not_have_it(home):
+    assert replayed(home, "--compiler", "c/2/ptxas", "--opt", LEVEL + 1) == (0, {"gone"})
+    assert replayed(home, "--compiler", "c/1/ptxas") == (0, {"gone"})
+
+
+def test_against_a_baseline_only_a_new_crash_counts(home):
+    one, two = "c/1/ptxas", "c/2/ptxas"
+    assert replayed(home, "--compiler", two, "--baseline", one) == (1, {"reproduced"})
+    assert replayed(home, "--compiler", two, "--baseline", two) == (0, {"reproduced"})
+
+
+def test_a_pass_changes_what_is_assembled_and_the_baseline_without_it_does_not(home):
+    dropping = ("--ptx-pass", "sed s/[.]satfinite//", "--compiler", "c/2/ptxas")
+    assert replayed(home, *dropping) == (0, {"gone"})
+    assert replayed(home, *dropping, "--baseline", "none") == (1, {"gone"})
+    keeping = ("--ptx-pass", "cat", "--compiler", "c/2/ptxas")
+    assert replayed(home, *keeping, "--baseline", "none") == (0, {"reproduced"})
+
+
+def test_a_planted_fault_changes_what_is_assembled(home):
+    fault = ("--fault", "satfinite-dropped", "--compiler", "c/2/ptxas")
+    assert replayed(home, *fault) == (0, {"gone"})
+
+
+def test_a_pass_that_fails_leaves_findings_out_and_says_why(home):
+    ended = warpfuzz(home, "replay", "found", "--compiler", "c/2/ptxas", "--ptx-pass", "false")
+    assert ended.code == 3
+    assert "the PTX pass 'false'" in ended.err
