@@ -29,6 +29,10 @@ def run_on(options: Mapping[str, Any]) -> bool:
     UsageError
         If the options do not go together.
     """
+    if options["resume"]:
+        from fuzz.commands.resuming import resumed
+
+        options = resumed(options)
     planting = {name: options[name] for name in ("faults", "ptx_pass", "level")}
     planted = any(value not in (None, ()) for value in planting.values())
     name = options["runner"] or best_runner(

@@ -70,11 +70,10 @@ def test_the_number_of_workers_and_a_resumption_change_no_count(
     assert judged(there) == judged(included)
 
 
-def test_a_campaign_cannot_be_resumed_without_them(home: Path, included: dict[str, Any]) -> None:
+def test_a_resumed_campaign_goes_on_with_them(home: Path, included: dict[str, Any]) -> None:
     assert included["undefined"]
-    refused = warpfuzz(home, "run", "--runner", "sim", *FAULT, "--resume", "--cases", CASES)
-    assert refused.code == 2
-    assert "--include-undefined" in refused.err
+    resumed = warpfuzz(home, "run", "--resume", "--cases", CASES, "--json")
+    assert resumed.summary["undefined"] == included["undefined"]
 
 
 def test_the_report_shows_them(tmp_path: Path) -> None:

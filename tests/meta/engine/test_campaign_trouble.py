@@ -111,6 +111,22 @@ def test_other_options_are_no_resumption(tmp_path: Path) -> None:
     assert "--seed" not in said
 
 
+def test_a_resumption_goes_on_with_the_options_that_are_not_given(tmp_path: Path) -> None:
+    begun = campaign(tmp_path, 8, "--fault", "accumulator-ignored")
+    # Without --runner, where an assembler may be what is judged by default.
+    resumed = warpfuzz(tmp_path, "run", "--resume", "--cases", 16, "--json")
+    assert resumed.summary["runner"] == "sim"
+    assert resumed.summary["options"] == "--fault accumulator-ignored"
+    assert resumed.summary["seed"] == begun.summary["seed"]
+    assert resumed.summary["cases"] == 16
+
+
+def test_that_there_is_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    resumed = campaign(tmp_path, 8, "--resume")
+    assert resumed.code == 0
+    assert f"no campaign is in {CORPUS} yet" in " ".join(resumed.err.split())
+
+
 def test_an_unfinished_campaign_is_not_overwritten_silently(tmp_path: Path) -> None:
     with started(tmp_path, *ENDLESS, *CALM) as process:
         wait_for_cases(tmp_path, process, 1)
