@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 
 _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
@@ -33,6 +33,12 @@ class Test:
     """One line."""
     text: str = ""
     """All that is known."""
+
+
+def check_junit(path: Path) -> None:
+    """Raise UsageError for a file that could not be written after all replays."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"--junit {path} cannot be written: give a file in a folder that is there")
 
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:

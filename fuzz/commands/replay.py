@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +16,15 @@ from corpus import Entry, Problem, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
 from fuzz.commands.findings import report_problems
-from fuzz.commands.junit import Test, write_junit
+from fuzz.commands.junit import Test, check_junit, write_junit
 from fuzz.commands.replay_rows import Replays, Row
-from fuzz.commands.value_replays import ReplayOptions
+from fuzz.commands.value_replays import NOTHING, ReplayOptions
 from fuzz.device_lost import DeviceLostError
 from fuzz.output import console, emit
 from fuzz.replaying import MODULE
 from fuzz.runner_choice import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.targets import parse_target
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
@@ -70,26 +72,45 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
         If something is missing, or findings could not be replayed and nothing else counts.
     """
     if path.suffix == ".ptx":
+        _check_of_module(path, options, report)
         return _replay_module(path, wanted=options.assembler, report=report)
     started = time.monotonic()
     problems: list[Problem] = []
     entries = list(_entries(path, problems))
     if not entries and not problems:
         raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
-    has_device_fault(options.faults)  # a fault that does not exist is said now, and once
+    _check(options, report)
     told = _replayed(entries, options, report)
     if report.junit is not None:
         write_junit(report.junit, told.tests, suite=_SUITE)
     unknown = any(not row["known"] for row in told.findings)
     _summarise(told, problems, report, time.monotonic() - started)
-    for reason in told.left_out:
-        console(stderr=True).print(f"warpfuzz: {reason}", markup=False, soft_wrap=True)
+    reasons = Counter(map(str, told.left_out))
+    for reason, count in reasons.items():
+        of = f" ({count} findings)" if count > 1 else ""
+        console(stderr=True).print(f"warpfuzz: {reason}{of}", markup=False, soft_wrap=True)
     report_problems(problems, fail=not unknown)
     if told.left_out and not unknown:
-        raise InfrastructureError(
+        # What no finding at all can be run with is the fault of the options, not of a finding.
+        options_fail = not told.rows and len(reasons) == 1
+        usage = options_fail and isinstance(told.left_out[0], UsageError)
+        raise (UsageError if usage else InfrastructureError)(
             f"{len(told.left_out)} of {len(entries)} findings could not be replayed, as said above"
         )
     return unknown
+
+
+def _check(options: ReplayOptions, report: Report) -> None:
+    """Raise UsageError for what is wrong with every finding, once and before hours of replays."""
+    has_device_fault(options.faults)
+    if options.target is not None:
+        parse_target(options.target)
+    baseline = None if report.baseline == NOTHING else report.baseline
+    for wanted in (options.assembler, baseline):
+        if wanted is not None and not Path(wanted).is_file():
+            find(wanted)
+    if report.junit is not None:
+        check_junit(report.junit)
 
 
 def _replayed(entries: list[Entry], options: ReplayOptions, report: Report) -> _Told:
@@ -140,12 +161,36 @@ def _summarise(told: _Told, problems: list[Problem], report: Report, seconds: fl
         what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
         others = "gone" if report.baseline is None else "the same"
         console().print(
-            f"{len(told.rows)} findings replayed {report.times} time(s) in {seconds:.1f} s: "
+            f"{_counted(len(told.rows), 'finding')} replayed {_counted(report.times, 'time')} in "
+            f"{seconds:.1f} s: "
             f"{counted} {what}, {len(told.rows) - counted} {others}, {len(told.left_out)} left "
             f"out, {len(problems)} broken",
             markup=False,
             soft_wrap=True,
         )
+
+
+def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None:
+    """Raise UsageError for options that do nothing for a module by itself."""
+    idle = {
+        "--baseline": report.baseline,
+        "--junit": report.junit,
+        "--runner": options.runner,
+        "--target": options.target,
+        "--opt": options.level,
+        "--fault": options.faults or None,
+        "--ptx-pass": options.ptx_pass,
+    }
+    given = [name for name, value in idle.items() if value is not None]
+    if given:
+        raise UsageError(
+            f"{given[0]} is for findings, and {path} is a module by itself, which is only given to "
+            "ptxas; leave it out, or make a case of it (`warpfuzz corpus import`)"
+        )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -172,7 +217,7 @@ def _test(entry: Entry, row: Row, seconds: float) -> Test:
         result = "skipped" if row["known"] else "failure"
     outcomes = row["outcomes"]
     shown = outcomes if isinstance(outcomes, dict) else {}
-    text = [f"{name}: {count} time(s)" for name, count in shown.items()]
+    text = [f"{name}: {_counted(count, 'time')}" for name, count in shown.items()]
     text += [f"{name}: {row[name]}" for name in ("runner", "device", "options") if row.get(name)]
     text += [f"{name}: {row[name]}" for name in ("baseline_verdict",) if name in row]
     text += [str(row["message"]), str(entry.path)]

@@ -11,7 +11,7 @@ from fuzz.images_by_hand import is_by_hand, replay_by_hand
 from fuzz.runner_choice import OpenRunner, RunnerChoice, opened
 from fuzz.value_findings import choice_of, subject_of
 from fuzz.value_replaying import Outcome, Subject, attempt, outcome_of
-from oracle.errors import UsageError
+from oracle.errors import UsageError, WarpfuzzError
 from oracle.notes import is_available
 from oracle.program import requirements
 from oracle.targets import parse_target, parse_version
@@ -71,6 +71,7 @@ class ValueReplays:
         self._options = options
         self._stack = ExitStack()
         self._opened: dict[RunnerChoice, OpenRunner] = {}
+        self._refused: dict[RunnerChoice, WarpfuzzError] = {}
 
     def __enter__(self) -> ValueReplays:
         return self
@@ -115,8 +116,15 @@ class ValueReplays:
         return ready, outcome_of([attempt(ready.runner, subject) for _ in range(times)])
 
     def _runner(self, choice: RunnerChoice) -> OpenRunner:
+        # What is missing is missing for every finding, and a GPU takes its time to say so.
+        if choice in self._refused:
+            raise self._refused[choice]
         if choice not in self._opened:
-            self._opened[choice] = self._stack.enter_context(opened(choice))
+            try:
+                self._opened[choice] = self._stack.enter_context(opened(choice))
+            except WarpfuzzError as error:
+                self._refused[choice] = error
+                raise
         return self._opened[choice]
 
 

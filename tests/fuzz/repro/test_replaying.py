@@ -76,11 +76,42 @@ def test_junit_of_findings_that_are_gone_has_passed_tests_and_quiet_says_nothing
 
 
 def test_what_cannot_be_replayed_is_an_error_in_junit(corpus: Path) -> None:
-    ran = warpfuzz(
-        corpus, "replay", "findings", "--compiler", "1.0", "--runner", "sim", "--junit", "out.xml"
-    )
+    ran = warpfuzz(corpus, "replay", "findings", "--target", "sm_70", "--junit", "out.xml")
     assert ran.code == 3
-    assert all(test.find("error") is not None for test in cases(corpus / "out.xml"))
+    assert [test.find("error") is not None for test in cases(corpus / "out.xml")].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--compiler", "1.0"), "no ptxas 1.0 is here"),
+        (("--baseline", "nowhere/ptxas"), "there is no file"),
+        (("--target", "sm_1"), "there is no target 'sm_1'"),
+        (("--opt", "2"), "reads the PTX itself"),
+        (("--ptx-pass", "nowhere/pass"), "there is no program nowhere/pass"),
+        (("--junit", "nowhere/out.xml"), "in a folder that is there"),
+        (("--junit", "."), "in a folder that is there"),
+    ],
+)
+def test_what_is_wrong_with_every_finding_is_a_usage_error_said_once(
+    corpus: Path, options: tuple[str, ...], words: str
+) -> None:
+    ran = warpfuzz(corpus, "replay", "findings", "--runner", "sim", *options)
+    assert ran.code == 2
+    assert " ".join(ran.err.split()).count(words) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--junit", "out.xml"), ("--fault", FAULT), ("--baseline", "none"), ("--target", "sm_90")],
+)
+def test_a_module_by_itself_takes_no_options_of_findings(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "module.ptx").write_text(emit(INTEGERS).ptx)
+    ran = warpfuzz(tmp_path, "replay", "module.ptx", *options)
+    assert ran.code == 2
+    assert f"{options[0]} is for findings" in ran.err
 
 
 def test_only_what_differs_from_the_baseline_counts(corpus: Path) -> None:
