@@ -47,6 +47,9 @@ def import_case(corpus: Corpus, folder: Path) -> Saved:
     InfrastructureError
         If it cannot be read, or the case cannot be written.
     """
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {what}; name a folder that has a {CASE_FILE} and a PTX module")
     with durable.explained("read", folder):
         contents = _contents(folder)
     path = folder / CASE_FILE

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from rich.progress import Progress
 from rich.table import Table
 
+from fuzz.commands.fetching import fetcher
 from fuzz.output import console, emit
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover
-from runners.assemblers.fetching import fetch
 
 
 def list_assemblers(*, json: bool) -> None:
@@ -54,15 +53,9 @@ def list_assemblers(*, json: bool) -> None:
 def fetch_assemblers(versions: Sequence[str], *, json: bool) -> None:
     """Fetch assemblers one after the other, with a progress bar."""
     out = console(stderr=json)
-    with Progress(console=out, transient=True) as progress:
+    with fetcher(json=json) as fetch_one:
         for version in versions:
-            task = progress.add_task(f"ptxas {version}", total=None)
-
-            def advance(done: int, total: int | None, task: object = task) -> None:
-                progress.update(task, completed=done, total=total)  # type: ignore[arg-type]
-
-            assembler = fetch(version, progress=advance)
-            progress.remove_task(task)
+            assembler = fetch_one(version)
             if json:
                 emit(_row(assembler))
             else:

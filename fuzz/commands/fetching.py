@@ -15,7 +15,9 @@ from runners.assemblers.fetching import fetch
 @contextmanager
 def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler]]:
     """Give a function that fetches a version and shows how far it is; it raises as `fetch` does."""
-    with Progress(console=console(stderr=json), transient=True) as progress:
+    out = console(stderr=json)
+    # Where nobody watches, not even an empty line is left of the bar.
+    with Progress(console=out, transient=True, disable=not out.is_terminal) as progress:
 
         def fetch_one(version: str) -> Assembler:
             task = progress.add_task(f"fetching ptxas {version}", total=None)

@@ -44,6 +44,8 @@ def write_reproduction(entry: Entry, output: Path) -> Reproduction:
     InfrastructureError
         If a file of the finding is broken, or the folder cannot be written.
     """
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file; name a folder with --output")
     files = reproduction(entry)
     try:
         output.mkdir(parents=True, exist_ok=True)

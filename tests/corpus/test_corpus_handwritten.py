@@ -104,6 +104,13 @@ def test_a_folder_without_its_parts_is_a_sentence(tmp_path: Path) -> None:
         import_case(corpus, folder)
 
 
+@pytest.mark.parametrize("name", ["nowhere", "a-file"])
+def test_what_is_no_folder_is_a_sentence(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(UsageError, match=r"name a folder that has a case\.json"):
+        import_case(new_corpus(tmp_path), tmp_path / name)
+
+
 def test_a_module_without_matrix_instructions_needs_them_written(tmp_path: Path) -> None:
     folder = written(tmp_path, {"kind": "crash"}, module_ptx=".version 8.0\n.target sm_90\n")
     with pytest.raises(UsageError, match=r"missing required field `(family|instructions)`"):

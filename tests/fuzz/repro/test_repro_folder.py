@@ -197,5 +197,7 @@ def test_the_command_writes_the_folder_by_id_and_by_path(tmp_path: Path) -> None
     (tmp_path / "here" / "mine.txt").write_text("keep this")
     refused = warpfuzz(tmp_path, "repro", entry.path, "--output", "here")
     assert (refused.code, "holds other files" in refused.err) == (2, True)
+    in_the_way = warpfuzz(tmp_path, "repro", entry.path, "--output", "here/mine.txt")
+    assert (in_the_way.code, "is a file; name a folder" in in_the_way.err) == (2, True)
     missing = warpfuzz(tmp_path, "repro", "0000", "--corpus", "corpus")
     assert missing.code == 2
