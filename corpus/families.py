@@ -51,13 +51,18 @@ def cause_key(kind: Kind, key: str) -> str:
     return key
 
 
+def group_identity(kind: Kind, key: str) -> tuple[Kind | None, str]:
+    """Return what the families of one group have in common: their cause, or kind and key."""
+    cause = cause_key(kind, key)
+    return None if cause != key else kind, cause
+
+
 def families(entries: Iterable[Entry]) -> list[Group]:
     """Group findings by family: worst kind first, then by key."""
     members: defaultdict[tuple[Kind | None, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        kind, key = entry.finding.kind, entry.finding.family.key
-        cause = cause_key(kind, key)
-        members[None if cause != key else kind, cause].append(entry)
+        finding = entry.finding
+        members[group_identity(finding.kind, finding.family.key)].append(entry)
     groups = []
     for (_, key), found in members.items():
         found.sort(key=lambda one: (-one.finding.kind.severity, *one.finding.size))

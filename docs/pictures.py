@@ -18,8 +18,7 @@ from corpus.known import Known
 from fuzz.budget import Budget
 from fuzz.campaign_status import CampaignStatus
 from fuzz.commands.findings import generator
-from fuzz.console import dashboard
-from fuzz.console.families import sorted_families
+from fuzz.console import by_severity, dashboard
 from fuzz.console.pages import page_of
 from fuzz.console.reports import recording_console, save
 from fuzz.engine.campaign import Campaign
@@ -84,7 +83,7 @@ def main() -> None:
                 store=store,
             )
             campaign.run()
-        families = sorted_families(campaign.progress.families.values())
+        families = by_severity(campaign.progress)
         stored = [family.saved.id for family in families if family.saved is not None]
         if photographer.status is None or not stored:
             raise SystemExit("the campaign found nothing; choose another seed, or more seconds")

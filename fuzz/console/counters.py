@@ -10,6 +10,7 @@ from rich.table import Table
 
 from fuzz.budget import Budget
 from fuzz.console.styles import duration
+from fuzz.finding_groups import finding_groups, unknown_groups
 from fuzz.instruction_progress import Progress
 
 
@@ -32,12 +33,12 @@ def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableTy
     )
     total, done, left = spent(budget, seconds, progress.cases)
     grid.add_row("budget", left, ProgressBar(total=total, completed=done))
-    unknown = len(progress.findings)
-    known = len(progress.families) - unknown
-    unconfirmed = f", {progress.unconfirmed} not confirmed" if progress.unconfirmed else ""
-    grid.add_row(
-        "findings", f"[count]{unknown}[/] families, {known} known{unconfirmed}", progress.pair
-    )
+    unknown = unknown_groups(progress.families.values())
+    known = len(finding_groups(progress.families.values())) - unknown
+    found = f"[count]{unknown:,}[/] {'family' if unknown == 1 else 'families'}"
+    found += f", {known:,} known" if known else ""
+    found += f", {progress.unconfirmed:,} not confirmed" if progress.unconfirmed else ""
+    grid.add_row("findings", found, progress.pair)
     title = f"[bold]warpfuzz[/] against {escape(progress.subject)} · seed {progress.seed}"
     return Panel(grid, title=title, title_align="left")
 

@@ -11,10 +11,11 @@ from rich.text import Text
 from fuzz.budget import Budget
 from fuzz.campaign_status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
 from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
-from fuzz.console.families import sorted_families, what_of
+from fuzz.console.families import what_of
 from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
-from fuzz.instruction_progress import FamilyState
+from fuzz.finding_groups import FindingGroup, finding_groups
 from fuzz.output import printable
+from fuzz.wording import counted
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""
@@ -63,8 +64,8 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     left = rows - len(head) - 1
     if left <= 0:
         return [fitted(line, width) for line in [*head, foot][:rows]]
-    families = sorted_families(status.families)
-    wanted = 1 + max(1, len(families))
+    groups = finding_groups(status.families)
+    wanted = 1 + max(1, len(groups))
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
     if width >= _TWO_COLUMNS:
@@ -82,7 +83,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
             _devices(status.devices),
         ]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
-    found = _findings(families, status.compared).lines(width, min(wanted, left - len(middle)))
+    found = _findings(groups, status.compared).lines(width, min(wanted, left - len(middle)))
     lines = [*head, *middle, *found, foot]
     return [fitted(line, width) for line in lines]
 
@@ -315,29 +316,28 @@ def _covered(line: CoverageLine, width: int, names: int) -> Text:
     return text
 
 
-def _findings(families: Sequence[FamilyState], compared: int) -> Block:
-    known = sum(family.known is not None for family in families)
-    unknown = len(families) - known
-    words = f"{unknown:,} {'family' if unknown == 1 else 'families'}"
+def _findings(groups: Sequence[FindingGroup], compared: int) -> Block:
+    known = sum(group.known is not None for group in groups)
+    words = counted(len(groups) - known, "family", "families")
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
-    kinds = max((len(kind_name(family.kind)) for family in families), default=0)
+    kinds = max((len(kind_name(group.kind)) for group in groups), default=0)
 
     def body(width: int, rows: int) -> Sequence[Text]:
-        if not families:
+        if not groups:
             words = "every image is what the oracle says" if compared else "nothing is compared yet"
             return [Text(words, style="quiet")][:rows]
-        return listed([_family(family, kinds) for family in families], rows, "more")
+        return listed([_group(group, kinds) for group in groups], rows, "more")
 
-    return Block(title="findings", wanted=max(1, len(families)), body=body, note=note)
+    return Block(title="findings", wanted=max(1, len(groups)), body=body, note=note)
 
 
-def _family(family: FamilyState, kinds: int) -> Text:
-    known = family.known is not None
+def _group(group: FindingGroup, kinds: int) -> Text:
+    known = group.known is not None
     line = Text().append(
-        f"{kind_name(family.kind):<{kinds}}", style=kind_style(family.kind, known=known)
+        f"{kind_name(group.kind):<{kinds}}", style=kind_style(group.kind, known=known)
     )
-    line.append(f" {family.cases:>9,}  ", style="known" if known else "")
-    line.append_text(plain(what_of(family), style="known" if known else ""))
-    if family.known is not None:
-        line.append_text(plain(f" (known: {family.known.id})", style="known"))
+    line.append(f" {group.cases:>9,}  ", style="known" if known else "")
+    line.append_text(plain(what_of(group), style="known" if known else ""))
+    if group.known is not None:
+        line.append_text(plain(f" (known: {group.known.id})", style="known"))
     return line

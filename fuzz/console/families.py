@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import RenderableType
@@ -10,23 +9,20 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus import Kind
+from corpus.families import cause_key
 from fuzz.console.styles import kind_name, kind_style, plain
+from fuzz.finding_groups import FindingGroup, finding_groups
 from fuzz.instruction_progress import FamilyState, Progress
 from fuzz.output import printable
+from fuzz.wording import counted
 from oracle.isa import SHAPES
 
 
-def sorted_families(families: Iterable[FamilyState]) -> list[FamilyState]:
-    """Return families worst first, what is known last."""
-    return sorted(
-        families,
-        key=lambda family: (family.known is not None, -family.kind.severity, family.title),
-    )
-
-
 def by_severity(progress: Progress) -> list[FamilyState]:
-    """Return the families of a campaign worst first, what is known last."""
-    return sorted_families(progress.families.values())
+    """Return the families of a campaign, those of one cause together: worst first, known last."""
+    return [
+        family for group in finding_groups(progress.families.values()) for family in group.members
+    ]
 
 
 def finding_row(family: FamilyState) -> dict[str, object]:
@@ -34,6 +30,7 @@ def finding_row(family: FamilyState) -> dict[str, object]:
     return {
         "id": family.saved.id if family.saved else None,
         "family": family.key,
+        "group": cause_key(family.kind, family.key),
         "kind": family.kind.value,
         "verdict": family.verdict,
         "known": family.known is not None,
@@ -47,14 +44,14 @@ def finding_row(family: FamilyState) -> dict[str, object]:
     }
 
 
-def what_of(family: FamilyState) -> str:
-    """Return the title of a family without its kind."""
-    return family.title.removeprefix(f"{family.kind}: ")
+def what_of(group: FindingGroup) -> str:
+    """Return the title of a group without its kind."""
+    return group.title.removeprefix(f"{group.kind}: ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Line:
-    """Families that a person reads as one: they differ in the shape alone."""
+    """Groups that a person reads as one: they differ in the shape alone."""
 
     kind: Kind
     known: str
@@ -64,25 +61,34 @@ class _Line:
     example: str
 
 
+_TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
+"""Kinds with what an assembler said at the end of the title (`fuzz.families`), which is long."""
+
+
 def _lines(progress: Progress) -> list[_Line]:
-    groups: dict[tuple[Kind, str, str, str], list[tuple[str, FamilyState]]] = {}
-    for family in by_severity(progress):
-        what = what_of(family).partition(": ")[0]
-        shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
-        what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
-        known = family.known.id if family.known is not None else ""
-        said = "" if family.kind is not Kind.REJECTED else family.message
-        groups.setdefault((family.kind, known, what, said), []).append((shape, family))
+    lines: dict[tuple[Kind, str, str, str], list[tuple[str, FindingGroup]]] = {}
+    for group in finding_groups(progress.families.values()):
+        what, shape = what_of(group), ""
+        head, _, said = what.partition(": ")
+        if group.kind in _TELLING:
+            what, said = head, ""
+        if not said:
+            # What is said of values stands for all shapes already: that of the title is an example.
+            shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
+            what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
+        known = group.known.id if group.known is not None else ""
+        message = "" if group.kind is not Kind.REJECTED else group.shown.message
+        lines.setdefault((group.kind, known, what, message), []).append((shape, group))
     return [
         _Line(
             kind=kind,
             known=known,
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
-            cases=sum(family.cases for _, family in members),
-            example=min((family.text for _, family in members), key=len).partition(" ")[0],
+            cases=sum(group.cases for _, group in members),
+            example=min((group.shown.text for _, group in members), key=len).partition(" ")[0],
         )
-        for (kind, known, what, _), members in groups.items()
+        for (kind, known, what, _), members in lines.items()
     ]
 
 
@@ -106,5 +112,5 @@ def families_table(progress: Progress, rows: int | None = None) -> RenderableTyp
             plain(line.example, style="quiet"),
         )
     if len(shown) < len(lines):
-        table.add_row("", "", f"… and {len(lines) - len(shown)} lines more", "")
+        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "")
     return table

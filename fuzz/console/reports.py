@@ -18,8 +18,10 @@ from fuzz.console.dashboard import dashboard
 from fuzz.console.families import by_severity, families_table, finding_row
 from fuzz.console.styles import duration
 from fuzz.console.undefined import undefined_table
+from fuzz.finding_groups import finding_groups, unknown_groups
 from fuzz.instruction_progress import Progress
 from fuzz.output import THEME
+from fuzz.wording import counted
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
@@ -52,11 +54,7 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
         out.print(progress.agreement)
     else:
         out.print("Nothing was judged.")
-    out.print(
-        f"Checked {progress.checked} in {duration(progress.seconds)}: "
-        f"{len(progress.findings)} families of disagreements, "
-        f"{len(progress.families) - len(progress.findings)} known.",
-    )
+    out.print(f"Checked {progress.checked} in {duration(progress.seconds)}: {_found(progress)}.")
     if progress.undefined:
         out.print(undefined_table(progress.undefined))
     if progress.families:
@@ -66,6 +64,14 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
         if family.saved is None:
             lost = f"Not stored ({progress.pair}), keep it: {family.text}"
             out.print(lost, style="worst", markup=False, soft_wrap=True)
+
+
+def _found(progress: Progress) -> str:
+    """Return how many groups of findings there are."""
+    unknown = unknown_groups(progress.families.values())
+    known = len(finding_groups(progress.families.values())) - unknown
+    words = f"{counted(unknown, 'family', 'families')} of disagreements"
+    return f"{words}, and {known:,} known" if known else words
 
 
 def write_report(

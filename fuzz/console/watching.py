@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Protocol, Self
 
 from rich.console import Console, RenderableType
@@ -15,8 +14,10 @@ from fuzz.campaign_status import CampaignStatus
 from fuzz.console.dashboard import dashboard, limiting_words, stage_shares
 from fuzz.console.families import finding_row
 from fuzz.console.styles import duration
+from fuzz.finding_groups import finding_groups, group_name
 from fuzz.instruction_progress import FamilyState
 from fuzz.output import console, emit, printable
+from fuzz.wording import counted
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""
@@ -35,19 +36,6 @@ class Watching(Protocol):
 
     def update(self, status: CampaignStatus) -> None:
         """Hear what the campaign is like now; cheap, to be called as often as one likes."""
-
-
-class _News:
-    """Families that were not told yet."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def of(self, status: CampaignStatus) -> Iterator[FamilyState]:
-        for family in status.families:
-            if family.key not in self._told:
-                self._told.add(family.key)
-                yield family
 
 
 class LiveWatching:
@@ -84,7 +72,9 @@ class LineWatching:
     """A line now and then, and one for each new family, for a pipe or a log."""
 
     def __init__(self, out: Console) -> None:
-        self._out, self._news = out, _News()
+        self._out = out
+        self._told: set[tuple[object, str]] = set()
+        """Names of the groups of which there was a line."""
         self._last = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -95,9 +85,11 @@ class LineWatching:
 
     def update(self, status: CampaignStatus) -> None:
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
-        for family in self._news.of(status):
-            known = f" (known: {family.known.id})" if family.known is not None else ""
-            self._print(f"{printable(family.title + known)}: {printable(family.text)}")
+        for family in status.families:
+            name = group_name(family)
+            if name not in self._told:
+                self._told.add(name)
+                self._print(_news(family))
         now = time.monotonic()
         if now - self._last >= HEARTBEAT_SECONDS:
             self._last = now
@@ -107,14 +99,20 @@ class LineWatching:
         self._out.print(line, markup=False, soft_wrap=True)
 
 
+def _news(family: FamilyState) -> str:
+    """Return the first family of a group as one line."""
+    known = f" (known: {family.known.id})" if family.known is not None else ""
+    stored = f" ({family.saved.id})" if family.saved is not None else ""
+    return printable(f"{family.title}{known}; smallest case{stored}: {family.text}")
+
+
 def heartbeat(status: CampaignStatus) -> str:
     """Return a campaign as one line."""
-    known = sum(family.known is not None for family in status.families)
     stalled = sum(worker.stalled for worker in status.workers)
     parts = [
         f"{duration(status.seconds)}: {status.cases:,} cases, {status.recent_rate:,.0f} a second",
         limiting_words(stage_shares(status.workers)),
-        f"{len(status.families) - known} families and {known} known",
+        _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]
     if status.examining:
@@ -130,11 +128,21 @@ def heartbeat(status: CampaignStatus) -> str:
     return "; ".join(parts)
 
 
+def _found(status: CampaignStatus) -> str:
+    """Return how many groups of findings there are."""
+    groups = finding_groups(status.families)
+    if not groups:
+        return "nothing found"
+    known = sum(group.known is not None for group in groups)
+    words = f"{counted(len(groups), 'family', 'families')} found"
+    return f"{words}, {known:,} of them known" if known else words
+
+
 class JsonWatching:
     """One JSON object for each family as it is found, and nothing else."""
 
     def __init__(self) -> None:
-        self._news = _News()
+        self._told: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -144,8 +152,10 @@ class JsonWatching:
 
     def update(self, status: CampaignStatus) -> None:
         """Print families that are new."""
-        for family in self._news.of(status):
-            emit({"finding": finding_row(family)})
+        for family in status.families:
+            if family.key not in self._told:
+                self._told.add(family.key)
+                emit({"finding": finding_row(family)})
 
 
 def watching(budget: Budget, *, json: bool) -> Watching:

@@ -22,6 +22,7 @@ from fuzz.engine.reaching import Reached
 from fuzz.engine.state import State
 from fuzz.engine.store import CampaignStore
 from fuzz.engine.triage import Triage
+from fuzz.finding_groups import unknown_groups
 from fuzz.instruction_rounds import Selection
 from fuzz.shrinking.shrinker import SECONDS as SHRINK_SECONDS
 from fuzz.undefined_counts import nested
@@ -238,7 +239,7 @@ class Campaign:
             return self._lost or "no worker is left"
         seconds = time.monotonic() - self.progress.started
         quiet = time.monotonic() - self.newest
-        found = len(self.progress.findings)
+        found = unknown_groups(self.progress.families.values())
         return self.budget.reason(seconds, self.progress.cases, found=found, quiet=quiet)
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage, WorkerStatus
 from fuzz.console import by_severity, finding_row
+from fuzz.finding_groups import finding_groups
 from fuzz.undefined_counts import nested
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Figures:
             "stages": _stage_shares(status.workers),
             "workers": len(status.workers),
             "stalled": sum(worker.stalled for worker in status.workers),
-            "families": len(self._campaign.triage.members),
+            "families": len(finding_groups(self._campaign.triage.families.values())),
             "examining": status.examining,
             "seconds_since_new": round(status.seconds_since_new, 1),
             "reached": {line.name: line.reached for line in status.coverage},

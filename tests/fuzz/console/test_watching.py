@@ -44,7 +44,8 @@ def test_a_pipe_gets_one_line_for_each_new_family(
         for families in ([], [first], [first], [first, second], [second]):
             watcher.update(on_a_gpu(families=families))
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(": wmma")[0] for line in lines] == ["violation: one", "deviation: two"]
+    assert [line.partition("; ")[0] for line in lines] == ["violation: one", "deviation: two"]
+    assert all(line.endswith(f"({first.saved.id}): {first.text}") for line in lines)  # type: ignore[union-attr]
 
 
 def test_a_pipe_gets_a_sign_of_life_now_and_then(

@@ -1,0 +1,34 @@
+"""Faults in a simulated device: each is one line of the console, and one group of the corpus."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from command_line import warpfuzz
+
+FAULTS = ("--fault", "accumulator-ignored", "--fault", "trans-added")
+
+
+def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) -> None:
+    ran = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--cases", 256, "--seed", 5, "--workers", 1,
+        "--only", "*m8n8*", *FAULTS, COLUMNS="300",
+    )  # fmt: skip
+    assert ran.code == 1
+    groups = warpfuzz(tmp_path, "corpus", "list", "warpfuzz-corpus", "--json").rows
+    # Where the bounds are wide, an ignored accumulator is a deviation: the test needs both kinds.
+    assert max(group["members"] for group in groups) == 2
+    assert len(groups) > 1
+    titles = sorted(group["title"] for group in groups)
+    told, closing = ran.out.split("╭─")
+    news = [line for line in told.splitlines() if "smallest case" in line]
+    assert len({line.partition(";")[0].partition(": ")[2] for line in news}) == len(news)
+    assert len(news) == len(groups)
+    table = closing[closing.index("\nkind ") : closing.index("\nChecked ")].splitlines()[2:]
+    lines = [re.split(r"\s{2,}", line.strip()) for line in table]
+    shown = [
+        (*line[0].split(), line[1]) if " " in line[0] else (*line[:2], line[2]) for line in lines
+    ]
+    assert sorted(f"{kind}: {what}" for kind, _, what in shown) == titles
+    assert f": {len(groups)} families of disagreements." in closing
