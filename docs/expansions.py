@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,7 +122,9 @@ def main() -> None:
     surveys = [one for name in options.targets if (one := survey(name, members, found))]
     releases = [one.version.removeprefix("V") for one in members if one.level == LEVEL]
     print("# Machine instructions of every form\n")
-    print(f"Asked were ptxas {', '.join(releases)}")
+    half = len(releases) // 2
+    print(f"Asked were ptxas {', '.join(releases[:half])},")
+    print(f"{', '.join(releases[half:])}")
     print("at -O0 to -O3, as far as each knows the target; the code was read with nvdisasm")
     print(f"{' and '.join(tool.version.removeprefix('V') for tool in found)}. Written by")
     print("`python docs/expansions.py --compilers FOLDER --disassembler PATH TARGET...`.\n")
@@ -170,16 +172,27 @@ def _print_expansions(surveys: Sequence[Surveyed]) -> None:
     for one in surveys:
         for (form, program), found in zip(one.programs, one.newest, strict=True):
             if isinstance(form, MmaForm) and not in_shared_memory(program):
-                said = table[_without_layouts(form)].setdefault(one.target, set())
-                said.add(words(_multiplications(found)))
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for text, by_target in table.items():
-        row = tuple(" or ".join(sorted(by_target.get(name, {"–"}))) for name in names)
-        groups[row].append(text)
-    print(f"| form | {' | '.join(names)} |")
-    print(f"|{'---|' * (len(names) + 1)}")
-    for cells, texts in groups.items():
-        print(f"| {', '.join(f'`{text}`' for text in texts)} | {' | '.join(cells)} |")
+                cell = table[_without_layouts(form)].setdefault(one.target, set())
+                cell.add(words(_multiplications(found)))
+    said = {
+        text: [" or ".join(sorted(by_target.get(name, {"–"}))) for name in names]
+        for text, by_target in table.items()
+    }
+    print("\n".join(table_lines(names, said)))
+
+
+def table_lines(targets: Sequence[str], said: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield a table of what each target does with each form; what is equal stands together."""
+    columns: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for target, column in zip(targets, zip(*said.values(), strict=True), strict=True):
+        columns[column].append(target)
+    rows: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for text, cells in zip(said, zip(*columns, strict=True), strict=True):
+        rows[cells].append(text)
+    yield f"| form | {' | '.join(', '.join(some) for some in columns.values())} |"
+    yield f"|{'---|' * (len(columns) + 1)}"
+    for cells, texts in rows.items():
+        yield f"| {', '.join(f'`{text}`' for text in texts)} | {' | '.join(cells)} |"
 
 
 def _without_layouts(form: MmaForm) -> str:

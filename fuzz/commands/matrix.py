@@ -301,6 +301,7 @@ def summary(progress: MatrixProgress, name: str) -> dict[str, object]:
         "wrong": progress.wrong,
         "uncompiled": progress.uncompiled,
         "unconfirmed": progress.unconfirmed,
+        "expansions": progress.surveyed,
         "notes": len(progress.notes),
         "stopped": progress.stopped,
         "findings": [finding_row(family) for family in by_severity(progress)],
@@ -323,6 +324,13 @@ def print_matrix(progress: MatrixProgress, out: Console) -> None:
     out.print(table)
     for sentence in progress.skipped_members:
         out.print(sentence, style="quiet", markup=False, soft_wrap=True)
+    if progress.surveyed:
+        out.print(
+            f"Matrix instructions of {progress.surveyed} programs compared: "
+            f"{len(progress.notes) or 'no'} changes from version to version.",
+            markup=False,
+            soft_wrap=True,
+        )
     for note in progress.notes:
         out.print(
             f"note: {note.form}: {note.before} up to {note.before_version}, {note.after} from "

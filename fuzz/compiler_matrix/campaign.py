@@ -394,6 +394,7 @@ class MatrixCampaign:
         for member, made in listings.items():
             for entry in entries:
                 seen[entry][member] = made.get(entry, Counter())
+        self.progress.surveyed += len(some)
         for entry, (form, program) in zip(entries, some, strict=True):
             for note in notes_of(form, program, seen[entry]):
                 self.progress.notes.append(note)

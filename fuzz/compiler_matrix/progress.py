@@ -37,6 +37,8 @@ class MatrixProgress(Progress):
     """Time that the campaign waited for compilers."""
     run_seconds: float = 0.0
     """Time that it waited for the device and the oracle."""
+    surveyed: int = 0
+    """Programs whose matrix instructions were compared, of all members."""
     notes: list[Note] = field(default_factory=list)
 
     judged_so: ClassVar[str] = "compared"

@@ -111,7 +111,9 @@ def _identified(path: Path) -> Disassembler:
         with temporary_folder() as folder:
             told = run([path, "--version"], folder=folder, deadline=_QUESTION_SECONDS)
     except InfrastructureError as error:
-        raise UsageError(f"{path} is not a disassembler: {error}") from None
+        # What it says to do is about assemblers.
+        reason = str(error).partition("; ")[0]
+        raise UsageError(f"{path} is not a disassembler: {reason}; {advice}") from None
     match = _RELEASE.search(told.output)
     if told.exit_code != 0 or match is None or "disassembler" not in told.output.lower():
         first = told.output.strip().partition("\n")[0][:80]

@@ -276,6 +276,7 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
         (("--assembler", "13.5"), "leave --assembler out"),
         (("--fault", FAULT), "leave --fault and --ptx-pass out"),
         (("--disassembler", "nowhere"), "there is no file"),
+        (("--disassembler", "c/1/planted.json"), "Permission denied; install one with"),
         (("--ptx-version", "99.9"), "99.9"),
         (("--include-undefined",), "leave one of the two out"),
         (("--resume",), "keeps no state"),
@@ -328,6 +329,7 @@ def test_a_changed_expansion_is_noted_and_is_no_finding(expansions):
     assert ended.code == 0
     notes = [row for row in ended.rows if "note" in row]
     assert [note["shared"] for note in notes] == [False, True]
+    assert (ended.summary["expansions"], ended.summary["notes"]) == (2, 2)
     for note in notes:
         assert note["note"] == "expansion"
         assert (note["from_version"], note["to_version"]) == ("V2.0.0", "V3.0.0")
