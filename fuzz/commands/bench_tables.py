@@ -6,6 +6,7 @@ from rich.table import Table
 
 from fuzz.bench import Column, Measurement, Plan, Row
 from fuzz.output import console, emit
+from fuzz.wording import counted
 
 
 def emit_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int) -> None:
@@ -86,8 +87,8 @@ def print_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: in
         limit = plan.limit_of(contents)
         if median is not None:
             out.print(
-                f"{contents.value}: the median fault takes {median:,} images; not found within "
-                f"{limit:,}: {len(missed)}"
+                f"{contents.value}: the median fault takes {counted(median, 'image')}; not found "
+                f"within {limit:,}: {len(missed)}"
             )
         else:
             out.print(f"{contents.value}: not found within {limit:,} images: {len(missed)}")
@@ -95,8 +96,8 @@ def print_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: in
     if missed:
         out.print(f"[bad]Not found:[/] {', '.join(missed)}")
     out.print(
-        f"{seeds} seeds from {seed}, {plan.target}, PTX ISA {plan.version}; "
-        f"{measured.cases:,} images in {measured.seconds:,.0f} s"
+        f"{counted(seeds, 'seed')} from {seed}, {plan.target}, PTX ISA {plan.version}; "
+        f"{counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
     )
 
 
