@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from fuzz.wording import counted
 from oracle.errors import UsageError
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -42,7 +43,7 @@ class Budget:
         if self.spent(seconds, cases):
             return "budget spent"
         if self.findings is not None and found >= self.findings:
-            return f"{found} families found"
+            return f"{counted(found, 'family', 'families')} found"
         if self.quiet is not None and quiet >= self.quiet:
             return f"nothing new for {self.quiet:g} s"
         return ""

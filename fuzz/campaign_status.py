@@ -44,6 +44,8 @@ class WorkerStatus:
     """Whether it has not been heard of for longer than any batch may take."""
     shares: Mapping[Stage, float]
     """Fraction of its time that each stage took, 0 to 1."""
+    examiner: bool = False
+    """Whether it replays and shrinks findings, and carries out no rounds."""
 
 
 @dataclass(frozen=True, kw_only=True)

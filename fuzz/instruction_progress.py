@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
 from fuzz.undefined_counts import UndefinedCounts
+from fuzz.wording import counted
 from runners.assemblers.assembler import Assembler
 
 
@@ -67,6 +68,8 @@ class Progress:
 
     judged_so: ClassVar[str] = "different"
     """What the cases are that were judged."""
+    forms_are: ClassVar[str] = "documented ones"
+    """What the forms are of which some were reached."""
     agreement: ClassVar[str] = "Assembler and ISA agree on every case."
     """What is to be said if nothing was found."""
 
@@ -79,7 +82,7 @@ class Progress:
     def checked(self) -> str:
         """What was looked at, in words."""
         verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in self.agreements.items())
-        return f"{self.judged:,} different instructions ({verdicts})"
+        return f"{counted(self.judged, 'different instruction')} ({verdicts})"
 
     @property
     def findings(self) -> list[FamilyState]:

@@ -103,11 +103,12 @@ class SimulatedRunner:
                 continue
             if device.target.runs(known):
                 targets.append(name)
+        faults = len(device.faults)
+        planted = f", {faults} fault{'s' if faults != 1 else ''} planted" if faults else ""
         return Capabilities(
             name="sim",
             targets=frozenset(targets),
-            description=f"simulated {device.target.name}, layout {device.layout_seed}"
-            + (f", {len(device.faults)} faults planted" if device.faults else ""),
+            description=f"simulated {device.target.name}, layout {device.layout_seed}{planted}",
         )
 
     def compile(self, module: KernelModule) -> Compiled | Failure:

@@ -19,6 +19,7 @@ from corpus.merging import Merged, merge
 from corpus.pruning import prune
 from fuzz.output import console, emit
 from fuzz.progress_bars import tracked
+from fuzz.wording import counted
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -58,7 +59,7 @@ def list_findings(path: Path, *, json: bool) -> None:
         )
     out = console()
     out.print(table)
-    out.print(f"{len(groups)} families in {path}", markup=False)
+    out.print(f"{counted(len(groups), 'family', 'families')} in {path}", markup=False)
     report_problems(problems)
 
 
@@ -165,7 +166,7 @@ def export_corpus(path: Path, file: Path, *, json: bool) -> None:
     if json:
         emit({"path": str(file), "findings": [entry.id for entry in entries]})
     else:
-        console().print(f"{len(entries)} findings written to {file}", markup=False)
+        console().print(f"{counted(len(entries), 'finding')} written to {file}", markup=False)
     report_problems(problems)
 
 

@@ -12,6 +12,8 @@ from fuzz.budget import Budget
 from fuzz.console.styles import duration
 from fuzz.finding_groups import finding_groups, unknown_groups
 from fuzz.instruction_progress import Progress
+from fuzz.output import printable
+from fuzz.wording import counted
 
 
 def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableType:
@@ -28,11 +30,14 @@ def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableTy
     )
     grid.add_row(
         "forms",
-        f"[count]{len(progress.reached)}[/] of {progress.forms} documented ones",
+        f"[count]{len(progress.reached)}[/] of {progress.forms} {progress.forms_are}",
         ProgressBar(total=progress.forms, completed=len(progress.reached)),
     )
-    total, done, left = spent(budget, seconds, progress.cases)
-    grid.add_row("budget", left, ProgressBar(total=total, completed=done))
+    if progress.stopped:
+        grid.add_row("time", duration(seconds), f"ended: {escape(printable(progress.stopped))}")
+    else:
+        total, done, left = spent(budget, seconds, progress.cases)
+        grid.add_row("budget", left, ProgressBar(total=total, completed=done))
     unknown = unknown_groups(progress.families.values())
     known = len(finding_groups(progress.families.values())) - unknown
     found = f"[count]{unknown:,}[/] {'family' if unknown == 1 else 'families'}"
@@ -51,7 +56,7 @@ def spent(budget: Budget, seconds: float, cases: int) -> tuple[float, float, str
         words = f"{duration(left)} left of {duration(budget.seconds)}"
         choices.append((budget.seconds, min(seconds, budget.seconds), words))
     if budget.cases is not None:
-        words = f"{max(0, budget.cases - cases):,} cases left"
+        words = f"{counted(max(0, budget.cases - cases), 'case')} left"
         choices.append((float(budget.cases), float(min(cases, budget.cases)), words))
     if not choices:
         return 1.0, 0.0, f"{duration(seconds)} so far, no limit"

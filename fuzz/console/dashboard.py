@@ -121,7 +121,8 @@ def _spent(status: CampaignStatus) -> tuple[float | None, str]:
         words = f"{duration(status.seconds)} of {duration(status.seconds_limit)}"
         choices.append((status.seconds / status.seconds_limit, words))
     if status.cases_limit:
-        words = f"{duration(status.seconds)}, {status.cases:,} of {status.cases_limit:,} cases"
+        limit = counted(status.cases_limit, "case")
+        words = f"{duration(status.seconds)}, {status.cases:,} of {limit}"
         choices.append((status.cases / status.cases_limit, words))
     if not choices:
         return None, f"{duration(status.seconds)} so far, no limit"
@@ -130,19 +131,20 @@ def _spent(status: CampaignStatus) -> tuple[float | None, str]:
 
 def _rates(status: CampaignStatus) -> Text:
     average = status.cases / status.seconds if status.seconds > 0 else 0.0
-    line = Text().append(f"{status.cases:,}", style="count").append(" cases · ")
+    line = Text().append(f"{status.cases:,}", style="count")
+    line.append(" case · " if status.cases == 1 else " cases · ")
     if not status.stopped:
         line.append(f"{status.recent_rate:,.0f}", style="count").append(" a second now, ")
     return line.append(f"{average:,.0f} a second on average")
 
 
 def _counts(status: CampaignStatus) -> Text:
-    line = Text(f"{status.compared:,} compared · {status.programs:,} programs")
+    line = Text(f"{status.compared:,} compared · {counted(status.programs, 'program')}")
     if status.uncompiled:
         line.append(f" · {status.uncompiled:,} not compiled", style="odd")
     if status.missing:
-        line.append(f" · {status.missing:,} images without result", style="odd")
-    return line.append(f" · {status.rounds:,} rounds")
+        line.append(f" · {counted(status.missing, 'image')} without result", style="odd")
+    return line.append(f" · {counted(status.rounds, 'round')}")
 
 
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
@@ -172,11 +174,12 @@ def _stages(status: CampaignStatus) -> Block:
 
 
 def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
-    """Return the fraction of all workers' time that each stage took, 0 to 1."""
-    if not workers:
+    """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
+    rounds = [worker for worker in workers if not worker.examiner]
+    if not rounds:
         return dict.fromkeys(Stage, 0.0)
     return {
-        stage: sum(worker.shares.get(stage, 0.0) for worker in workers) / len(workers)
+        stage: sum(worker.shares.get(stage, 0.0) for worker in rounds) / len(rounds)
         for stage in Stage
     }
 
@@ -247,23 +250,36 @@ def _workers(workers: Sequence[WorkerStatus]) -> Block:
         if len(workers) <= rows:
             return [_worker(worker) for worker in workers]
         silent = [worker for worker in workers if worker.stalled]
-        doing = Counter(worker.stage.value for worker in workers if not worker.stalled)
+        doing = Counter(
+            "examiner" if worker.examiner else worker.stage.value
+            for worker in workers
+            if not worker.stalled
+        )
         summary = Text(", ".join(f"{count} {stage}" for stage, count in doing.most_common()))
         return [summary, *listed([_worker(worker) for worker in silent], rows - 1, "stalled")][
             :rows
         ]
 
-    return Block(title=f"{len(workers)} workers", wanted=len(workers), body=body, note=note)
+    examiners = sum(worker.examiner for worker in workers)
+    title = counted(len(workers) - examiners, "worker") + (" and the examiner" if examiners else "")
+    return Block(title=title, wanted=len(workers), body=body, note=note)
 
 
 def _worker(worker: WorkerStatus) -> Text:
     style = "worst" if worker.stalled else ""
-    number = "starting" if worker.round < 0 else f"round {worker.round:,}"
     line = Text().append(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
-    line.append(f" {number}, {worker.cases:,} cases", style=style)
+    line.append(f" {_task(worker)}", style=style)
     if worker.stalled:
         line.append(f", silent for {duration(worker.seconds)}", style=style)
     return line.append_text(plain(f"  {worker.device}", style="quiet"))
+
+
+def _task(worker: WorkerStatus) -> str:
+    if worker.examiner:
+        idle = worker.stage is Stage.WAIT
+        return "waiting for a finding" if idle else "replaying and shrinking findings"
+    number = "starting" if worker.round < 0 else f"round {worker.round:,}"
+    return f"{number}, {counted(worker.cases, 'case')}"
 
 
 def _devices(devices: Sequence[DeviceStatus]) -> Block:

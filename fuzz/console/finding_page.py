@@ -118,15 +118,21 @@ def _fact_rows(facts: ValueFacts) -> Iterable[tuple[str, str]]:
     if sms:
         yield "SMs", sms
     if "runs" in details:
-        rate = details.get("rate")
-        share = f", {rate:.3g} of all copies" if isinstance(rate, float) else ""
-        yield "replayed", f"{details['failed runs']} of {details['runs']} runs failed{share}"
+        yield "replayed", _replays(details)
     if "confidence" in details:
         yield "the model is", str(details["confidence"])
     yield "shrinking", finding.shrink.value
     if finding.origin is not None:
         where = finding.origin
         yield "drawn from", f"seed {where.seed}, round {where.round}, image {where.image}"
+
+
+def _replays(details: Mapping[str, object]) -> str:
+    runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
+    text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
+    if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
+        text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
+    return text
 
 
 def _program(facts: ValueFacts) -> RenderableType:

@@ -13,9 +13,11 @@ from rich.text import Text
 from fuzz.budget import Budget
 from fuzz.console.counters import counters
 from fuzz.console.families import families_table, finding_row
-from fuzz.console.styles import kind_style
+from fuzz.console.styles import duration, kind_style
+from fuzz.finding_groups import finding_groups
 from fuzz.instruction_progress import FamilyState, Progress
 from fuzz.output import console, emit
+from fuzz.wording import counted
 
 _LINES_AROUND = 16
 """Lines of the live view that are no families."""
@@ -97,9 +99,10 @@ class PlainView:
             self._last = now
             seconds = now - progress.started
             self._out.print(
-                f"{seconds:.0f} s: {progress.cases} cases ({progress.cases / seconds:.0f}/s), "
-                f"{len(progress.reached)} of {progress.forms} forms, "
-                f"{len(progress.families)} families",
+                f"{duration(seconds)}: {counted(progress.cases, 'case')}, "
+                f"{progress.cases / seconds:,.0f} a second; "
+                f"{len(progress.reached)} of {counted(progress.forms, 'form')}; "
+                f"{counted(len(finding_groups(progress.families.values())), 'family', 'families')}",
                 markup=False,
                 soft_wrap=True,
             )

@@ -110,15 +110,16 @@ def heartbeat(status: CampaignStatus) -> str:
     """Return a campaign as one line."""
     stalled = sum(worker.stalled for worker in status.workers)
     parts = [
-        f"{duration(status.seconds)}: {status.cases:,} cases, {status.recent_rate:,.0f} a second",
+        f"{duration(status.seconds)}: {counted(status.cases, 'case')}, "
+        f"{status.recent_rate:,.0f} a second",
         limiting_words(stage_shares(status.workers)),
         _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]
     if status.examining:
-        parts.append(f"{status.examining} being examined")
+        parts.append(f"{counted(status.examining, 'finding')} to be replayed and shrunk")
     if stalled:
-        parts.append(f"{stalled} of {len(status.workers)} workers stalled")
+        parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
     parts += [
         f"{printable(device.name)}: {count:,} {printable(name)}"
         for device in status.devices

@@ -351,6 +351,7 @@ class ProcessCrew:
                     cases=pulse.cases,
                     stalled=silence > min(SHOWN_STALLED_SECONDS, self._plan.patience),
                     shares={stage: spent / total for stage, spent in pulse.seconds.items()},
+                    examiner=member.row == self._examiner,
                 )
             )
         return found

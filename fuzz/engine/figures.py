@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage, WorkerStatus
+from fuzz.campaign_status import CampaignStatus, DeviceStatus, WorkerStatus
 from fuzz.console import by_severity, finding_row
+from fuzz.console.dashboard import stage_shares
 from fuzz.finding_groups import finding_groups
 from fuzz.undefined_counts import nested
 
@@ -86,7 +87,7 @@ class Figures:
             "rounds": status.rounds,
             "rate": round(status.recent_rate, 1),
             "stages": _stage_shares(status.workers),
-            "workers": len(status.workers),
+            "workers": sum(not worker.examiner for worker in status.workers),
             "stalled": sum(worker.stalled for worker in status.workers),
             "families": len(finding_groups(self._campaign.triage.families.values())),
             "examining": status.examining,
@@ -111,12 +112,8 @@ def _read_devices(status: CampaignStatus) -> Sequence[DeviceStatus]:
 
 def _stage_shares(workers: Sequence[WorkerStatus]) -> dict[str, float]:
     """Return the mean share of the workers' time that each stage took."""
-    rounds = [worker for worker in workers if worker.shares]
-    return {
-        stage.value: round(sum(one.shares.get(stage, 0.0) for one in rounds) / len(rounds), 4)
-        for stage in Stage
-        if rounds
-    }
+    shares = stage_shares(workers)
+    return {stage.value: round(share, 4) for stage, share in shares.items() if workers}
 
 
 def _undefined(campaign: Campaign) -> dict[str, object]:

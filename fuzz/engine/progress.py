@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from corpus import Kind
 from fuzz.instruction_progress import Progress
+from fuzz.wording import counted
 
 
 @dataclass
@@ -27,6 +28,7 @@ class ValueProgress(Progress):
     skipped_rounds: dict[int, str] = field(default_factory=dict)
     """Rounds that nobody could run, and why."""
     judged_so: ClassVar[str] = "compared"
+    forms_are: ClassVar[str] = "selected ones"
     agreement: ClassVar[str] = "Every image is what the oracle says."
 
     @property
@@ -37,4 +39,5 @@ class ValueProgress(Progress):
     @property
     def checked(self) -> str:
         """What was looked at, in words."""
-        return f"{self.judged:,} whole images of {self.compiled:,} programs"
+        images = counted(self.judged, "whole image")
+        return f"{images} of {counted(self.compiled, 'program')}"

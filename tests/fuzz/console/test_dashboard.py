@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from console_statuses import FEW, at_its_start, family, known_entry, on_a_gpu, statuses, worker
@@ -17,6 +19,9 @@ from fuzz.budget import Budget
 from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage
 from fuzz.console import dashboard
 from fuzz.console.dashboard import limiting_words
+from fuzz.console.reports import print_report, recording_console
+from fuzz.console.watching import heartbeat
+from fuzz.engine.progress import ValueProgress
 from fuzz.output import THEME
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -157,3 +162,31 @@ def test_the_end_and_its_reason_are_shown() -> None:
     text = shown(on_a_gpu(stopped="budget spent"), budget=Budget(quiet=600.0))
     assert "ended: budget spent" in text
     assert "ends at 10 min" in text
+
+
+def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
+    workers = [worker(0, Stage.RUN), replace(worker(1, Stage.RUN), examiner=True, round=-1)]
+    idle = replace(workers[1], shares={Stage.WAIT: 1.0}, stage=Stage.WAIT)
+    for examiner, doing in ((workers[1], "replaying and shrinking"), (idle, "waiting for a fin")):
+        text = shown(on_a_gpu(workers=[workers[0], examiner]), 120, 60)
+        assert "1 worker and the examiner" in text
+        assert doing in text
+        assert "limited by the oracle (43 %" in text
+        assert "starting" not in text
+
+
+def test_one_of_anything_is_told_in_the_singular() -> None:
+    status = on_a_gpu(
+        seconds_limit=None, cases=1, cases_limit=1, compared=1, programs=1, uncompiled=1, missing=1,
+        rounds=1, examining=1, families=[family(Kind.VIOLATION, "x", 1)],
+        workers=[replace(worker(0, Stage.RUN, stalled=True), cases=1)],
+    )  # fmt: skip
+    progress = ValueProgress(
+        seed=1, assemblers=(), forms=1, runner="the device", cases=1, judged=1, compiled=1,
+        seconds=1.0, families={"x": family(Kind.VIOLATION, "x", 1)}, stopped="1 family found",
+    )  # fmt: skip
+    out = recording_console()
+    print_report(progress, Path("corpus"), out)
+    for text in (shown(status, 120, 60), heartbeat(status), out.export_text()):
+        assert re.search(r"\b1 (case|program|round|family|image|worker|finding|process)\b", text)
+        assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text

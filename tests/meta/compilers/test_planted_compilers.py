@@ -189,7 +189,7 @@ def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp
         "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     assert ended.code == 1
-    assert ended.summary["stopped"] == "1 families found"
+    assert ended.summary["stopped"] == "1 family found"
     assert len(ended.findings) == 1
 
 
