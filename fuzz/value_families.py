@@ -21,6 +21,7 @@ from corpus import Family, Kind
 from fuzz.difference_causes import cause_of
 from fuzz.difference_kinds import TELLING, kind_of_difference
 from fuzz.tracing import trace
+from fuzz.value_rounds import main_form
 from fuzz.verdicts import Difference, differences
 from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
@@ -143,16 +144,27 @@ def family_of_difference(
     )
 
 
-def family_when_shrunk(kind: Kind, family: Family, program: Program) -> Family:
+def family_when_shrunk(
+    kind: Kind, family: Family, program: Program, found: Sequence[Difference]
+) -> Family:
     """Return the family of a finding whose program has no step that it does not need.
 
     What explained several images stands. Otherwise the program may tell now what it did not before:
-    that D goes to registers of a multiplicand.
+    that D goes to registers of a multiplicand; or that it does not have to.
+
+    Parameters
+    ----------
+    found
+        What differs now.
     """
-    in_place = next(filter(_in_place, walk(program.steps)), None)
-    if "/as with " in family.key or not isinstance(in_place, Multiply):
+    if "/as with " in family.key:
         return family
-    return _family(kind, in_place.form, _IN_PLACE)
+    in_place = next(filter(_in_place, walk(program.steps)), None)
+    if isinstance(in_place, Multiply):
+        return _family(kind, in_place.form, _IN_PLACE)
+    if family.key.endswith(f"/{_IN_PLACE}"):
+        return family_of_difference(kind, main_form(program), found)
+    return family
 
 
 def _in_place(step: Step | None) -> bool:

@@ -152,9 +152,10 @@ class Examiner:
         shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
         attempts = self._repeated(shrunk.subject, kind)
         if conclusion(attempts) is kind:
-            family = family_when_shrunk(kind, family, shrunk.subject.program)
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
-            return made, shrunk.status
+            program = shrunk.subject.program
+            family = family_when_shrunk(kind, family, program, made.differences())
+            return replace(made, family=family), shrunk.status
         again = [_first(entry, subject)]
         made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
         return made, ShrinkStatus.FLAKY
