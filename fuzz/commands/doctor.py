@@ -11,12 +11,17 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import TimeoutExpired, run
 
 from rich.markup import escape
 from rich.table import Table
 
 from fuzz.output import console, emit
+from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.assemblers.discovery import discover
+
+_SECONDS = 20
+"""Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +75,16 @@ def _parts() -> Iterator[Part]:
     )
     for problem in assemblers.problems:
         yield Part(name="ptxas", here=False, found=problem, gives="nothing until it is mended")
+    disassembler = find_disassembler()
+    yield Part(
+        name="nvdisasm",
+        here=disassembler is not None,
+        found="none" if disassembler is None else disassembler.version,
+        gives="notes of changed expansions in campaigns over several compilers",
+        install=f"pip install {WHEEL}",
+    )
     yield _driver()
+    yield from _devices()
     yield _package(
         "pycuda", "running programs on a CUDA GPU", "pip install 'warpfuzz[cuda]' (needs nvcc)"
     )
@@ -97,6 +111,38 @@ def _package(name: str, gives: str, install: str = "", module: str = "") -> Part
         found, here = "not installed", False
     return Part(
         name=name, here=here, found=found, gives=gives, install=install or f"pip install {name}"
+    )
+
+
+def _devices() -> Iterator[Part]:
+    """Find the GPUs that the driver's own tool lists; without it there is nothing to say."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return
+    try:
+        listed = run(
+            [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"],
+            capture_output=True, text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, TimeoutExpired) as error:
+        yield _no_device(str(error))
+        return
+    if listed.returncode != 0:
+        yield _no_device((listed.stdout + listed.stderr).strip())
+        return
+    for line in listed.stdout.splitlines():
+        name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
+        found = f"{name}, driver {driver}, compute capability {capability}"
+        yield Part(name="GPU", here=True, found=found, gives="a device to test")
+
+
+def _no_device(said: str) -> Part:
+    return Part(
+        name="GPU",
+        here=False,
+        found=f"nvidia-smi: {said}",
+        gives="a device to test",
+        install="what nvidia-smi asks for; often the driver has to be loaded again",
     )
 
 
