@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from fuzz.device_lost import DeviceLostError
 from fuzz.output import console, emit
 from fuzz.replaying import MODULE
 from fuzz.runner_choice import has_device_fault
+from fuzz.value_findings import is_runnable
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
@@ -79,7 +80,7 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
     entries = list(_entries(path, problems))
     if not entries and not problems:
         raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
-    _check(options, report)
+    _check(entries, options, report)
     told = _replayed(entries, options, report)
     if report.junit is not None:
         write_junit(report.junit, told.tests, suite=_SUITE)
@@ -100,8 +101,13 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
     return unknown
 
 
-def _check(options: ReplayOptions, report: Report) -> None:
+def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> None:
     """Raise UsageError for what is wrong with every finding, once and before hours of replays."""
+    if options.runner is not None and entries and not any(map(is_runnable, entries)):
+        raise UsageError(
+            f"--runner {options.runner} says where programs run, and nothing here has one: the "
+            "findings are of what assemblers make of a module; leave it out"
+        )
     has_device_fault(options.faults)
     if options.target is not None:
         parse_target(options.target)

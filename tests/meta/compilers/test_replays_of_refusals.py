@@ -61,3 +61,9 @@ def test_a_pass_that_fails_leaves_findings_out_and_says_why(home):
     ended = warpfuzz(home, "replay", "found", "--compiler", "c/2/ptxas", "--ptx-pass", "false")
     assert ended.code == 3
     assert "the PTX pass 'false'" in ended.err
+
+
+def test_a_runner_is_refused_where_nothing_runs(home):
+    ended = warpfuzz(home, "replay", "found", "--compiler", "c/2/ptxas", "--runner", "sim")
+    assert ended.code == 2
+    assert "--runner sim says where programs run, and nothing here has one" in ended.err
