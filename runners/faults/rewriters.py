@@ -24,7 +24,8 @@ def with_scratch(pattern: str, edit: Edit) -> Rewriter:
 
     def rewrite(ptx: str) -> str:
         text = plain(ptx)
-        return text if text == ptx else declared(text, _SCRATCH)
+        # Another fault may have declared them; each uses them up within its own statement.
+        return text if text == ptx or _SCRATCH in ptx else declared(text, _SCRATCH)
 
     return rewrite
 

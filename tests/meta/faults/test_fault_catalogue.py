@@ -76,6 +76,13 @@ def test_rewritten_text_is_ptx_and_differs_where_the_fault_applies(fault: Fault)
         parse(rewritten)
 
 
+@given(st.sampled_from(TEXTS), st.lists(st.sampled_from(CATALOGUE), min_size=2, max_size=4))
+def test_faults_can_be_planted_together(text: str, faults: list[Fault]) -> None:
+    for fault in faults:
+        text = fault.rewrite(text)
+    parse(text)
+
+
 @pytest.mark.parametrize("fault", CATALOGUE, ids=lambda each: each.name)
 def test_comments_are_never_rewritten(fault: Fault) -> None:
     commented = "".join(f"// {line}\n" for line in TEXTS[0].splitlines())
