@@ -7,10 +7,10 @@ of the same form. Programs of a campaign have one multiplication or several, so 
 per multiplication, too. Prints one JSON object. Usage:
 
     python benchmarks/campaign_speed.py [--runner sim|cuda] [--workers N] [--seconds S]
-        [--only PATTERN] [--images N] [--smallest]
+        [--only PATTERN] [--images N] [--smallest] [--fault NAME]
 
 --smallest runs only the smallest program of each form: one multiplication, as the figures of other
-fuzzers count a case.
+fuzzers count a case. With --fault the rate is that of a campaign that meets the fault.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ def main() -> None:
     parser.add_argument("--only", default=FORM)
     parser.add_argument("--images", type=int)
     parser.add_argument("--smallest", action="store_true")
+    parser.add_argument("--fault", action="append", default=[], help="plant it; again for others")
     options = parser.parse_args()
     plan = Plan(
-        choice=RunnerChoice(name=options.runner),
+        choice=RunnerChoice(name=options.runner, faults=tuple(options.fault)),
         seed=1,
         pattern=options.only,
         images=options.images,
@@ -133,6 +134,7 @@ def main() -> None:
         "device": facts.device,
         "only": options.only,
         "smallest": options.smallest,
+        "faults": options.fault,
         "workers": options.workers,
         "cases_per_second": round(meter.rate),
         "shares": {name: round(share, 4) for name, share in meter.shares.items()},

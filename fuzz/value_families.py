@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind
-from fuzz.difference_causes import cause_of
+from fuzz.difference_causes import CausesOfRound
 from fuzz.difference_kinds import TELLING, kind_of_difference
 from fuzz.tracing import trace
 from fuzz.value_rounds import main_form
@@ -57,20 +57,29 @@ class Seen:
     """uint8 (count, image_bytes), after."""
     target: str
     """Whose model expects something else."""
+    causes: CausesOfRound = field(default_factory=CausesOfRound)
+    """What explained images of the same round."""
 
     @cached_property
-    def differences(self) -> Sequence[Sequence[Difference]]:
-        """What differs, for each image."""
-        expected = execute(self.program, self.images, target=self.target).images
-        return [
-            differences(self.program, want, got)
-            for want, got in zip(expected, self.actual, strict=True)
-        ]
+    def _expected(self) -> NDArray[np.uint8]:
+        return execute(self.program, self.images, target=self.target).images
+
+    @cached_property
+    def first(self) -> Sequence[Difference]:
+        """What differs in the first image."""
+        return differences(self.program, self._expected[0], self.actual[0])
+
+    @cached_property
+    def every(self) -> Sequence[Difference]:
+        """What differs in all images."""
+        others = zip(self._expected[1:], self.actual[1:], strict=True)
+        parts = [differences(self.program, want, got) for want, got in others]
+        return [one for part in (self.first, *parts) for one in part]
 
     @cached_property
     def cause(self) -> str | None:
         """What explains all of the images; looked for once, which takes a tenth of a second."""
-        return cause_of(self.program, self.images, self.actual, target=self.target)
+        return self.causes.cause_of(self.program, self.images, self.actual, target=self.target)
 
     @cached_property
     def producer(self) -> Multiply | LoadRows | None:
@@ -79,7 +88,7 @@ class Seen:
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
         """
         traced = trace(self.program, self.images[0], target=self.target)
-        for one in self.differences[0]:
+        for one in self.first:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
             if event is not None and isinstance(event.step, Multiply | LoadRows):
@@ -123,16 +132,15 @@ def family_of_difference(
     if seen is not None:
         cause, producer = seen.cause, seen.producer
         form = producer.form if producer is not None else form
-    every = found if seen is None else [one for part in seen.differences for one in part]
-    shape = kind_of_difference(every, form)
-    outside = any(one.row < 0 for one in every)
     if cause is not None:
         # One thing that is wrong in this way may show in every unit.
         what = f"as with {cause}"
         return Family(
             key=f"{kind}/{form.mnemonic}/{what}", title=f"{kind}: {form.mnemonic}: {what}"
         )
-    if outside:
+    every = found if seen is None else seen.every
+    shape = kind_of_difference(every, form)
+    if any(one.row < 0 for one in every):
         what = shown = "writes outside of its result"
     elif _in_place(producer):
         what = shown = _IN_PLACE

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.campaign_status import Stage
 from fuzz.device_lost import DeviceLostError
+from fuzz.difference_causes import CausesOfRound
 from fuzz.engine.beating import BeatingRunner
 from fuzz.engine.beats import Heart
 from fuzz.engine.messages import RoundJob, RoundReport, Stored, Suspect
@@ -67,6 +68,7 @@ class RoundWorker:
     def __init__(self, ready: OpenRunner, plan: Plan, heart: Heart) -> None:
         self._ready, self._plan, self._heart = ready, plan, heart
         self._runner = BeatingRunner(ready.runner, heart)
+        self._causes = CausesOfRound()
         selection = Selection(pattern=plan.pattern)
         self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
 
@@ -88,6 +90,7 @@ class RoundWorker:
 
     def _carry_out(self, job: RoundJob, report: RoundReport) -> bool:
         """Tell whether all of the round was done."""
+        self._causes = CausesOfRound()
         self._heart.enter(Stage.DRAW, round=job.number)
         target, version = self._ready.target, self._ready.ptx_version
         batches = round_batches(
@@ -278,7 +281,10 @@ class RoundWorker:
         images, actual = outcome.images, outcome.actual
         verdicts = judge(batch.program, images[judged], actual[judged], target=target)
         some = wrong[:MOST_SEEN]
-        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
+        seen = Seen(
+            program=batch.program, images=images[some], actual=actual[some], target=target,
+            causes=self._causes,
+        )  # fmt: skip
         for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
             chosen = [int(i) for i, one in zip(judged, verdicts, strict=True) if one is verdict]
             if not chosen:

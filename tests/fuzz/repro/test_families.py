@@ -11,11 +11,11 @@ import pytest
 from repro_cases import VALUED, contents, half, multiplication, row_load
 
 from corpus import Family, Kind
-from fuzz.difference_causes import cause_of
+from fuzz.difference_causes import CausesOfRound, cause_of
 from fuzz.difference_kinds import kind_of_difference
 from fuzz.value_families import MOST_SEEN, Seen, family_of_difference, family_when_shrunk
 from fuzz.verdicts import Difference, differences, judge
-from oracle.execution import execute
+from oracle.execution import execute, run
 from oracle.isa import LDMATRIX_FORMS, LdmatrixForm, MmaForm, mma_form
 from oracle.program import Multiply, Operation, Program, Store
 from runners.emission import emit
@@ -207,6 +207,39 @@ def _moved(step, names):
     return (
         step if place is None else replace(step, place=replace(place, buffer=names[place.buffer]))
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "explained"), [("accumulator-ignored", True), ("stuck-bit", False)]
+)
+def test_searches_for_a_cause_end_however_many_programs_of_a_round_fail(
+    name: str, explained: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = by_name(name)
+    inside = [fault] if fault.place is Place.DEVICE else []
+    runner = RewritingRunner(
+        SimulatedRunner("sm_90", faults=inside), [] if inside else [fault.rewrite]
+    )
+    program = multiplication(half())
+    images = contents(program, 8, seed=3)
+    ran = runner.run(runner.compile(emit(program)), images)
+    wrong = (execute(program, images).images != ran.images).any(axis=1)
+    tried: list[int] = []
+
+    def counted(steps, warps):
+        tried[-1] += 1
+        return run(steps, warps)
+
+    monkeypatch.setattr("fuzz.difference_causes.run", counted)
+    causes = CausesOfRound()
+    found = []
+    for _ in range(12):
+        tried.append(0)
+        found.append(causes.cause_of(program, images[wrong], ran.images[wrong], target="sm_90"))
+    assert set(found) == {"C ignored" if explained else None}
+    assert tried[0] > 10
+    assert tried[-1] <= 1
+    assert sum(tried) <= 4 * max(tried)
 
 
 def test_what_is_right_has_no_cause() -> None:
