@@ -28,7 +28,7 @@ from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
 from runners.protocol import Failure
 
-_PER_PROCESS = (1, 8, 32, 128)
+_PER_PROCESS = (1, 8, 32, 128, 256)
 _ALONE = 32
 """Programs of the slow way: enough for a rate."""
 
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--assembler", help="path or version")
     parser.add_argument("--levels", default="0,3")
-    parser.add_argument("--programs", type=int, default=256)
+    parser.add_argument("--programs", type=int, default=512)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
     assembler = find(options.assembler)
