@@ -28,8 +28,8 @@ from runners.protocol import (
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Planted, Target
 
-_MODULES = 64
-"""Modules that stay loaded."""
+_MODULES = 16
+"""Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""
 _CHUNK_IMAGES = 2048
 """Images of one launch: the interpreter keeps every register of every lane."""
 
