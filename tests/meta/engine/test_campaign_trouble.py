@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -135,19 +134,6 @@ def test_an_unfinished_campaign_is_not_overwritten_silently(tmp_path: Path) -> N
     assert fresh.code == 0
     assert "an unfinished campaign of seed 3 was there" in " ".join(fresh.err.split())
     assert (tmp_path / CORPUS / "campaign" / "state.abandoned.json").is_file()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes to any folder")
-def test_a_read_only_corpus_is_said_by_name(tmp_path: Path) -> None:
-    campaign(tmp_path, 8)
-    folder = tmp_path / CORPUS / "campaign"
-    folder.chmod(0o555)
-    try:
-        refused = campaign(tmp_path, 16, "--resume")
-    finally:
-        folder.chmod(0o755)
-    assert refused.code == 3
-    assert "permission denied" in refused.err
 
 
 def test_a_file_in_the_way_is_said_by_name(tmp_path: Path) -> None:

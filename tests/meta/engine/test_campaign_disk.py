@@ -1,0 +1,118 @@
+"""Disks and corpora that are not as they should be: what a campaign says of them, and keeps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, ROOT, Ended, environment, warpfuzz
+from running_campaigns import CORPUS
+
+OLDER = ROOT / "tests" / "corpus" / "data" / "schema1"
+RUN = ("run", "--runner", "sim", "--workers", "1", "--only", "*m8n8k4*", "--json")
+FAULT = ("--fault", "accumulator-ignored", "--seed", "5", "--cases", "32")
+_POWERLESS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
+"""Before a command of root's: it may then write where permissions say so, like everybody else."""
+_FULL = """
+import errno, os, sys
+room, write = int(sys.argv.pop(1)), os.write
+def writing(descriptor, data):
+    global room
+    room -= len(data)
+    if room < 0:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    return write(descriptor, data)
+from corpus import durable
+durable.os = type("os", (), {**vars(os), "write": staticmethod(writing)})
+from fuzz.cli import main
+main()
+"""
+"""The command line on a disk that has room for so many bytes of what it writes itself."""
+
+
+def ended(home: Path, *command: str) -> Ended:
+    ran = subprocess.run(
+        command, cwd=home, env=environment(home), capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return Ended(code=ran.returncode, out=ran.stdout, err=" ".join(ran.stderr.split()))
+
+
+def families(home: Path) -> list[tuple[str, int]]:
+    listed = warpfuzz(home, "corpus", "list", CORPUS, "--json")
+    assert listed.code == 0, listed.err
+    return [(row["family"], row["members"]) for row in listed.rows]
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0 and shutil.which("setpriv") is None,
+    reason="root writes to any folder, and setpriv is not here to give that up",
+)
+@pytest.mark.parametrize("folder", ["**", "campaign", "findings"])
+def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, folder: str) -> None:
+    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
+    corpus = tmp_path / CORPUS
+    before = {
+        path: path.read_bytes() for path in corpus.rglob("*.json") if "campaign" not in str(path)
+    }
+    # Another fault has another finding, which has to be stored.
+    options = ("--fault", "store-one-row-off", "--seed", "6", "--cases", "32")
+    folders = [path for path in corpus.glob(folder) if path.is_dir()]
+    for path in folders:
+        path.chmod(0o555)
+    try:
+        prefix = _POWERLESS if os.geteuid() == 0 else ()
+        refused = ended(tmp_path, *prefix, *COMMAND, *RUN, *options)
+    finally:
+        for path in folders:
+            path.chmod(0o755)
+    assert refused.code == 3
+    assert "permission denied; change its permissions, or name another folder" in refused.err
+    assert CORPUS in refused.err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("room", [0, 3_000, 15_000, 40_000])
+def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_everything(
+    tmp_path: Path, room: int
+) -> None:
+    (tmp_path / "whole").mkdir()
+    assert warpfuzz(tmp_path / "whole", *RUN, *FAULT).code == 1
+    full = ended(tmp_path, sys.executable, "-c", _FULL, str(room), *RUN, *FAULT)
+    assert full.code == 3
+    assert "disk is full" in full.err
+    resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume")
+    assert resumed.code == 1, resumed.err
+    assert resumed.summary["cases"] == 32
+    assert families(tmp_path) == families(tmp_path / "whole") != []
+
+
+def test_broken_and_half_written_entries_do_not_stop_a_campaign(tmp_path: Path) -> None:
+    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
+    found = families(tmp_path)
+    folders = sorted((tmp_path / CORPUS / "findings").iterdir())
+    (folders[0] / "finding.json").write_bytes(b'{"schema":')
+    half = tmp_path / CORPUS / "findings" / ("0" * 16)
+    half.mkdir()
+    (half / "module.ptx").write_text("//")
+    listed = warpfuzz(tmp_path, "corpus", "list", CORPUS)
+    assert listed.code == 3
+    assert "0" * 16 in " ".join(listed.err.split())
+    again = warpfuzz(tmp_path, *RUN, *FAULT)
+    assert again.code == 1, again.err
+    shutil.rmtree(half)
+    assert families(tmp_path) == found
+
+
+def test_a_campaign_goes_on_in_a_corpus_of_an_older_schema(tmp_path: Path) -> None:
+    shutil.copytree(OLDER, tmp_path / CORPUS)
+    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
+    found = dict(families(tmp_path))
+    older = [path.name for path in (OLDER / "findings").iterdir()]
+    assert all((tmp_path / CORPUS / "findings" / name).is_dir() for name in older)
+    assert len(found) > len(older)
