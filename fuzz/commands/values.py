@@ -97,7 +97,7 @@ def run_values(request: ValueRequest) -> bool:
             except (WarpfuzzError, OSError) as error:
                 # What was found until then is reported all the same.
                 failure = error
-        _report(request, campaign)
+        _report(request, campaign, plan.choice.faults)
     if failure is not None:
         raise failure
     return bool(campaign.progress.findings)
@@ -161,12 +161,12 @@ def _make_room(store: CampaignStore) -> None:
     store.forget()
 
 
-def _report(request: ValueRequest, campaign: Campaign) -> None:
+def _report(request: ValueRequest, campaign: Campaign, planted: tuple[str, ...]) -> None:
     progress = campaign.progress
     if request.json:
         emit({"summary": summary(campaign)})
     else:
-        print_report(progress, request.corpus, console())
+        print_report(progress, request.corpus, console(), planted=planted)
     if request.report is not None:
         write_report(
             progress,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
@@ -321,9 +322,20 @@ def _files(entry: Entry) -> RenderableType:
 
 def _commands(entry: Entry) -> RenderableType:
     path = shlex.quote(str(entry.path))
+    planted = " ".join(_planted(entry))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="quiet")
     table.add_column(overflow="fold")
-    table.add_row("run it again", plain(f"warpfuzz replay {path}"))
+    table.add_row("run it again", plain(f"warpfuzz replay {path} {planted}".rstrip()))
     table.add_row("without warpfuzz", plain(f"warpfuzz repro {path}"))
     return table
+
+
+def _planted(entry: Entry) -> list[str]:
+    """Return the options that plant what was planted: without them the finding is gone."""
+    for verdict in entry.finding.runners:
+        words = verdict.options.split()
+        found = [word for pair in pairwise(words) if pair[0] == "--fault" for word in pair]
+        if found:
+            return found
+    return []

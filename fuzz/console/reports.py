@@ -45,8 +45,16 @@ def summary(progress: Progress) -> dict[str, object]:
     }
 
 
-def print_report(progress: Progress, corpus: Path, out: Console) -> None:
-    """Print what was checked, what was found, and the command that replays it."""
+def print_report(
+    progress: Progress, corpus: Path, out: Console, *, planted: Sequence[str] = ()
+) -> None:
+    """Print what was checked, what was found, and the command that replays it.
+
+    Parameters
+    ----------
+    planted
+        Names of the faults that were planted: a replay has to plant them again.
+    """
     out.print(counters(progress, Budget(), progress.seconds))
     if progress.families:
         out.print(families_table(progress))
@@ -58,7 +66,8 @@ def print_report(progress: Progress, corpus: Path, out: Console) -> None:
     if progress.undefined:
         out.print(undefined_table(progress.undefined))
     if progress.families:
-        command = shlex.join(("warpfuzz", "replay", str(corpus)))
+        faults = (word for name in planted for word in ("--fault", name))
+        command = shlex.join(("warpfuzz", "replay", str(corpus), *faults))
         out.print(f"Stored in {corpus}. Replay: {command}", markup=False, soft_wrap=True)
     for family in progress.families.values():
         if family.saved is None:

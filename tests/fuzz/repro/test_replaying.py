@@ -213,3 +213,12 @@ def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:
     assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "corpus").code == 0
     ran = warpfuzz(tmp_path, "replay", "corpus")
     assert (ran.code, "of shape (1, 3)" in ran.err) == (3, True)
+
+
+def test_a_page_of_a_planted_fault_gives_the_command_that_still_shows_it(corpus: Path) -> None:
+    for entry in sorted((corpus / "findings" / "findings").iterdir()):
+        page = warpfuzz(corpus, "corpus", "show", entry.name, "--corpus", "findings", COLUMNS="200")
+        (command,) = (line for line in page.out.splitlines() if "warpfuzz replay" in line)
+        words = command.split()[command.split().index("warpfuzz") + 1 :]
+        assert warpfuzz(corpus, *words).code == 1
+        assert warpfuzz(corpus, *words[:2]).code == 0
