@@ -21,6 +21,8 @@ def test_nothing_goes_on_behind_a_bench_that_ended(tmp_path: Path, number: int) 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever runs the tests in the background lets them ignore SIGINT, and their children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         end = time.monotonic() + SOON
         # Two that work, and one that multiprocessing has for itself.
@@ -29,10 +31,11 @@ def test_nothing_goes_on_behind_a_bench_that_ended(tmp_path: Path, number: int) 
         # They have to be past their start to be of the kind that waits for ever.
         time.sleep(2)
         process.send_signal(number)
-        process.wait(timeout=SOON)
         try:
+            process.wait(timeout=SOON)
             assert nothing_left(tmp_path)
         finally:
+            process.kill()
             for left in descendants(tmp_path):
                 left.kill()
         _, err = process.communicate()
