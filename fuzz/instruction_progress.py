@@ -82,7 +82,8 @@ class Progress:
     def checked(self) -> str:
         """What was looked at, in words."""
         verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in self.agreements.items())
-        return f"{counted(self.judged, 'different instruction')} ({verdicts})"
+        drawn = counted(self.agreements.total(), "instruction")
+        return f"{drawn} ({verdicts}), {self.judged:,} of them different,"
 
     @property
     def findings(self) -> list[FamilyState]:
