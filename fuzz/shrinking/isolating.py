@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from fuzz.shrinking.draft import Draft
 from fuzz.shrinking.sites import visit
 from fuzz.shrinking.tiles import new_buffer, tile_of
 from fuzz.tracing import trace
-from oracle.isa import LOAD_FORMS, STORE_FORMS, Matrix, MmaForm, StoreForm
+from oracle.isa import MmaForm
 from oracle.program import Buffer, Load, Multiply, Place, Program, Store
 from oracle.storage import write
+from strategies.programs.forms import load_form, store_form
 
 _STEPS = 5
 """Three loads, the multiplication, a store: a program with no more has nothing around it."""
@@ -36,11 +38,13 @@ def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
     """
     if sum(1 for _ in visit(draft.program.steps)) <= _STEPS:
         return
-    events = trace(draft.program, draft.image, target=target).events
-    multiplications = [event for event in events if isinstance(event.step, Multiply)]
-    for event in multiplications[:_MULTIPLICATIONS]:
-        if isinstance(event.step, Multiply):
-            yield _alone(event.step.form, event.inputs)
+    multiplications = (
+        (event.step.form, event.inputs)
+        for event in trace(draft.program, draft.image, target=target).events
+        if isinstance(event.step, Multiply)
+    )
+    for form, operands in islice(multiplications, _MULTIPLICATIONS):
+        yield _alone(form, operands)
 
 
 def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
@@ -49,28 +53,19 @@ def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
     loads: list[Load] = []
     for operand, layout in layouts.items():
         load = Load(
-            form=next(
-                other for other in LOAD_FORMS
-                if (other.matrix, other.layout, other.space)
-                == (form.matrix(operand), layout, "global")
-            ),
+            form=load_form(form.matrix(operand), layout, "global"),
             fragment=operand,
             place=Place(buffer=operand),
-        )  # fmt: skip
+        )
         buffers.append(new_buffer(buffers, operand, tile_of(load)))
         loads.append(load)
-    store = Store(form=_store(form.matrix("d")), fragment="d", place=Place(buffer="d"))
+    store = Store(
+        form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
+    )
     buffers.append(new_buffer(buffers, "d", tile_of(store)))
     multiply = Multiply(form=form, d="d", a="a", b="b", c="c")
     program = Program(buffers=tuple(buffers), steps=(*loads, multiply, store))
     return _filled(program, loads, operands)
-
-
-def _store(matrix: Matrix) -> StoreForm:
-    return next(
-        form for form in STORE_FORMS
-        if (form.matrix, form.layout, form.space) == (matrix, "row", "global")
-    )  # fmt: skip
 
 
 def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Draft:
