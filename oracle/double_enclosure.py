@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracle.arithmetic.fma import Decoded, two_product, two_sum
+from oracle.arithmetic.error_free import two_sum
+from oracle.arithmetic.fma import Decoded, two_product
 from oracle.special_bounds import are_apart, class_sum, with_special
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ class _Elements:
 
     def scaled(self, frame: Ints) -> Floats:
         """Return the elements in a frame."""
-        significand = self.decoded.high + self.decoded.low
-        scaled: Floats = np.ldexp(significand, np.maximum(self.decoded.exponent - frame, _FAR))
+        exponent = np.maximum(self.decoded.exponent - frame, _FAR)
+        scaled: Floats = np.ldexp(self.decoded.significand, exponent)
         return scaled
 
     def grids_in(self, frame: Ints) -> Floats:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _CHUNK_TILES = 512
 """Tiles computed together: enough to make the cost of a NumPy call negligible, and few enough
 that the working arrays stay below 16 MiB whatever the size of the batch."""
-_DOUBLE_CHUNK_TILES = 128
-"""The same for f64, whose many temporary arrays of 64 KiB then fit the cache."""
 
 
 def mma(
@@ -111,8 +109,7 @@ def multiply(
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = Scratch()
-    tiles = _DOUBLE_CHUNK_TILES if form.a_type.name == "f64" else _CHUNK_TILES
-    for part, left, right, start in chunks(batch, tiles):
+    for part, left, right, start in chunks(batch, _CHUNK_TILES):
         result[part] = _multiply_chunk(form, left, right, start, model, scratch)
     if len(batch.leading) == 1:
         return result

@@ -149,6 +149,21 @@ class Runner(Protocol):
     ) -> None: ...
 
 
+@runtime_checkable
+class Lender(Protocol):
+    """A runner with memory of its own, from which it takes a batch without copying it."""
+
+    def lease(self, count: int, image_bytes: int) -> Images:
+        """Return a writable array, uint8 (count, image_bytes), with anything in it.
+
+        Raises
+        ------
+        InfrastructureError
+            If there is no memory.
+        """
+        ...
+
+
 def check_images(kernel: Kernel, images: Images) -> None:
     """Raise UsageError unless the images fit the kernel."""
     if images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != kernel.image_bytes:

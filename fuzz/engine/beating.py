@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from fuzz.engine.beats import Heart
 from runners.kernels import KernelModule
-from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner
+from runners.protocol import (
+    Capabilities,
+    Compiled,
+    Failure,
+    Images,
+    Lender,
+    Pending,
+    Ran,
+    Runner,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +53,12 @@ class BeatingRunner:
         compiled = self._runner.compile(module)
         self._heart.beat()
         return compiled
+
+    def lease(self, count: int, image_bytes: int) -> Images:
+        """Return memory to fill, uint8 (count, image_bytes), of the runner if it has any."""
+        if isinstance(self._runner, Lender):
+            return self._runner.lease(count, image_bytes)
+        return np.empty((count, image_bytes), np.uint8)
 
     def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Start a batch, as the runner does."""

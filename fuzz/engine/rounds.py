@@ -189,7 +189,8 @@ class RoundWorker:
         heart, compiled = self._heart, code.compiled
         heart.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
-        images, numbers = expand_by_class(batch.recipe, batch.program, count, first=first)
+        images = self._runner.lease(count, batch.program.image_bytes)
+        numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
         heart.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         heart.enter(Stage.ORACLE)

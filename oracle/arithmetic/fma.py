@@ -1,13 +1,16 @@
 """The f64 fused multiply-add in four rounding modes, vectorised and exact without hardware help.
 
-Method: error-free transforms on normalised significands. A product of two significands is the
-unevaluated sum of two doubles (Dekker 1971, "A floating-point technique for extending the
-available precision"), the addend is scaled into the same frame, and the three are summed with one
-rounding to odd in between (Boldo and Melquiond 2008, "Emulation of a FMA and correctly rounded
-sums: proved algorithms using rounding to odd"). The sign of the error that the final addition
-leaves says which neighbour a directed mode takes. In the frame nothing can overflow or
-underflow; results that are subnormal once the frame's exponent is put back are rounded again
-from the exact parts, on the grid of 2^-1074.
+Method: error-free transforms. A product is the unevaluated sum of two doubles (Dekker 1971, "A
+floating-point technique for extending the available precision"), and with the addend the three
+are summed with one rounding to odd in between (Boldo and Melquiond 2008, "Emulation of a FMA and
+correctly rounded sums: proved algorithms using rounding to odd"). The sign of the error that the
+final addition leaves says which neighbour a directed mode takes.
+
+With ordinary operands that is all (`_ordinary`). With others it is done on normalised
+significands, the addend scaled into the frame of the product (`fma`): in the frame nothing can
+overflow or underflow, and results that are subnormal once the frame's exponent is put back are
+rounded again from the exact parts, on the grid of 2^-1074. `chain` sends each tile one of the two
+ways.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oracle.arithmetic.error_free import directed_step, odd_sum, product_error, split, two_sum
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]
     Bits = NDArray[np.uint64]
+    Bools = NDArray[np.bool_]
+    Places = tuple[NDArray[np.intp], ...]
+    """Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
 _INFINITY = 0x7FF0_0000_0000_0000
@@ -34,8 +42,6 @@ _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
 _HALF = 1022 << 52
 """Exponent field of numbers in [0.5, 1)."""
 _LARGEST_FINITE = 0x7FEF_FFFF_FFFF_FFFF
-_SPLITTER = 2.0**27 + 1.0
-"""Veltkamp's constant for 53-bit significands."""
 _ABSENT = -10_000
 """Exponent of zero: below that of every product and addend."""
 _LEAST_FRAME = -1300
@@ -46,49 +52,63 @@ _SPAN = 200
 106-bit product, one bit to tell a tie; 160 would do."""
 
 
+_ORDINARY = 480
+"""Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
+2^-1064 or zero, so that its error is a double, and is below 2^962."""
+_ORDINARY_ADDEND = 900
+"""Addends below 2^900 and a few such products are far from overflow."""
+
+
 @dataclass(frozen=True)
 class Decoded:
     """Doubles split once, so that they can take part in many multiplications."""
 
     bits: Bits
+    significand: Floats
+    """Of magnitude in [0.5, 1), with the sign."""
     high: Floats
-    """Upper 26 bits of the significand; high + low, of magnitude in [0.5, 1), is exact."""
+    """Upper 26 bits of the significand, which high + low is exactly."""
     low: Floats
     exponent: Ints
-    """value = (high + low) * 2^exponent; _ABSENT for zero."""
-    special: bool
-    """Whether any element is infinite or NaN."""
+    """value = significand * 2^exponent; _ABSENT for zero."""
+    special: Bools | None
+    """Which elements are infinite or NaN; None if there is none."""
 
     @classmethod
     def of(cls, bits: Bits) -> Decoded:
         """Split raw bit patterns."""
         significand, exponent, special = _normalise(bits)
-        product = significand * _SPLITTER
-        high = product - (product - significand)
-        return cls(bits, high, significand - high, exponent, special)
+        return cls(bits, significand, *split(significand), exponent, special)
 
     def at(self, index: Any) -> Decoded:
         """Return the elements at a NumPy index."""
         return Decoded(
-            self.bits[index], self.high[index], self.low[index], self.exponent[index], self.special
+            self.bits[index],
+            self.significand[index],
+            self.high[index],
+            self.low[index],
+            self.exponent[index],
+            None if self.special is None else self.special[index],
         )
 
 
-def _normalise(bits: Bits) -> tuple[Floats, Ints, bool]:
-    """Return significands in [0.5, 1) with sign, exponents, and whether any is special."""
+def _normalise(bits: Bits) -> tuple[Floats, Ints, Bools | None]:
+    """Return significands in [0.5, 1) with sign, exponents, and which are special, if any are."""
     pattern = bits.view(np.int64)
     exponent = (pattern >> 52).astype(np.int32)
     exponent &= 0x7FF
-    significand = (pattern & _SIGN_AND_FRACTION) | _HALF
-    special = bool(exponent.max(initial=0) == 0x7FF)
+    significand = pattern & _SIGN_AND_FRACTION
+    significand |= _HALF
+    special = exponent == 0x7FF if exponent.max(initial=0) == 0x7FF else None
     least = int(exponent.min(initial=1))
     exponent -= 1022
     values = significand.view(np.float64)
     if least == 0:
         small = exponent == -1022
         subnormal = bits[small].view(np.float64)
-        values[small], exponent[small] = np.frexp(subnormal)
-        exponent[small] = np.where(subnormal == 0.0, _ABSENT, exponent[small])
+        values[small], exponents = np.frexp(subnormal)
+        exponents[subnormal == 0.0] = _ABSENT
+        exponent[small] = exponents
     # Special elements go another way; here they count as [0.5, 1) * 2^1025.
     return values, exponent, special
 
@@ -118,33 +138,29 @@ def fma(a: Decoded, b: Decoded, c: Bits, *, rounding: str, nan: NanRule) -> Bits
     with np.errstate(all="ignore"):
         addend, addend_exponent, special = _normalise(c)
         result = _finite(a, b, addend, addend_exponent, c, rounding)
-        if special or a.special or b.special:
-            _overwrite_special(result, a.bits, b.bits, c, nan)
+        masks = [mask for mask in (a.special, b.special, special) if mask is not None]
+        if masks:
+            chosen = np.zeros(c.shape, np.bool_)
+            for mask in masks:
+                chosen |= mask
+            _overwrite_special(result, np.nonzero(chosen), a.bits, b.bits, c, nan)
     return result
 
 
-def two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B)."""
-    total = x + y
-    part = total - x
-    return total, (x - (total - part)) + (y - part)
-
-
 def two_product(a: Decoded, b: Decoded) -> tuple[Floats, Floats]:
-    """Return the rounded product of significands and its exact error (Dekker 1971)."""
-    product = (a.high + a.low) * (b.high + b.low)
-    error = ((a.high * b.high - product) + a.high * b.low + a.low * b.high) + a.low * b.low
-    return product, error
+    """Return the rounded product of significands and its exact error."""
+    product = a.significand * b.significand
+    return product, product_error(product, (a.high, a.low), (b.high, b.low))
 
 
-def _odd_sum(x: Floats, y: Floats) -> Floats:
-    """Return x + y rounded to odd: inexact sums go to the neighbour with an odd significand."""
-    total, error = two_sum(x, y)
-    pattern = total.view(np.int64)
-    # The nearest neighbour is even and not exact: the odd one is its neighbour toward the error.
-    toward = np.where((error > 0.0) == (total > 0.0), 1, -1)
-    pattern += toward * ((error != 0.0) & (pattern & 1 == 0))
-    return total
+def _fused(product: Floats, error: Floats, addend: Floats) -> tuple[Floats, Floats]:
+    """Return two doubles whose rounded sum is that of all three, in any mode.
+
+    Boldo and Melquiond 2008, figure 3 (Fmac): the second is rounded to odd.
+    """
+    upper, lower = two_sum(addend, error)
+    head, rest = two_sum(product, upper)
+    return head, odd_sum(lower, rest)
 
 
 def _finite(
@@ -152,34 +168,28 @@ def _finite(
 ) -> Bits:
     """Return the fused multiply-add of finite operands."""
     exponent = a.exponent + b.exponent
-    frame = np.maximum(np.maximum(exponent, addend_exponent - _SPAN), _LEAST_FRAME)
+    frame = np.maximum(exponent, addend_exponent - _SPAN)
+    np.maximum(frame, _LEAST_FRAME, out=frame)
     product, error = two_product(a, b)
-    shift = exponent - frame
-    if shift.any():
-        scale = _power(np.maximum(shift, -_SPAN - 100))
+    exponent -= frame
+    if exponent.any():
+        scale = _power(np.maximum(exponent, -_SPAN - 100, out=exponent))
         product *= scale
         error *= scale
-    scaled = addend * _power(np.maximum(addend_exponent - frame, -_SPAN))
-
-    # Boldo and Melquiond 2008, figure 3 (Fmac): total = head + tail, tail rounded to odd.
-    upper, lower = two_sum(scaled, error)
-    head, rest = two_sum(product, upper)
-    tail = _odd_sum(lower, rest)
-    total, residue = two_sum(head, tail)
-
-    pattern = total.view(np.int64)
-    if rounding != "rn":
-        pattern += _directed_step(total, residue, rounding)
+    np.subtract(addend_exponent, frame, out=exponent)
+    scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
+    scaled *= addend
+    head, tail = _fused(product, error, scaled)
+    total = _sum(head, tail, rounding)
     result = _scaled_up(total, frame)
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
-    small = np.flatnonzero(np.abs(result) <= 2.0**-1022)
     out: Bits = result.view(np.uint64)
-    if small.size:
-        flat = out.reshape(-1)
-        flat[small] = _subnormal(
-            head.reshape(-1)[small], tail.reshape(-1)[small], frame.reshape(-1)[small], rounding
-        )
-        _sign_zeros(out, a.bits, b.bits, c, head, tail, rounding)
+    small = np.abs(result) <= 2.0**-1022
+    if small.any():
+        at = np.nonzero(small)
+        out[at] = _subnormal(head[at], tail[at], frame[at], rounding)
+        at = np.nonzero((head == 0.0) & (tail == 0.0))
+        _sign_zeros(out, at, a.bits, b.bits, c, rounding)
     if rounding != "rn":
         over = np.isinf(result)
         if over.any():
@@ -188,14 +198,26 @@ def _finite(
     return out
 
 
+def _sum(head: Floats, tail: Floats, rounding: str) -> Floats:
+    """Return the sum, rounded once, where it neither overflows nor is subnormal and inexact."""
+    if rounding == "rn":
+        return head + tail
+    total, error = two_sum(head, tail)
+    pattern = total.view(np.int64)
+    pattern += directed_step(total, error, rounding)
+    return total
+
+
 def _scaled_up(total: Floats, frame: Ints) -> Floats:
     """Return total * 2^frame where that is normal; what is subnormal is computed again."""
-    near = np.clip(frame, -1000, 1000)
-    result = total * _power(near)
-    rest = frame - near
-    if rest.any():
+    near = np.minimum(frame, 1000)
+    np.maximum(near, -1000, out=near)
+    result = _power(near)
+    result *= total
+    np.subtract(frame, near, out=near)
+    if near.any():
         # Frames reach from -1300 to 2250; beyond 2000 anything but 0 overflows.
-        result *= _power(np.minimum(rest, 1000))
+        result *= _power(np.minimum(near, 1000, out=near))
     return result
 
 
@@ -206,14 +228,6 @@ def _away(negative: NDArray[np.bool_], rounding: str) -> NDArray[np.bool_]:
     return negative if rounding == "rm" else ~negative
 
 
-def _directed_step(total: Floats, residue: Floats, rounding: str) -> NDArray[np.int64]:
-    """Return how many patterns away from zero the directed result lies from the nearest one."""
-    outside = (residue > 0.0) == (total > 0.0)  # the exact value is farther from zero
-    away = _away(np.signbit(total), rounding)
-    step = np.where(away, outside.astype(np.int64), outside.astype(np.int64) - 1)
-    return np.where(residue != 0.0, step, 0)
-
-
 def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     """Round head + tail, times 2^frame and at most 2^-1022, on the grid of 2^-1074."""
     value = head + tail
@@ -222,7 +236,7 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     # Doubles from `anchor` to 2 * anchor lie exactly 2^(-1074 - frame) apart.
     anchor = np.ldexp(1.0, -1022 - frame)
     upper, lower = two_sum(anchor, head * sign)
-    rest = _odd_sum(lower, tail * sign)
+    rest = odd_sum(lower, tail * sign)
     total, residue = two_sum(upper, rest)
     steps = total.view(np.int64) - anchor.view(np.int64)
     if rounding == "rn":
@@ -233,57 +247,95 @@ def _subnormal(head: Floats, tail: Floats, frame: Ints, rounding: str) -> Bits:
     return steps.view(np.uint64) | np.where(negative, np.uint64(_SIGN), np.uint64(0))
 
 
-def _sign_zeros(
-    out: Bits, a: Bits, b: Bits, c: Bits, head: Floats, tail: Floats, rounding: str
-) -> None:
+def _sign_zeros(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, rounding: str) -> None:
     """Give exact zeros the sign of IEEE 754-2019, 6.3."""
-    zero = (head == 0.0) & (tail == 0.0)
+    a, b, c = (pattern[at] for pattern in np.broadcast_arrays(a, b, c))
     product_sign = (a ^ b) & np.uint64(_SIGN)
     addend_sign = c & np.uint64(_SIGN)
     otherwise = np.uint64(_SIGN if rounding == "rm" else 0)
-    sign = np.where(product_sign == addend_sign, addend_sign, otherwise)
-    out[zero] = sign[zero]
+    out[at] = np.where(product_sign == addend_sign, addend_sign, otherwise)
 
 
-def _overwrite_special(out: Bits, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
+def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: NanRule) -> None:
     """Put in the results of infinite and NaN operands."""
-    operands = dict(zip("abc", np.broadcast_arrays(a, b, c), strict=True))
-    exponents = np.uint64(_INFINITY)
-    chosen = np.zeros(out.shape, np.bool_)
-    for pattern in operands.values():
-        chosen |= (pattern & exponents) == exponents
-    picked = {name: pattern[chosen] for name, pattern in operands.items()}
+    operands = zip("abc", np.broadcast_arrays(a, b, c), strict=True)
+    picked = {name: pattern[at] for name, pattern in operands}
     values = {name: pattern.view(np.float64) for name, pattern in picked.items()}
     # No finite overflow may meet an infinite addend: with finite a and b, c alone decides.
     product = np.where(
         np.isfinite(values["a"]) & np.isfinite(values["b"]), 0.0, values["a"] * values["b"]
     )
-    result = (product + values["c"]).view(np.uint64)
-    result[np.isnan(product + values["c"])] = nan.invalid
+    total = product + values["c"]
+    result = total.view(np.uint64)
+    result[np.isnan(total)] = nan.invalid
     for name in reversed(nan.order):
         is_nan = np.isnan(values[name])
         result[is_nan] = picked[name][is_nan] | np.uint64(_QUIET)
-    out[chosen] = result
+    out[at] = result
 
 
-def chain(
-    a: NDArray[np.uint64],
-    b: NDArray[np.uint64],
-    c: NDArray[np.uint64],
-    *,
-    rounding: str,
-    nan: NanRule,
-) -> NDArray[np.uint64]:
+def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
     """Return a @ b + c as fused multiply-adds with rising k (measured on H200, 2026-11).
 
     Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns. The result has the
     tiles last in memory.
     """
     with np.errstate(all="ignore"):
-        left = Decoded.of(np.ascontiguousarray(a.transpose(2, 1, 0)))
-        right = Decoded.of(np.ascontiguousarray(b.transpose(1, 2, 0)))
-        total = np.ascontiguousarray(c.transpose(1, 2, 0))
-        for k in range(a.shape[2]):
-            multiplicand = left.at((k, slice(None), None))
-            total = fma(multiplicand, right.at(k), total, rounding=rounding, nan=nan)
-    return total.transpose(2, 0, 1)
+        ordinary = _are_ordinary(a, b, c)
+        if ordinary.all():
+            return _ordinary_chain(a, b, c, rounding).transpose(2, 0, 1)
+        if not ordinary.any():
+            return _chain(a, b, c, rounding, nan).transpose(2, 0, 1)
+        result = np.empty((*c.shape[1:], len(c)), np.uint64)
+        tiles = np.flatnonzero(ordinary)
+        result[..., tiles] = _ordinary_chain(a[tiles], b[tiles], c[tiles], rounding)
+        tiles = np.flatnonzero(~ordinary)
+        result[..., tiles] = _chain(a[tiles], b[tiles], c[tiles], rounding, nan)
+    return result.transpose(2, 0, 1)
+
+
+def _are_ordinary(a: Bits, b: Bits, c: Bits) -> Bools:
+    """Return for each tile whether nothing in it is special or can become so."""
+    least, most, most_addend = (
+        np.uint64((1023 + exponent) << 52) for exponent in (-_ORDINARY, _ORDINARY, _ORDINARY_ADDEND)
+    )
+    magnitudes = np.uint64(_SIGN - 1)
+    ordinary: Bools = np.all((c & magnitudes) < most_addend, axis=(1, 2))
+    for factor in (a, b):
+        magnitude = factor & magnitudes
+        near = magnitude - least < most - least
+        near |= magnitude == 0
+        ordinary &= np.all(near, axis=(1, 2))
+    return ordinary
+
+
+def _ordinary_chain(a: Bits, b: Bits, c: Bits, rounding: str) -> Bits:
+    """Return the chain of ordinary operands, with the tiles last."""
+    left = np.ascontiguousarray(a.transpose(2, 1, 0)).view(np.float64)[:, :, None]
+    right = np.ascontiguousarray(b.transpose(1, 2, 0)).view(np.float64)
+    total = np.ascontiguousarray(c.transpose(1, 2, 0)).view(np.float64)
+    (left_high, left_low), (right_high, right_low) = split(left), split(right)
+    for k, (x, y) in enumerate(zip(left, right, strict=True)):
+        product = x * y
+        x_parts, y_parts = (left_high[k], left_low[k]), (right_high[k], right_low[k])
+        head, tail = _fused(product, product_error(product, x_parts, y_parts), total)
+        result = _sum(head, tail, rounding)
+        # Exact sums of subnormals, and of what cancels down to them: no second rounding.
+        zero = result == 0.0
+        if zero.any():
+            x_bits, y_bits, bits = (array.view(np.uint64) for array in (x, y, total))
+            out = result.view(np.uint64)
+            _sign_zeros(out, np.nonzero(zero), x_bits, y_bits, bits, rounding)
+        total = result
+    return total.view(np.uint64)
+
+
+def _chain(a: Bits, b: Bits, c: Bits, rounding: str, nan: NanRule) -> Bits:
+    """Return the chain of any operands, with the tiles last."""
+    left = Decoded.of(np.ascontiguousarray(a.transpose(2, 1, 0)))
+    right = Decoded.of(np.ascontiguousarray(b.transpose(1, 2, 0)))
+    total = np.ascontiguousarray(c.transpose(1, 2, 0))
+    for k in range(a.shape[2]):
+        multiplicand = left.at((k, slice(None), None))
+        total = fma(multiplicand, right.at(k), total, rounding=rounding, nan=nan)
+    return total

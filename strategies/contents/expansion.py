@@ -46,27 +46,40 @@ def expand(recipe: Recipe, program: Program, count: int, *, first: int = 0) -> N
     UsageError
         If `count` or `first` is negative.
     """
+    if count < 0:
+        raise UsageError(f"count {count} must not be negative")
     period = len(recipe.classes)
     places = [slice((slot - first) % period, None, period) for slot in range(period)]
-    return _expand(recipe, program, count, first, places)
+    images = np.empty((count, program.image_bytes), np.uint8)
+    _expand(recipe, program, images, first, places)
+    return images
 
 
 def expand_by_class(
-    recipe: Recipe, program: Program, count: int, *, first: int = 0
-) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Fill the images that `expand` does, those of a class next to each other.
+    recipe: Recipe, program: Program, images: NDArray[np.uint8], *, first: int = 0
+) -> NDArray[np.intp]:
+    """Fill memory with the images of `expand`, those of a class next to each other.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    program : Program
+    images : uint8 (count, image_bytes)
+        Where they go; every byte is written.
+    first : int
+        Number of the first one.
 
     Returns
     -------
-    images : uint8 (count, image_bytes)
     numbers : (count,)
         Number of each image, as `recipes.by_class` orders them.
 
     Raises
     ------
     UsageError
-        As for `expand`.
+        If `first` is negative.
     """
+    count = len(images)
     numbers = by_class(recipe, count, first=first)
     slots = numbers % len(recipe.classes)
     # Where each class starts and ends; one that has no image has an empty slice.
@@ -74,17 +87,21 @@ def expand_by_class(
     places = [slice(0, 0)] * len(recipe.classes)
     for start, stop in pairwise([*starts, count]):
         places[slots[start]] = slice(start, stop)
-    return _expand(recipe, program, count, first, places), numbers
+    _expand(recipe, program, images, first, places)
+    return numbers
 
 
 def _expand(
-    recipe: Recipe, program: Program, count: int, first: int, places: Sequence[slice]
-) -> NDArray[np.uint8]:
+    recipe: Recipe,
+    program: Program,
+    images: NDArray[np.uint8],
+    first: int,
+    places: Sequence[slice],
+) -> None:
     """Fill images; `places` says, for each class of the recipe, which rows are its images."""
-    if count < 0 or first < 0:
-        raise UsageError(f"count {count} and first {first} must not be negative")
+    if first < 0:
+        raise UsageError(f"first {first} must not be negative")
     plan = plan_of(program)
-    images = np.empty((count, program.image_bytes), np.uint8)
     size = -(-Plan.total(plan.read) // 32) * 32
     pool = pool_rows(Plan.total(plan.unread))
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
@@ -100,7 +117,6 @@ def _expand(
             _scatter(rows, plan.read, part)
             # What nothing reads comes from a pool: half of the generator's work is saved.
             _repeat(pool, turn + begin + slot, plan.unread, part)
-    return images
 
 
 def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[np.uint8]) -> None:

@@ -6,7 +6,7 @@ from reference import dot_products
 from reference.numbers import F64, decode
 
 from oracle import mma
-from oracle.arithmetic.fma import Decoded, fma
+from oracle.arithmetic.fma import Decoded, chain, fma
 from oracle.models import NanRule, model_for
 
 MODES = ("rn", "rz", "rm", "rp")
@@ -165,6 +165,45 @@ def test_matrices_are_chains_over_rising_k(rounding):
         for k in range(4):
             total = dot_products.fma(bits[0][t, i, k], bits[1][t, k, j], total, mode)
         assert int(result[t, i, j]) == total
+
+
+def _near(*exponents):
+    """Doubles whose exponents are about the given ones, and zeros of both signs."""
+    ranges = [doubles(1023 + one - 2, 1023 + one + 2) for one in exponents]
+    return st.one_of(st.sampled_from([0, SIGN]), *ranges)
+
+
+multiplicand = _near(-560, -520, -480, -53, 0, 52, 479, 520)
+addend = st.one_of(
+    _near(-1020, -960, -53, 0, 53, 899, 960, 1020),
+    st.integers(0, 1 << 52).map(lambda bits: bits | SIGN),
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(st.data())
+def test_chains_are_exact_where_operands_stop_being_ordinary(mode, data):
+    """Three dot products of their own tiles, of which some go one way and some the other."""
+    tiles = 3
+    a, b = (data.draw(st.lists(multiplicand, min_size=4 * tiles, max_size=4 * tiles)) for _ in "ab")
+    c = data.draw(st.lists(addend, min_size=tiles, max_size=tiles))
+    if data.draw(st.booleans()):  # what is summed cancels
+        a[1], b[1] = a[0] ^ SIGN, b[0]
+    if data.draw(st.booleans()):
+        a[4], b[4], c[1] = c[1] ^ SIGN, ONE, c[1]
+    left, right, start = (
+        np.zeros(shape, np.uint64) for shape in ((tiles, 8, 4), (tiles, 4, 8), (tiles, 8, 8))
+    )
+    left[:, 5], right[:, :, 2] = (
+        np.array(factor, np.uint64).reshape(tiles, 4) for factor in (a, b)
+    )
+    start[:, 5, 2] = c
+    result = chain(left, right, start, rounding=mode, nan=NAN)
+    for tile in range(tiles):
+        total = c[tile]
+        for k in range(4 * tile, 4 * tile + 4):
+            total = dot_products.fma(a[k], b[k], total, mode)
+        assert int(result[tile, 5, 2]) == total
 
 
 def test_the_figures_of_a_model_decide_which_nan():
