@@ -244,9 +244,10 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     largest -= fmt.bias
     products = _largest_exponents(a.exponents, b.exponents, scratch)
     # Where every product has a zero, even the smallest normal accumulator is larger.
-    none = scratch.array("none", products.shape, np.bool_)
-    np.less(products, a.working.smallest, out=none)
-    np.copyto(products, np.iinfo(products.dtype).min, where=none)
+    if products.min(initial=a.working.smallest) < a.working.smallest:
+        none = scratch.array("none", products.shape, np.bool_)
+        np.less(products, a.working.smallest, out=none)
+        np.copyto(products, np.iinfo(products.dtype).min, where=none)
     np.maximum(largest, products, out=largest)
     # An accumulator that is zero or subnormal has so far counted as 2^-bias, which only shows
     # where nothing larger is there; and only there can `zero_exponent` be the largest.
@@ -361,8 +362,9 @@ def _round_toward_zero(
     pattern &= np.uint64(2**64 - 2**29)
     values = out.view(np.float32)
     if not subnormal:
-        # The product is a power of two times 24 bits: exact, in float32 too, or too large.
-        np.multiply(exact, grid, out=values, casting="unsafe")
+        # 24 bits times a power of two: exact, in float32 too, or too large.
+        np.copyto(values, exact, casting="unsafe")
+        np.multiply(values, grid, out=values, casting="unsafe")
         return
     exact *= grid
     fixed = np.trunc(exact * 2.0**149) * 2.0**-149
