@@ -391,9 +391,11 @@ def _overwrite_special(result: Array, plain: Array, fmt: Format) -> None:
     The plain sum is not finite exactly where a term is not: f16 products stay below 2^32, which
     leaves the largest f32 unchanged when added to it, and float64 holds all others.
     """
+    at = np.flatnonzero(~np.isfinite(plain))
+    sums = plain.take(at)
     if fmt.name == "f32":
-        patterns: Array = plain.astype(np.float32, copy=False).view(np.uint32)
+        patterns: Array = sums.astype(np.float32, copy=False).view(np.uint32)
     else:
-        patterns = np.where(plain < 0.0, np.uint16(0xFC00), np.uint16(0x7C00))
-    np.copyto(result, patterns, where=~np.isfinite(plain))
-    np.copyto(result, CANONICAL_NAN[fmt.name], where=np.isnan(plain))
+        patterns = np.where(sums < 0.0, np.uint16(0xFC00), np.uint16(0x7C00))
+    patterns[np.isnan(sums)] = CANONICAL_NAN[fmt.name]
+    result.put(at, patterns)
