@@ -12,7 +12,7 @@ from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.isa import mma_form
 from oracle.models import model_for
-from oracle.scratch import Scratch
+from oracle.scratch import own_scratch
 from oracle.transposition import in_order
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from oracle.isa import MmaForm
     from oracle.models import Model
+    from oracle.scratch import Scratch
 
 _CHUNK_TILES = 512
 """Tiles computed together: enough to make the cost of a NumPy call negligible, and few enough
@@ -108,7 +109,7 @@ def multiply(
     else:
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
-    scratch = Scratch()
+    scratch = own_scratch()
     for part, left, right, start in chunks(batch, _CHUNK_TILES):
         result[part] = _multiply_chunk(form, left, right, start, model, scratch)
     if len(batch.leading) == 1:
