@@ -112,4 +112,4 @@ def _cost(type_: Format, value: int) -> _Cost:
         distance = abs(exponent - type_.bias)
         return (1, (value & (unit - 1)).bit_count(), negative, distance, value)
     magnitude = (1 << type_.bits) - value if negative else value
-    return (1, magnitude.bit_count(), negative, magnitude.bit_length(), magnitude)
+    return (1, negative, magnitude.bit_count(), magnitude.bit_length(), magnitude)

@@ -6,7 +6,7 @@ are summed with one rounding to odd in between (Boldo and Melquiond 2008, "Emula
 correctly rounded sums: proved algorithms using rounding to odd"). The sign of the error that the
 final addition leaves says which neighbour a directed mode takes.
 
-With ordinary operands that is all (`_ordinary`). With others it is done on normalised
+With ordinary operands that is all (`_ordinary_chain`). With others it is done on normalised
 significands, the addend scaled into the frame of the product (`fma`): in the frame nothing can
 overflow or underflow, and results that are subnormal once the frame's exponent is put back are
 rounded again from the exact parts, on the grid of 2^-1074. `chain` sends each tile one of the two
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     """Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
-_INFINITY = 0x7FF0_0000_0000_0000
 _QUIET = 0x0008_0000_0000_0000
 """Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
 _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
@@ -54,7 +53,7 @@ _SPAN = 200
 
 _ORDINARY = 480
 """Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
-2^-1064 or zero, so that its error is a double, and is below 2^962."""
+2^-1064 or zero, so that its error is a double, and is below 2^960."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
 

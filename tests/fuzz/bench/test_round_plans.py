@@ -38,7 +38,7 @@ def rounds(seed: int, count: int):
     return list(islice(made, count))
 
 
-@settings(NESTED, max_examples=3)
+@settings(NESTED, max_examples=2)
 @given(SEEDS)
 def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
     """Whoever knows the counts two epochs ago makes a round again, without those in between."""
@@ -82,7 +82,7 @@ def test_a_program_depends_on_its_own_place_and_focus_alone(seed: int, place: in
     assert one == other
 
 
-@settings(NESTED, max_examples=3)
+@settings(NESTED, max_examples=2)
 @given(SEEDS)
 def test_first_rounds_are_about_different_families(seed: int) -> None:
     families = {family_of(form) for form in SELECTED}
