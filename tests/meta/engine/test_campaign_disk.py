@@ -77,7 +77,15 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, fo
     assert {path: path.read_bytes() for path in before} == before
 
 
-@pytest.mark.parametrize("room", [0, 3_000, 15_000, 40_000])
+@pytest.mark.parametrize(
+    "room",
+    [
+        0,
+        pytest.param(3_000, marks=pytest.mark.slow),
+        15_000,
+        pytest.param(40_000, marks=pytest.mark.slow),
+    ],
+)
 def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_everything(
     tmp_path: Path, room: int
 ) -> None:
