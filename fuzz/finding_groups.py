@@ -69,6 +69,12 @@ def group_name(family: FamilyState) -> tuple[object, str]:
     return group_identity(family.kind, family.key), known
 
 
+def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
+    """Return how many groups nobody has explained yet, and how many are known."""
+    known = {group_name(family): family.known is not None for family in families}
+    return len(known) - sum(known.values()), sum(known.values())
+
+
 def unknown_groups(families: Iterable[FamilyState]) -> int:
     """Return how many groups nobody has explained yet."""
-    return len({group_name(family) for family in families if family.known is None})
+    return group_counts(families)[0]

@@ -24,6 +24,7 @@ from fuzz.output import console, emit
 from fuzz.replaying import MODULE
 from fuzz.runner_choice import has_device_fault
 from fuzz.value_findings import is_runnable
+from fuzz.wording import counted
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
@@ -163,13 +164,13 @@ def _summarise(told: _Told, problems: list[Problem], report: Report, seconds: fl
             }
         )
     elif not report.quiet:
-        counted = len(told.findings)
+        shown = len(told.findings)
         what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
         others = "gone" if report.baseline is None else "the same"
         console().print(
-            f"{_counted(len(told.rows), 'finding')} replayed {_counted(report.times, 'time')} in "
+            f"{counted(len(told.rows), 'finding')} replayed {counted(report.times, 'time')} in "
             f"{seconds:.1f} s: "
-            f"{counted} {what}, {len(told.rows) - counted} {others}, {len(told.left_out)} left "
+            f"{shown} {what}, {len(told.rows) - shown} {others}, {len(told.left_out)} left "
             f"out, {len(problems)} broken",
             markup=False,
             soft_wrap=True,
@@ -193,10 +194,6 @@ def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None
             f"{given[0]} is for findings, and {path} is a module by itself, which is only given to "
             "ptxas; leave it out, or make a case of it (`warpfuzz corpus import`)"
         )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -223,7 +220,7 @@ def _test(entry: Entry, row: Row, seconds: float) -> Test:
         result = "skipped" if row["known"] else "failure"
     outcomes = row["outcomes"]
     shown = outcomes if isinstance(outcomes, dict) else {}
-    text = [f"{name}: {_counted(count, 'time')}" for name, count in shown.items()]
+    text = [f"{name}: {counted(count, 'time')}" for name, count in shown.items()]
     text += [f"{name}: {row[name]}" for name in ("runner", "device", "options") if row.get(name)]
     text += [f"{name}: {row[name]}" for name in ("baseline_verdict",) if name in row]
     text += [str(row["message"]), str(entry.path)]

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuzz.budget import Budget
 from fuzz.console.styles import duration
-from fuzz.finding_groups import finding_groups, unknown_groups
+from fuzz.finding_groups import group_counts
 from fuzz.instruction_progress import Progress
 from fuzz.output import printable
 from fuzz.wording import counted
@@ -38,8 +38,7 @@ def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableTy
     else:
         total, done, left = spent(budget, seconds, progress.cases)
         grid.add_row("budget", left, ProgressBar(total=total, completed=done))
-    unknown = unknown_groups(progress.families.values())
-    known = len(finding_groups(progress.families.values())) - unknown
+    unknown, known = group_counts(progress.families.values())
     found = f"[count]{unknown:,}[/] {'family' if unknown == 1 else 'families'}"
     found += f", {known:,} known" if known else ""
     found += f", {progress.unconfirmed:,} not confirmed" if progress.unconfirmed else ""

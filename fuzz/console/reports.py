@@ -18,7 +18,7 @@ from fuzz.console.dashboard import dashboard
 from fuzz.console.families import by_severity, families_table, finding_row
 from fuzz.console.styles import duration
 from fuzz.console.undefined import undefined_table
-from fuzz.finding_groups import finding_groups, unknown_groups
+from fuzz.finding_groups import group_counts
 from fuzz.instruction_progress import Progress
 from fuzz.output import THEME
 from fuzz.wording import counted
@@ -77,8 +77,7 @@ def print_report(
 
 def _found(progress: Progress) -> str:
     """Return how many groups of findings there are."""
-    unknown = unknown_groups(progress.families.values())
-    known = len(finding_groups(progress.families.values())) - unknown
+    unknown, known = group_counts(progress.families.values())
     words = f"{counted(unknown, 'family', 'families')} of disagreements"
     return f"{words}, and {known:,} known" if known else words
 

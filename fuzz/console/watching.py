@@ -14,7 +14,7 @@ from fuzz.campaign_status import CampaignStatus
 from fuzz.console.dashboard import dashboard, limiting_words, stage_shares
 from fuzz.console.families import finding_row
 from fuzz.console.styles import duration
-from fuzz.finding_groups import finding_groups, group_name
+from fuzz.finding_groups import group_counts, group_name
 from fuzz.instruction_progress import FamilyState
 from fuzz.output import console, emit, printable
 from fuzz.wording import counted
@@ -131,11 +131,10 @@ def heartbeat(status: CampaignStatus) -> str:
 
 def _found(status: CampaignStatus) -> str:
     """Return how many groups of findings there are."""
-    groups = finding_groups(status.families)
-    if not groups:
+    unknown, known = group_counts(status.families)
+    if not unknown + known:
         return "nothing found"
-    known = sum(group.known is not None for group in groups)
-    words = f"{counted(len(groups), 'family', 'families')} found"
+    words = f"{counted(unknown + known, 'family', 'families')} found"
     return f"{words}, {known:,} of them known" if known else words
 
 
