@@ -85,7 +85,13 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
     wrong = (ran.images != expected).any(axis=1)
     different = np.unique(ran.images[wrong], axis=0)[:_JUDGED_COPIES]
     inputs = np.repeat(subject.image[None], len(different), axis=0)
-    verdicts = judge(subject.program, inputs, different, target=compiled.architecture)
+    verdicts = judge(
+        subject.program,
+        inputs,
+        different,
+        target=compiled.architecture,
+        expected=np.broadcast_to(expected, different.shape),
+    )
     return Attempt(
         kind=max(verdicts).kind if verdicts else None,
         actual=ran.images,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from oracle.execution import execute
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Pending, Trouble
+from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from strategies.contents import expand_by_class
 
 _AT_ONCE = 4096
@@ -197,17 +198,15 @@ class RoundWorker:
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
         heart.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
-        wrong = self._wrong(batch, compiled, images, pending)
+        wrong = self._wrong(batch, compiled, images, pending.collect)
         ran = pending.collect()
         if isinstance(ran, Failure):
             isolation = self._isolated(batch, code, images, numbers, ran, job, report)
             if isolation is None:
                 return
             actual, sms, judged = isolation.images, isolation.sms, int(isolation.ran.sum())
-            heart.enter(Stage.ORACLE)
-            expected = execute(batch.program, images, target=compiled.architecture).images
-            heart.enter(Stage.COMPARE)
-            wrong = np.flatnonzero((expected != actual).any(axis=1) & isolation.ran)
+            wrong = self._wrong(batch, compiled, images, lambda: isolation)
+            wrong = wrong[isolation.ran[wrong]]
         else:
             actual, sms, judged = ran.images, ran.sms, count
         report.cases += count
@@ -219,7 +218,11 @@ class RoundWorker:
             self._differing(batch, code, outcome, wrong, numbers, job, report)
 
     def _wrong(
-        self, batch: Batch, compiled: Compiled, images: Images, pending: Pending
+        self,
+        batch: Batch,
+        compiled: Compiled,
+        images: Images,
+        collect: Callable[[], Ran | Isolation | Failure],
     ) -> NDArray[np.intp]:
         """Return the numbers of the images that came out wrong, as far as the device brings any."""
         size = _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes
@@ -230,7 +233,7 @@ class RoundWorker:
             part = slice(start, start + size)
             expected = execute(batch.program, images[part], target=compiled.architecture).images
             self._heart.enter(Stage.RUN)
-            ran = pending.collect()
+            ran = collect()
             if isinstance(ran, Failure):
                 break
             self._heart.enter(Stage.COMPARE)
@@ -300,8 +303,10 @@ class RoundWorker:
         judged = wrong[:_JUDGED]
         target = code.compiled.architecture
         images, actual = outcome.images, outcome.actual
-        verdicts = judge(batch.program, images[judged], actual[judged], target=target)
         expectations = execute(batch.program, images[judged], target=target).images
+        verdicts = judge(
+            batch.program, images[judged], actual[judged], target=target, expected=expectations
+        )
         some = wrong[:MOST_SEEN]
         seen = Seen(
             program=batch.program, images=images[some], actual=actual[some], target=target,
