@@ -156,7 +156,7 @@ def test_an_assembler_that_hangs_on_everything_ends_in_time_and_is_not_called_cl
 
 def test_what_does_not_happen_again_is_no_finding(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "coin", "ldmatrix")
-    told = campaign(tmp_path, program, "--cases", 40, "--only", "ldmatrix")
+    told = campaign(tmp_path, program, "--cases", 160, "--only", "ldmatrix")
     assert told.summary["unconfirmed"] > 2
     # A coin may fall on one side three times, and is told by then that it is a coin.
     assert len(told.findings) < told.summary["unconfirmed"]
