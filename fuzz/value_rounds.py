@@ -29,7 +29,7 @@ from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Focus
 from strategies.programs import VALUED_FORMS, programs
 
-GENERATOR_VERSION = 3
+GENERATOR_VERSION = 4
 """Goes up when the same seed would give other programs or contents."""
 
 PROGRAMS = 8

@@ -15,18 +15,20 @@ _WORDS_PER_COUNT = 4
 
 
 def random_rows(
-    seed: int, purpose: int, first: int, count: int, row_bytes: int
+    seed: int, first: int, count: int, row_bytes: int, *, purpose: int = 0
 ) -> NDArray[np.uint8]:
     """Return the bytes of rows `first` to `first + count - 1` of an endless table.
 
     Parameters
     ----------
-    seed, purpose
-        What tells one table from another, 64 bits each.
+    seed
+        What tells one table from another, 64 bits.
     first, count
         Which rows.
     row_bytes
         Bytes of a row, a multiple of 32.
+    purpose
+        The same as `seed`, for tables that are not of recipes.
 
     Returns
     -------
@@ -58,6 +60,6 @@ def pool_rows(row_bytes: int) -> NDArray[np.uint8]:
     """
     rows = min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
     padded = -(-row_bytes // 32) * 32
-    pool = random_rows(0, _POOL_KEY, 0, rows, padded)[:, :row_bytes].copy()
+    pool = random_rows(0, 0, rows, padded, purpose=_POOL_KEY)[:, :row_bytes].copy()
     pool.flags.writeable = False
     return pool

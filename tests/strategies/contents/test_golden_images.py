@@ -29,16 +29,16 @@ from oracle.program import Program
 from strategies.contents import ValueClass, expand
 
 PROGRAMS: dict[str, tuple[Program, str]] = {
-    "f16 to f32": (plain(F16_F32), "274c26efede33d40"),
-    "f16 to f16": (plain(F16_F16), "cd12e6bb78f7eccb"),
-    "bf16": (plain(BF16), "532f3265b4aeefbf"),
-    "tf32": (plain(TF32), "e210ed63f7fc7cef"),
-    "f64": (plain(F64), "e63e7bdfb527b317"),
-    "s8": (plain(S8), "efbd608adf2f6478"),
-    "u4": (plain(U4), "daace89a4da493df"),
-    "b1": (plain(B1_XOR), "d46c4a946f4d86fd"),
-    "ldmatrix": (rows_program(), "d8e93091310cba96"),
-    "long": (long().program, "e9df2c819ac9e9b1"),
+    "f16 to f32": (plain(F16_F32), "859690f6a5fe6c6e"),
+    "f16 to f16": (plain(F16_F16), "0b18d43cdaa172af"),
+    "bf16": (plain(BF16), "6db18e1bbde44342"),
+    "tf32": (plain(TF32), "dafedeb06fc2f75a"),
+    "f64": (plain(F64), "e9ca33d6a080b364"),
+    "s8": (plain(S8), "76d4d98bd442d135"),
+    "u4": (plain(U4), "3d5423a156170117"),
+    "b1": (plain(B1_XOR), "5cbe59e531fd5206"),
+    "ldmatrix": (rows_program(), "215cbbfc23947e18"),
+    "long": (long().program, "0bad33e1e00c4454"),
 }
 
 
