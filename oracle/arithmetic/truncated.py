@@ -56,6 +56,11 @@ class _Binary:
     bias: int
     fraction_bits: int
 
+    @property
+    def least(self) -> int:
+        """Exponent of the least normal number."""
+        return 1 - self.bias
+
     def power(self, exponents: Array, scratch: Scratch) -> Array:
         """Return 2^exponents; they have to be within the normal range."""
         pattern = scratch.copy("power", exponents, self.integers)
@@ -85,15 +90,13 @@ class _Working:
     a block that has another, and twice this still fits `exponents`."""
     smallest: int
     """Smallest exponent of a product without a zero."""
-    least: int
-    """Below this largest exponent, powers of two leave the range of `binary`."""
 
 
 # f16: 22-bit products from 2^-48 to 2^32 fit float32; exponents of products are -28 to 30 (32 for
 # infinities), so that -64 + 16 < -28, and -128 fits int8.
 # bf16 and tf32: products from 2^-272 to 2^256 need float64; exponents -252 to 256 need int16.
-_HALF = _Working(binary=_SINGLE, exponents=np.int8, absent=-64, smallest=-28, least=-100)
-_WIDE = _Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, smallest=-252, least=-600)
+_HALF = _Working(binary=_SINGLE, exponents=np.int8, absent=-64, smallest=-28)
+_WIDE = _Working(binary=_DOUBLE, exponents=np.int16, absent=-1024, smallest=-252)
 _WORKING = {"f16": _HALF, "bf16": _WIDE, "tf32": _WIDE}
 
 
@@ -187,10 +190,6 @@ class _Operand:
         """Return for every line and tile whether an element is zero."""
         zero: NDArray[np.bool_] = np.any(self.exponents == self.working.absent, axis=0)
         return zero
-
-    def widened(self) -> _Operand:
-        """Return the same with values and powers of two in float64."""
-        return _Operand(self.values.astype(np.float64), self.exponents, _WIDE, self.special)
 
 
 def _values(bits: Array, fmt: Format) -> Array:
@@ -294,11 +293,17 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     if least <= 1 - fmt.bias:
         _settle_small(largest, a, b, c, products, rule)
         least = int(largest.min())
-    if least < a.working.least:
-        a, b = a.widened(), b.widened()
-
-    binary = a.working.binary
     largest -= rule.fraction_bits.value
+    least -= rule.fraction_bits.value
+    binary = a.working.binary
+    low = None
+    if least < binary.least:
+        # No product but zeros, and an accumulator that small or zero.
+        low = np.flatnonzero((largest < binary.least) & (c << 1 != 0))
+        alone = _truncated_alone(c.take(low), largest.take(low), fmt)
+        np.maximum(largest, binary.least, out=largest)
+        least = binary.least
+
     grid = binary.power(largest, scratch)
     scale = binary.reciprocal(grid, scratch)
     total = _truncated_sum(a.values, b.values, scale, rule.fraction_bits.value, scratch)
@@ -308,9 +313,11 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     exact += scale
 
     if fmt.name == "f32":
-        _round_toward_zero(exact, grid, c, subnormal=least - rule.fraction_bits.value < -126)
+        _round_toward_zero(exact, grid, c, subnormal=least < -126)
     else:
         _round_to_nearest_half(exact, grid, c)
+    if low is not None:
+        c.put(low, alone)
     if plain is not None:
         patterns = c[..., special]
         _overwrite_special(patterns, plain, fmt)
@@ -386,6 +393,13 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
             np.copyto(term, product, casting="unsafe")
             total += term
     return total
+
+
+def _truncated_alone(c: Array, exponents: Array, fmt: Format) -> Array:
+    """Truncate accumulators to multiples of 2^exponents, which may be very small."""
+    grid = np.ldexp(1.0, exponents)
+    values: Array = np.trunc(_values(c, fmt) / grid) * grid + 0.0  # no negative zero
+    return values.astype(np.float32).view(np.uint32)
 
 
 def _round_toward_zero(
