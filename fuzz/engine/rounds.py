@@ -24,7 +24,7 @@ from fuzz.value_findings import Evidence, case_of, files_of
 from fuzz.value_replaying import Attempt, Subject
 from fuzz.value_rounds import Batch, round_batches, round_key, selected_forms
 from fuzz.verdicts import Verdict, differences, judge, kind_of_failure
-from oracle.execution import execute
+from oracle.execution import CHUNK_IMAGES, execute
 from oracle.scratch import Scratch
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
@@ -32,16 +32,12 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from strategies.contents import expand_by_class
 
-_AT_ONCE = 8192
-"""Images that are filled, run and compared together: 3 to 9 % faster than 4096, and no batch of 320
-drawn programs takes more than 2.1 s (2026-11-21)."""
-_BYTES_AT_ONCE = 32 << 20
-"""Most bytes of such images: a worker holds them about four times."""
-_COMPARED_AT_ONCE = 512
+_BYTES_AT_ONCE = 64 << 20
+"""Most bytes of images that are filled, run and compared together: a worker holds them twice."""
 _BYTES_COMPARED_AT_ONCE = 4 << 20
-"""Images that the oracle is asked for together, and most bytes of them: they are compared while
-they are in the cache, and the memory is used again for the next (5 to 9 % of a worker's time
-against new memory for 1024, 2026-11-21)."""
+"""Most bytes of images that the oracle is asked for together: they are compared while they are in
+the cache, and the memory is used again for the next (5 to 9 % of a worker's time against new
+memory, 2026-11-21)."""
 _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""
 _FAILED_RUNS = 12
@@ -161,7 +157,9 @@ class RoundWorker:
         self, batch: Batch, code: _Code | Failure, place: int, job: RoundJob, report: RoundReport
     ) -> None:
         """Work on the images of a program until they are done, or there is a reason to stop."""
-        size = max(1, min(_AT_ONCE, _BYTES_AT_ONCE // batch.program.image_bytes))
+        # Images of a class are next to each other: what the oracle computes at once is of one.
+        size = CHUNK_IMAGES * len(batch.recipe.classes)
+        size = max(1, min(size, _BYTES_AT_ONCE // batch.program.image_bytes))
         while not self._heart.interrupted and not report.lost:
             first = job.skip + report.cases - place
             left = batch.count - first
@@ -229,7 +227,7 @@ class RoundWorker:
     ) -> NDArray[np.intp]:
         """Return the numbers of the images that came out wrong, as far as the device brings any."""
         size = _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes
-        size = max(1, min(_COMPARED_AT_ONCE, size))
+        size = max(1, min(CHUNK_IMAGES, size))
         found = []
         for start in range(0, len(images), size):
             self._heart.enter(Stage.ORACLE)  # while the device works
