@@ -61,9 +61,13 @@ def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
 
 def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> None:
     assert [epoch_known(number) for number in range(0, 5 * EPOCH, EPOCH)] == [
-        0, 0, EPOCH, 2 * EPOCH, 3 * EPOCH,
+        0, 0, EPOCH, 2 * EPOCH, 2 * EPOCH,
     ]  # fmt: skip
-    assert all(epoch_known(number) <= number - EPOCH for number in range(EPOCH, 100))
+    known = [epoch_known(number) for number in range(3000)]
+    assert known == sorted(known)
+    assert not any(number % EPOCH for number in known)
+    assert all(number - EPOCH >= known[number] for number in range(EPOCH, 3000))
+    assert all(256 <= number - known[number] < 512 for number in range(512, 3000))
 
 
 @settings(NESTED, max_examples=5)

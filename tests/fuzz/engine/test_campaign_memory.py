@@ -25,8 +25,9 @@ from fuzz.value_rounds import round_batches, round_key, selected_forms
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 PATTERN = "*m8n8k4*"
-SETTLED = 192
-"""Three long epochs: from there on, the coverage of as many rounds is kept after each of them."""
+EPOCH = 256
+SETTLED = 3 * EPOCH
+"""From here on, the coverage of as many rounds is kept after each of the longest epochs."""
 
 
 class Instant:
@@ -114,16 +115,17 @@ def test_the_coordinator_keeps_no_more_after_many_rounds_than_after_some(
     # Looks at the rate of the last ten seconds, which is longer than this takes.
     monkeypatch.setattr("fuzz.engine.figures._RECENT_SECONDS", 0.01)
     corpus = create_corpus(tmp_path / "corpus", generator="test")
-    looker = Looker([SETTLED, 2 * SETTLED, 3 * SETTLED])
+    looks = [SETTLED, SETTLED + EPOCH, SETTLED + 2 * EPOCH]
+    looker = Looker(looks)
     with CampaignStore(corpus.path) as store:
         campaign = Campaign(
             Instant(), FACTS, plan=Plan(choice=RunnerChoice(name="sim"), seed=1, pattern=PATTERN),
-            budget=Budget(cases=64 * 3 * SETTLED + 64), corpus=corpus, known=Known(entries=()),
+            budget=Budget(cases=64 * looks[-1] + 64), corpus=corpus, known=Known(entries=()),
             observer=looker, store=store,
         )  # fmt: skip
         looker.campaign = campaign
         campaign.run()
     first, second, third = looker.counts
-    # An entry for each round would be 192 of them.
-    assert third - second < SETTLED // 2
-    assert second - first < SETTLED // 2
+    # An entry for each round would be 256 of them.
+    assert third - second < EPOCH // 2
+    assert second - first < EPOCH // 2

@@ -44,7 +44,7 @@ def test_they_are_counted_by_reason_and_outcome_and_traps_do_not_end_the_campaig
     counts = included["undefined"]
     assert sum(sum(outcomes.values()) for outcomes in counts.values()) == 8
     assert {outcome for outcomes in counts.values() for outcome in outcomes} >= {"ran", "trap"}
-    assert counts["address not aligned"] == {"trap": counts["address not aligned"]["trap"]}
+    assert counts["address not aligned"]["trap"]
     assert (included["cases"], included["stopped"]) == (CASES, "budget spent")
     kept = home / "warpfuzz-corpus" / "campaign"
     assert json.loads((kept / "state.json").read_text())["undefined"] == counts
