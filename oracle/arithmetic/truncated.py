@@ -249,8 +249,8 @@ def _scale_halves(
 ) -> None:
     """Write elements of f16 as float32; special ones are finite.
 
-    Signed significands times powers of two: `_shift_halves` would meet subnormals of f32, for
-    which processors of the H200's machine take four times as long (measured 2026-11-21).
+    Signed significands times powers of two: `_shift_halves` would meet subnormals of f32, with
+    which it took three times as long on the H200's machine (2026-11-21).
     """
     significand = scratch.copy("significand", fields, np.int16)
     significand -= 1
