@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -29,25 +30,25 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True, eq=False)
-class Task(Generic[T]):
+class Task(ABC, Generic[T]):
     """A request on its way, and in the end its result."""
 
     allowance: float
     """Seconds that the child may spend on it, from when it comes to its turn."""
     result: T | Failure | None = None
 
+    @abstractmethod
     def request(self) -> Request:
         """Return the message to send; a task that is sent again may make it anew."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accept(self, reply: Reply) -> bool:
         """Take the reply, if it is one to this task; return whether it was."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What is going on, as the subject of a sentence."""
-        raise NotImplementedError
 
 
 @dataclass(kw_only=True, eq=False)
