@@ -44,7 +44,9 @@ def test_they_are_counted_by_reason_and_outcome_and_traps_do_not_end_the_campaig
     counts = included["undefined"]
     assert sum(sum(outcomes.values()) for outcomes in counts.values()) == 8
     assert {outcome for outcomes in counts.values() for outcome in outcomes} >= {"ran", "trap"}
+    # Multiples of 4 bytes run, on an H200 as well (2026-11-21); others trap.
     assert counts["address not aligned"]["trap"]
+    assert set(counts["address not aligned"]) <= {"ran", "trap"}
     assert (included["cases"], included["stopped"]) == (CASES, "budget spent")
     kept = home / "warpfuzz-corpus" / "campaign"
     assert json.loads((kept / "state.json").read_text())["undefined"] == counts
