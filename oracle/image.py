@@ -87,18 +87,3 @@ def check_images(program: Program, images: NDArray[Any]) -> None:
             f"images have shape {images.shape}; it must be (count, {program.image_bytes}), one "
             "row for each image of this program"
         )
-
-
-def check_memory(images: NDArray[np.uint8], memory: NDArray[Any]) -> None:
-    """Check that memory is there for a batch of images like these.
-
-    Raises
-    ------
-    UsageError
-        If its dtype or shape is wrong, or it is not C-contiguous.
-    """
-    if memory.dtype != np.uint8 or memory.shape != images.shape or not memory.flags.c_contiguous:
-        raise UsageError(
-            f"the memory given is {memory.dtype} {memory.shape}; it must be uint8 "
-            f"{images.shape} like the images, and C-contiguous"
-        )

@@ -25,7 +25,6 @@ from fuzz.value_replaying import Attempt, Subject
 from fuzz.value_rounds import Batch, round_batches, round_key, selected_forms
 from fuzz.verdicts import Verdict, differences, judge, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.scratch import Scratch
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
@@ -36,8 +35,7 @@ _BYTES_AT_ONCE = 64 << 20
 """Most bytes of images that are filled, run and compared together: a worker holds them twice."""
 _BYTES_COMPARED_AT_ONCE = 4 << 20
 """Most bytes of images that the oracle is asked for together: they are compared while they are in
-the cache, and the memory is used again for the next (5 to 9 % of a worker's time against new
-memory, 2026-11-21)."""
+the cache."""
 _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""
 _FAILED_RUNS = 12
@@ -71,7 +69,6 @@ class RoundWorker:
     def __init__(self, ready: OpenRunner, plan: Plan, heart: Heart) -> None:
         self._ready, self._plan, self._heart = ready, plan, heart
         self._runner = BeatingRunner(ready.runner, heart)
-        self._scratch = Scratch()
         self._causes = CausesOfRound()
         selection = Selection(pattern=plan.pattern)
         self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
@@ -232,15 +229,13 @@ class RoundWorker:
         for start in range(0, len(images), size):
             self._heart.enter(Stage.ORACLE)  # while the device works
             part = slice(start, start + size)
-            given = images[part]
-            memory = self._scratch.array("expected", given.shape, np.uint8)
-            execute(batch.program, given, target=compiled.architecture, out=memory)
+            expected = execute(batch.program, images[part], target=compiled.architecture).images
             self._heart.enter(Stage.RUN)
             ran = collect()
             if isinstance(ran, Failure):
                 break
             self._heart.enter(Stage.COMPARE)
-            found.append(start + different(memory, ran.images[part]))
+            found.append(start + different(expected, ran.images[part]))
         return np.concatenate(found) if found else np.zeros(0, np.intp)
 
     def _isolated(

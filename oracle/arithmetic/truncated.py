@@ -174,6 +174,9 @@ class _Operand:
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
         special = exponents.max(axis=(0, 1), initial=0) > fmt.bias
+        if fmt.name == "f16" and special.any():
+            at = np.flatnonzero(exponents > fmt.bias)
+            values.put(at, _values(bits.take(at), fmt))
         return cls(values, exponents, working, special)
 
     def lines(self, part: slice) -> _Operand:
@@ -207,6 +210,8 @@ def _values(bits: Array, fmt: Format) -> Array:
 def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: Scratch) -> None:
     """Write values and exponents: a zero's is `absent`, that of infinity and NaN bias + 1.
 
+    Infinities and NaNs of f16 come out as finite values.
+
     Where the exponent depends on a comparison, its outcome is added: NumPy takes ten times as long
     for a mask, or for a maximum with a number.
     """
@@ -230,9 +235,6 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     lower = scratch.copy("one", zero, exponents.dtype)
     lower *= 1 - fmt.bias - _WORKING[fmt.name].absent
     exponents -= lower
-    if fmt.name == "f16" and exponents.max(initial=0) > fmt.bias:
-        at = np.flatnonzero(exponents > fmt.bias)
-        values.put(at, np.where(magnitude.take(at) > 0x7C00, np.nan, values.take(at) * np.inf))
 
 
 def _shift_halves(bits: Array, out: Array) -> None:
@@ -298,9 +300,9 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     binary = a.working.binary
     low = None
     if least < binary.least:
-        # No product but zeros, and an accumulator that small or zero.
+        # No product but zeros, and an accumulator that is zero or that small; none of f16 is.
         low = np.flatnonzero((largest < binary.least) & (c << 1 != 0))
-        alone = _truncated_alone(c.take(low), largest.take(low), fmt)
+        alone = _truncated_alone(c.take(low), largest.take(low))
         np.maximum(largest, binary.least, out=largest)
         least = binary.least
 
@@ -313,7 +315,7 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     exact += scale
 
     if fmt.name == "f32":
-        _round_toward_zero(exact, grid, c, subnormal=least < -126)
+        _round_toward_zero(exact, grid, c, subnormal=least < _SINGLE.least)
     else:
         _round_to_nearest_half(exact, grid, c)
     if low is not None:
@@ -395,10 +397,10 @@ def _truncated_sum(a: Array, b: Array, scale: Array, fraction_bits: int, scratch
     return total
 
 
-def _truncated_alone(c: Array, exponents: Array, fmt: Format) -> Array:
-    """Truncate accumulators to multiples of 2^exponents, which may be very small."""
+def _truncated_alone(c: Array, exponents: Array) -> Array:
+    """Truncate accumulators of f32 to multiples of 2^exponents, which may be very small."""
     grid = np.ldexp(1.0, exponents)
-    values: Array = np.trunc(_values(c, fmt) / grid) * grid + 0.0  # no negative zero
+    values: Array = np.trunc(c.view(np.float32) / grid) * grid + 0.0  # no negative zero
     return values.astype(np.float32).view(np.uint32)
 
 

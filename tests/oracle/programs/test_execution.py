@@ -70,30 +70,6 @@ def test_an_image_comes_out_alike_whatever_else_is_in_the_batch(
     assert np.array_equal(execute(program, many).images[-5:], np.resize(together, many.shape)[-5:])
 
 
-@QUIET
-@given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
-def test_results_in_memory_that_is_used_again_are_the_same(program: Program, seed: int) -> None:
-    images = program_draws.images(program, seed, 3)
-    memory = np.full_like(images, 0xA5)
-    assert execute(program, images, out=memory).images is memory
-    assert np.array_equal(memory, execute(program, images).images)
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        np.empty((2, 4096), np.uint8),
-        np.empty((3, 4095), np.uint8),
-        np.empty((3, 4096), np.int8),
-        np.empty((3, 8192), np.uint8)[:, ::2],
-    ],
-)
-def test_memory_that_does_not_fit_the_images_is_refused(memory: np.ndarray) -> None:
-    program = Program(buffers=(Buffer(name="data", space="global", size=4096),), steps=())
-    with pytest.raises(UsageError, match=r"the memory given is .* it must be uint8 \(3, 4096\)"):
-        execute(program, np.zeros((3, 4096), np.uint8), out=memory)
-
-
 COUNTS = st.lists(st.integers(0, 15), min_size=1, max_size=5)
 
 
