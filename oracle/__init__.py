@@ -13,7 +13,7 @@ from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 
 if TYPE_CHECKING:
     from oracle.legality import Explanation, Verdict, explain
-    from oracle.matrices import ldmatrix
+    from oracle.matrix_moves import ldmatrix
     from oracle.multiply import mma, permitted
 
 __all__ = [
@@ -33,7 +33,7 @@ _HOMES = {
     "Explanation": "oracle.legality",
     "Verdict": "oracle.legality",
     "explain": "oracle.legality",
-    "ldmatrix": "oracle.matrices",
+    "ldmatrix": "oracle.matrix_moves",
     "mma": "oracle.multiply",
     "permitted": "oracle.multiply",
 }

@@ -1,6 +1,6 @@
 """Warps whose floating-point results are bounds, not bits: what the ISA permits on any target.
 
-Beside its bits, every byte and element has a tag (`oracle.shadows`) and, if it is tagged as
+Beside its bits, every byte and element has a tag (`oracle.tags`) and, if it is tagged as
 bounded, a low and a high bound, kept as bit patterns of its format. Bounds come from products
 and move with every load, store, copy and ldmatrix. They stay sound on their way:
 
@@ -21,23 +21,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import Format
-from oracle.fragments import CANONICAL_NAN, FLOATS, apply
 from oracle.isa import LoadForm, StoreForm
-from oracle.matrices import distribute
+from oracle.matrix_moves import distribute
 from oracle.models import Model
-from oracle.program import (
-    Copy,
-    Elementwise,
-    LoadRows,
-    Multiply,
-    Operation,
-    Place,
-    Program,
-    Word,
-)
-from oracle.shadows import (
+from oracle.operations import Operation
+from oracle.places import Place, Word
+from oracle.program import Program
+from oracle.steps import Copy, Elementwise, LoadRows, Multiply
+from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
     EXACT,

@@ -17,28 +17,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.isa import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm, Matrix
-from oracle.program import (
-    SPACES,
+from oracle.isa import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm
+from oracle.places import SPACES, Place, Uniform
+from oracle.program import Program
+from oracle.steps import (
+    WORD_BYTES,
     Barrier,
     Branch,
     Copy,
     Elementwise,
+    Fragment,
+    Held,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
+    Straight,
 )
 from oracle.storage import Tile
 from oracle.targets import DEFAULT_TARGET, parse_target
@@ -113,37 +116,6 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Fragment:
-    """What a name holds after a load, a multiply or an element-wise operation."""
-
-    matrix: Matrix
-    layout: str | None
-    """Of a multiplicand; accumulators have none (wmma.mma asks for none)."""
-
-    @staticmethod
-    def of(matrix: Matrix, layout: str | None) -> _Fragment:
-        if matrix.operand in "cd":
-            return _Fragment(matrix=replace(matrix, operand="c"), layout=None)
-        return _Fragment(matrix=matrix, layout=layout)
-
-    def __str__(self) -> str:
-        m = self.matrix
-        role = "accumulator" if m.operand == "c" else f"multiplicand {m.operand.upper()}"
-        layout = f" .{self.layout}" if self.layout else ""
-        return f"{role} .{m.shape.name} .{m.type.name}{layout}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Registers:
-    """What a name holds after ldmatrix."""
-
-    count: int
-
-    def __str__(self) -> str:
-        return f"{self.count} registers of ldmatrix"
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Conflicting:
     """What a name holds that two paths write differently, or only one of them."""
 
@@ -151,14 +123,14 @@ class _Conflicting:
         return "what not every path to this step has written, or has written alike"
 
 
-_Held = _Fragment | _Registers | _Conflicting
+_Content = Held | _Conflicting
 
 
 @dataclass
 class _State:
     """What is known where two steps meet."""
 
-    names: dict[str, _Held]
+    names: dict[str, _Content]
     reads: dict[str, NDArray[np.bool_]]
     """For each space, the bytes that were read since the last barrier."""
     writes: dict[str, NDArray[np.bool_]]
@@ -219,28 +191,22 @@ class _Analysis:
 
     def step(self, step: Step, at: str, state: _State) -> _State:
         match step:
-            case Load(form=form):
+            case Load():
+                self.uses(step, LOAD, at, state)
                 self.tile(step, "read", at, state)
-                state.names[step.fragment] = _Fragment.of(form.matrix, form.layout)
-            case Store(form=form):
-                self.use(step.fragment, _Fragment.of(form.matrix, None), STORE, at, state)
+            case Store():
+                self.uses(step, STORE, at, state)
                 self.tile(step, "write", at, state)
-            case Multiply(form=form):
-                for name, operand, layout in (
-                    (step.a, "a", form.a_layout),
-                    (step.b, "b", form.b_layout),
-                    (step.c, "c", None),
-                ):
-                    self.use(name, _Fragment.of(form.matrix(operand), layout), MMA, at, state)
-                state.names[step.d] = _Fragment.of(form.matrix("d"), None)
+            case Multiply():
+                self.uses(step, MMA, at, state)
             case Elementwise():
-                self.elementwise(step, at, state)
+                self.uses(step, FRAGMENTS, at, state)
             case LoadRows():
+                self.uses(step, LDMATRIX, at, state)
                 self.load_rows(step, at, state)
-                state.names[step.registers] = _Registers(count=step.form.registers)
             case StoreRegisters():
-                self.use(step.registers, _Registers(count=step.count), LDMATRIX, at, state)
-                if self.aligned(step.place, 4, "a lane's 32-bit registers", at):
+                self.uses(step, LDMATRIX, at, state)
+                if self.aligned(step.place, WORD_BYTES, "a lane's 32-bit registers", at):
                     self.run_of_bytes(step.place, step.size, "write", at, state)
             case Copy():
                 self.copy(step, at, state)
@@ -251,6 +217,8 @@ class _Analysis:
                 return self.branch(step, at, state)
             case Loop():
                 return self.loop(step, at, state)
+            case _:
+                assert_never(step)
         return state
 
     def branch(self, step: Branch, at: str, state: _State) -> _State:
@@ -277,7 +245,22 @@ class _Analysis:
             self.run_of_bytes(value.place, 4, "read", at, state)
         return 0, value.mask
 
-    def use(self, name: str, needed: _Held, section: str, at: str, state: _State) -> None:
+    def uses(self, step: Straight, section: str, at: str, state: _State) -> None:
+        """Check that the names which a step reads hold what it needs; note what it writes."""
+        made = step.writes
+        for use in step.reads:
+            needed, held = use.holds, state.names.get(use.name)
+            if isinstance(needed, Fragment) and needed.any_layout:
+                # A multiplicand's layout stays what it is; there is none to check it against.
+                layout = held.layout if isinstance(held, Fragment) else "row"
+                needed = replace(needed, layout=layout)
+                if made is not None and made.holds == use.holds:
+                    made = replace(made, holds=needed)
+            self.use(use.name, needed, section, at, state)
+        if made is not None:
+            state.names[made.name] = made.holds
+
+    def use(self, name: str, needed: Held, section: str, at: str, state: _State) -> None:
         """Check that a name holds what a step needs."""
         held = state.names.get(name)
         if held is None:
@@ -290,8 +273,8 @@ class _Analysis:
         elif held != needed:
             floats = {"f16", "f32"}
             if (
-                isinstance(held, _Fragment)
-                and isinstance(needed, _Fragment)
+                isinstance(held, Fragment)
+                and isinstance(needed, Fragment)
                 and {held.matrix.type.name, needed.matrix.type.name} == floats
                 and held.matrix.operand == needed.matrix.operand == "c"
             ):
@@ -306,14 +289,6 @@ class _Analysis:
                 self.report(
                     at, Cause.CONTENT, section, f"{name} holds {held}; it must hold {needed}"
                 )
-
-    def elementwise(self, step: Elementwise, at: str, state: _State) -> None:
-        held = state.names.get(step.source)
-        # A multiplicand's layout stays what it is; there is none to check it against.
-        layout = held.layout if isinstance(held, _Fragment) else "row"
-        needed = _Fragment.of(step.matrix, layout)
-        self.use(step.source, needed, FRAGMENTS, at, state)
-        state.names[step.destination] = needed
 
     def tile(self, step: Load | Store, kind: str, at: str, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""

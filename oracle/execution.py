@@ -14,7 +14,9 @@ from oracle.definedness import check_defined
 from oracle.image import check_images
 from oracle.isa import MmaForm
 from oracle.models import Confidence, Model, model_for, weakest
-from oracle.program import Branch, Loop, Program, Step, Uniform, Word, requirements
+from oracle.places import Uniform, Word
+from oracle.program import Program, requirements
+from oracle.steps import Branch, Loop, Step
 from oracle.targets import DEFAULT_TARGET
 from oracle.warps import Warps
 
@@ -91,7 +93,7 @@ def run(steps: tuple[Step, ...], warps: Warps) -> None:
                 counts = _uniform(step.count, warps)
                 for iteration in range(int(counts.max(initial=0))):
                     _where(counts > iteration, warps, step.body, ())
-            case _:
+            case step:
                 warps.take(step)
 
 

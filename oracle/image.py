@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.program import Copy, Place, Program, Store, StoreRegisters, walk
-from oracle.storage import Tile
+from oracle.places import Place
+from oracle.program import Program, walk
 
 
 def position(program: Program, place: Place) -> int:
@@ -56,18 +56,9 @@ def writable(program: Program) -> NDArray[np.bool_]:
     """
     mask = np.zeros(program.image_bytes, dtype=bool)
     for step in walk(program.steps):
-        match step:
-            case Store():
-                tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
-                place, offsets = step.place, tile.byte_offsets
-            case StoreRegisters():
-                place, offsets = step.place, np.arange(step.size)
-            case Copy():
-                place, offsets = step.destination, np.arange(step.size)
-            case _:
-                continue
-        if program.buffer(place.buffer).space == "global":
-            mask[position(program, place) + offsets] = True
+        for span in step.bytes_written:
+            if program.buffer(span.buffer).space == "global":
+                mask[program.offset(span.buffer) + span.offsets] = True
     return mask
 
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from oracle.bounds import BoundedWarps
 from oracle.definedness import check_defined
+from oracle.elementwise import FLOATS
 from oracle.errors import UsageError
 from oracle.execution import chunks, run
-from oracle.fragments import FLOATS
 from oracle.image import check_images, locate, writable
 from oracle.models import model_for
-from oracle.program import Place, Program
-from oracle.shadows import EXACT, UNKNOWN, byte_tags, element_size, starts, without_torn
+from oracle.places import Place
+from oracle.program import Program
+from oracle.tags import EXACT, UNKNOWN, byte_tags, element_size, starts, without_torn
 from oracle.targets import DEFAULT_TARGET
 
 
@@ -53,7 +54,7 @@ class Permission:
     high: NDArray[np.uint8]
     """Bytes of the high bound of each bounded element, in its format."""
     tags: NDArray[np.uint8]
-    """What is known of each byte: see `oracle.shadows`."""
+    """What is known of each byte: see `oracle.tags`."""
 
     @property
     def exact(self) -> NDArray[np.bool_]:

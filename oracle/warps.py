@@ -7,38 +7,35 @@ more.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.fragments import apply
+from oracle.elementwise import apply
 from oracle.image import position
 from oracle.isa import LoadForm, StoreForm
-from oracle.matrices import distribute
+from oracle.matrix_moves import distribute
 from oracle.models import Model
 from oracle.multiply import multiply
-from oracle.program import (
+from oracle.places import Place, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Multiply,
-    Place,
-    Program,
     Store,
     StoreRegisters,
-    Word,
 )
+from oracle.steps import Straight as Straight
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
-
-Straight = Load | Multiply | Store | Elementwise | LoadRows | StoreRegisters | Copy | Barrier
-"""The steps that hold no other steps."""
 
 
 class Warps:
@@ -90,6 +87,8 @@ class Warps:
                 self.copy(step)
             case Barrier():  # steps follow each other here, so that there is nothing to order
                 pass
+            case _:
+                assert_never(step)
 
     def load(self, form: LoadForm, place: Place, stride: int | None) -> Planes:
         """Return the matrix at a place."""

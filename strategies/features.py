@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 from oracle.isa import Form, Matrix
-from oracle.program import (
+from oracle.operations import Operation
+from oracle.places import Span, Word
+from oracle.program import Program, walk
+from oracle.steps import (
     Barrier,
     Branch,
     Copy,
@@ -21,17 +25,12 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Operation,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
-    walk,
 )
 from oracle.storage import Tile
 from strategies.fragment_flow import MOST_REGISTERS, flow_of, most_live
-from strategies.spans import Span
 
 HUGE_PITCH = 4096
 """Bytes between lines from which a stride counts as huge: a page of memory each."""
@@ -221,13 +220,13 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.BRANCH_WORD if word else Feature.BRANCH_CONSTANT
             if step.then and step.otherwise:
                 yield Feature.TWO_ARMS
-            if any(isinstance(inner, Branch | Loop) for inner in step.then + step.otherwise):
-                yield Feature.NESTED
         case Loop():
             yield Feature.LOOP
             yield Feature.LOOP_WORD if isinstance(step.count, Word) else Feature.LOOP_CONSTANT
-            if any(isinstance(inner, Branch | Loop) for inner in step.body):
-                yield Feature.NESTED
+        case _:
+            assert_never(step)
+    if any(inner.blocks for inside in step.blocks.values() for inner in inside):
+        yield Feature.NESTED
 
 
 def _of_immediate(immediate: int) -> Iterator[Feature]:
@@ -319,16 +318,14 @@ def _of_memory(program: Program) -> Iterator[Feature]:
     stored: list[Span] = []
     registers: list[Span] = []
     for step in walk(program.steps):
-        if isinstance(step, LoadRows):
-            span = Span.of_rows(step)
-            if any(one.meets(span) for one in stored):
-                yield Feature.LDMATRIX_OF_STORE
+        if isinstance(step, LoadRows) and any(_rows(step).meets(one) for one in stored):
+            yield Feature.LDMATRIX_OF_STORE
         if isinstance(step, StoreRegisters):
-            registers.append(Span.block(step.place.buffer, step.place.offset, step.size))
+            registers += step.bytes_written
         if not isinstance(step, Load | Store):
             continue
         spaces.add(program.buffer(step.place.buffer).space)
-        span = Span.of(step)
+        (span,) = (*step.bytes_read, *step.bytes_written)
         for other, its in seen:
             if its.buffer == span.buffer:
                 yield from _of_pair(other, its, step, span)
@@ -339,6 +336,12 @@ def _of_memory(program: Program) -> Iterator[Feature]:
             stored.append(span)
     if len(spaces) > 1:
         yield Feature.GLOBAL_AND_SHARED
+
+
+def _rows(step: LoadRows) -> Span:
+    """Return the bytes from the first to the last that ldmatrix may read."""
+    low, high = min(step.addresses), max(step.addresses) + step.form.ROW_BYTES
+    return Span.block(step.buffer, low, high - low)
 
 
 def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -> Iterator[Feature]:

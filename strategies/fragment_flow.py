@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from oracle.isa import Matrix
-from oracle.program import (
+from oracle.places import Uniform, Word
+from oracle.steps import (
     Branch,
-    Elementwise,
-    Load,
-    LoadRows,
     Loop,
     Multiply,
     Step,
-    Store,
-    StoreRegisters,
-    Uniform,
-    Word,
 )
 
 MOST_REGISTERS = 255
@@ -70,10 +62,6 @@ class _Tracer:
 
     def step(self, step: Step, values: _Values) -> _Values:
         match step:
-            case Load():
-                values.write(step.fragment, 0)
-            case Elementwise():
-                values.write(step.destination, values.chains.get(step.source, 0))
             case Multiply():
                 for operand, name in (("a", step.a), ("b", step.b)):
                     values.uses[operand, name] += 1
@@ -90,6 +78,9 @@ class _Tracer:
                     after = self.steps(step.body, values.copy())
                     after.join(values)
                     values = after
+            case _ if step.writes is not None:
+                source = step.carried
+                values.write(step.writes.name, values.chains.get(source, 0) if source else 0)
         return values
 
 
@@ -141,8 +132,11 @@ def _before(steps: tuple[Step, ...], after: _Needed, peaks: list[_Needed]) -> _N
                 again = _both(after, _before(step.body, after, []))
                 after = _both(after, _before(step.body, again, peaks))
             case _:
-                after = {name: n for name, n in after.items() if name != _written(step)}
-                after.update(_read(step))
+                written = step.writes
+                after = {
+                    name: n for name, n in after.items() if written is None or name != written.name
+                }
+                after.update((use.name, use.holds.words) for use in step.reads)
         peaks.append(after)
     return after
 
@@ -151,34 +145,3 @@ def _both(first: _Needed, second: _Needed) -> _Needed:
     return {
         name: max(first.get(name, 0), second.get(name, 0)) for name in first.keys() | second.keys()
     }
-
-
-def _written(step: Step) -> str | None:
-    match step:
-        case Load():
-            return step.fragment
-        case Multiply():
-            return step.d
-        case Elementwise():
-            return step.destination
-        case LoadRows():
-            return step.registers
-        case _:
-            return None
-
-
-def _read(step: Step) -> Iterator[tuple[str, int]]:
-    match step:
-        case Store():
-            yield step.fragment, _registers(step.form.matrix)
-        case Multiply():
-            for operand, name in (("a", step.a), ("b", step.b), ("c", step.c)):
-                yield name, _registers(step.form.matrix(operand))
-        case Elementwise():
-            yield step.source, _registers(step.matrix)
-        case StoreRegisters():
-            yield step.registers, step.count
-
-
-def _registers(matrix: Matrix) -> int:
-    return matrix.registers * matrix.register_bits // 32

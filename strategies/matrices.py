@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from oracle.program import Copy, Load, Place, Program, Store, walk
+from oracle.places import Place
+from oracle.program import Program, walk
+from oracle.steps import Copy, Load, Store
 from oracle.storage import Tile
 
 

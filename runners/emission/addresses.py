@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oracle.errors import UsageError
-from oracle.program import Place, Program
+from oracle.places import Place
+from oracle.program import Program
 from runners.emission.body import Body
 
 # Base registers of the prologue, by the space of the buffer and the spelling of the state space.

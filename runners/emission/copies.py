@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracle.program import Copy, Place, Program
+from oracle.places import Place
+from oracle.program import Program
+from oracle.steps import Copy
 from runners.emission.addresses import address, displaced
 from runners.emission.body import Body
 from runners.kernels import LANES

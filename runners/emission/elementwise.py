@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oracle.formats import Format
-from oracle.program import Elementwise, Operation
+from oracle.operations import Operation
+from oracle.steps import Elementwise
 from runners.emission.body import Body
 
 _ARITHMETIC = {

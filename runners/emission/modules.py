@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 
 from oracle.errors import UsageError
-from oracle.program import IMAGE_ALIGNMENT, Program
+from oracle.places import IMAGE_ALIGNMENT
+from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, parse_target, parse_version
 from runners.emission.body import Body
 from runners.emission.registers import fragment_registers

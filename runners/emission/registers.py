@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oracle.isa import Matrix
-from oracle.program import (
-    Elementwise,
-    Load,
-    LoadRows,
-    Multiply,
-    Program,
-    Step,
-    Store,
-    StoreRegisters,
-    walk,
-)
+from oracle.program import Program, walk
+from oracle.steps import Use
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +19,10 @@ class FragmentRegisters:
     counts: dict[tuple[str, str], int]
     """Most registers that a name has in a type."""
 
-    def of(self, name: str, type_: str, count: int) -> tuple[str, ...]:
-        """Return the first `count` registers of a name in a register type."""
-        return tuple(f"{self._bank(name, type_)}{index}" for index in range(count))
-
-    def of_matrix(self, name: str, matrix: Matrix) -> tuple[str, ...]:
-        """Return the registers that hold a fragment of a matrix."""
-        return self.of(name, matrix.register_type, matrix.registers)
+    def of(self, use: Use) -> tuple[str, ...]:
+        """Return the registers that hold what a name holds where a step uses it."""
+        bank = self._bank(use.name, use.holds.register_type)
+        return tuple(f"{bank}{index}" for index in range(use.holds.registers))
 
     def declarations(self) -> list[str]:
         """Return the declarations, in the order in which the program first names them."""
@@ -54,29 +40,7 @@ def fragment_registers(program: Program) -> FragmentRegisters:
     """Allot registers to the fragments and the ldmatrix results of a program."""
     counts: dict[tuple[str, str], int] = {}
     for step in walk(program.steps):
-        for name, type_, count in _uses(step):
-            counts[name, type_] = max(count, counts.get((name, type_), 0))
+        for use in step.uses:
+            key = (use.name, use.holds.register_type)
+            counts[key] = max(use.holds.registers, counts.get(key, 0))
     return FragmentRegisters(counts=counts)
-
-
-def _uses(step: Step) -> Iterator[tuple[str, str, int]]:
-    """Iterate over (name, register type, registers) of a step."""
-    match step:
-        case Load() | Store():
-            yield _matrix(step.fragment, step.form.matrix)
-        case Multiply():
-            for operand in "dabc":
-                yield _matrix(getattr(step, operand), step.form.matrix(operand))
-        case Elementwise():
-            yield _matrix(step.source, step.matrix)
-            yield _matrix(step.destination, step.matrix)
-        case LoadRows():
-            yield step.registers, "b32", step.form.registers
-        case StoreRegisters():
-            yield step.registers, "b32", step.count
-        case _:
-            pass
-
-
-def _matrix(name: str, matrix: Matrix) -> tuple[str, str, int]:
-    return name, matrix.register_type, matrix.registers

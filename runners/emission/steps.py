@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.isa import LdmatrixForm, LoadForm, Matrix, MmaForm, StoreForm
-from oracle.program import (
+from oracle.isa import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.places import Uniform, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Branch,
     Copy,
@@ -15,13 +17,10 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
+    Use,
 )
 from runners.emission.addresses import address, base_register, displaced, stride_operand
 from runners.emission.body import Body
@@ -49,46 +48,21 @@ class StepWriter:
 
     def _write(self, step: Step, number: str) -> None:
         body = self.body
+        body.comment(f"{number}: {step}")
         match step:
-            case Load():
-                body.comment(f"{number}: load {step.fragment} = {_access(step)}")
-                self._access(step)
-            case Store():
-                body.comment(f"{number}: store {step.fragment} to {_access(step)}")
+            case Load() | Store():
                 self._access(step)
             case Multiply():
-                body.comment(f"{number}: {step.d} = {step.a} x {step.b} + {step.c}")
-                vectors = ", ".join(
-                    _vector(self._registers.of_matrix(name, step.form.matrix(operand)))
-                    for operand, name in zip("dabc", (step.d, step.a, step.b, step.c), strict=True)
-                )
-                body.add(f"{self._opcode(step.form)} {vectors}")
+                body.add(f"{self._opcode(step.form)} {', '.join(map(self._vector, step.uses))}")
             case Elementwise():
-                constant = f" {step.constant:#x}" if step.operation.takes_constant else ""
-                body.comment(
-                    f"{number}: {step.destination} = {step.operation}{constant} of "
-                    f"{step.source}, every element"
-                )
-                write_elementwise(
-                    body,
-                    step,
-                    self._registers.of_matrix(step.source, step.matrix),
-                    self._registers.of_matrix(step.destination, step.matrix),
-                )
+                write_elementwise(body, step, *map(self._registers.of, step.uses))
             case LoadRows():
-                body.comment(f"{number}: load rows {step.registers} from {step.buffer}")
                 self._load_rows(step)
             case StoreRegisters():
-                body.comment(f"{number}: store registers {step.registers} to {_at(step.place)}")
                 self._store_registers(step)
             case Copy():
-                body.comment(
-                    f"{number}: copy {step.size} bytes from {_at(step.source)} to "
-                    f"{_at(step.destination)}"
-                )
                 write_copy(body, self.program, step)
             case Barrier():
-                body.comment(f"{number}: barrier")
                 body.add("bar.warp.sync 0xffffffff")
             case Branch():
                 self._branch(step, number)
@@ -97,6 +71,9 @@ class StepWriter:
             case _:
                 assert_never(step)
 
+    def _vector(self, use: Use) -> str:
+        return _vector(self._registers.of(use))
+
     def _opcode(self, form: LoadForm | StoreForm | MmaForm | LdmatrixForm) -> str:
         return form.opcode if self.aligned else form.opcode.replace(".aligned", "")
 
@@ -104,7 +81,7 @@ class StepWriter:
         form = step.form
         operand = address(self.body, self.program, step.place, form.space, immediate=step.immediate)
         stride = stride_operand(self.body, step.stride, in_register=step.stride_in_register)
-        vector = _vector(self._registers.of_matrix(step.fragment, form.matrix))
+        (vector,) = map(self._vector, step.uses)
         first, second = (vector, operand) if isinstance(step, Load) else (operand, vector)
         self.body.add(f"{self._opcode(form)} {first}, {second}{stride}")
 
@@ -116,14 +93,14 @@ class StepWriter:
         distance = _lane_offsets(body, offsets)
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
-        vector = _vector(self._registers.of(step.registers, "b32", step.form.registers))
+        (vector,) = map(self._vector, step.uses)
         body.add(f"{self._opcode(step.form)} {vector}, {displaced(total, step.immediate)}")
 
     def _store_registers(self, step: StoreRegisters) -> None:
         body = self.body
         lane = body.scratch("b64")
         body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {4 * step.count}")
-        registers = self._registers.of(step.registers, "b32", step.count)
+        (registers,) = map(self._registers.of, step.uses)
         space = self.program.buffer(step.place.buffer).space
         operand = address(body, self.program, step.place, space, lane=lane)
         offset = self.program.offset(step.place.buffer) + step.place.offset
@@ -150,7 +127,6 @@ class StepWriter:
         body = self.body
         otherwise, end = body.labels("ELSE", "DONE")
         predicate = body.scratch("pred")
-        body.comment(f"{number}: if {_uniform(step.condition)}")
         condition = self._uniform(step.condition)
         body.add(f"setp.eq.u32 {predicate}, {condition}, 0")
         body.add(f"bra {otherwise if step.otherwise else end}", guard=f"@{predicate}")
@@ -165,7 +141,6 @@ class StepWriter:
         body = self.body
         again, end = body.labels("LOOP", "DONE")
         predicate = body.scratch("pred")
-        body.comment(f"{number}: repeat {_uniform(step.count)} times")
         count = self._uniform(step.count)
         body.label(again)
         body.add(f"setp.eq.u32 {predicate}, {count}, 0")
@@ -178,27 +153,6 @@ class StepWriter:
 
 def _vector(registers: tuple[str, ...]) -> str:
     return "{" + ", ".join(registers) + "}"
-
-
-def _at(place: Place) -> str:
-    return f"{place.buffer}+{place.offset}" if place.offset else place.buffer
-
-
-def _access(step: Load | Store) -> str:
-    """Describe the matrix of a load or store, for a comment."""
-    matrix: Matrix = step.form.matrix
-    stride = "default" if step.stride is None else step.stride
-    return (
-        f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
-        f"{step.form.layout}-major at {_at(step.place)}, stride {stride}"
-    )
-
-
-def _uniform(value: Uniform) -> str:
-    """Describe a uniform number, for a comment."""
-    if isinstance(value, Word):
-        return f"(word at {_at(value.place)} & {value.mask:#x})"
-    return str(value)
 
 
 def _lane_offsets(body: Body, offsets: list[int]) -> str:

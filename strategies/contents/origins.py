@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.image import position
 from oracle.isa import MmaForm
-from oracle.program import (
+from oracle.places import Uniform, Word
+from oracle.program import Program
+from oracle.steps import (
+    Barrier,
     Branch,
     Copy,
     Elementwise,
@@ -18,12 +22,9 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
 )
 from oracle.storage import Tile
 
@@ -98,7 +99,8 @@ class _Walker:
         match step:
             case Load():
                 tile = _tile(step)
-                origins = self._read(step.place.buffer, step.place.offset, tile.byte_offsets)
+                (span,) = step.bytes_read
+                origins = self._read(span.buffer, span.offsets)
                 known = (origins >= 0).all()
                 source = Source(tile, origins) if known else None
                 fragments[step.fragment] = source
@@ -110,17 +112,16 @@ class _Walker:
                 fragments[step.d] = None
             case Elementwise():
                 fragments[step.destination] = fragments.get(step.source)
-            case Store():
-                self._computed(step.place.buffer, step.place.offset, _tile(step).byte_offsets)
-            case StoreRegisters():
-                self._computed(step.place.buffer, step.place.offset, np.arange(step.size))
+            case Store() | StoreRegisters():
+                for span in step.bytes_written:
+                    self._computed(span.buffer, span.offsets)
             case Copy():
-                size = np.arange(step.size)
-                bytes_ = self._read(step.source.buffer, step.source.offset, size)
-                self._write(step.destination.buffer, step.destination.offset, size, bytes_)
+                (before,), (after,) = step.bytes_read, step.bytes_written
+                bytes_ = self._read(before.buffer, before.offsets)
+                self._write(after.buffer, after.offsets, bytes_)
             case LoadRows():
-                for row in step.addresses[: step.form.addresses]:
-                    origins = self._read(step.buffer, row, np.arange(step.form.ROW_BYTES))
+                for row in step.bytes_read:
+                    origins = self._read(row.buffer, row.offsets.ravel())
                     self.found.rows.append(origins[origins >= 0])
             case Branch():
                 self._word(step.condition)
@@ -129,6 +130,10 @@ class _Walker:
             case Loop():
                 self._word(step.count)
                 self.walk(step.body, fragments)
+            case Barrier():
+                pass
+            case _:
+                assert_never(step)
 
     def _word(self, uniform: Uniform) -> None:
         if isinstance(uniform, Word):
@@ -137,25 +142,25 @@ class _Walker:
                 self.found.words.append((start, uniform.mask))
 
     def _inside(
-        self, buffer: str, offset: int, offsets: NDArray[np.int64]
+        self, buffer: str, offsets: NDArray[np.int64]
     ) -> tuple[Origins, NDArray[np.int64], NDArray[np.bool_]]:
         """Return the memory, the bytes in it, and which of them exist."""
         memory = self._memory[self._program.buffer(buffer).space]
-        places = self._program.offset(buffer) + offset + offsets
+        places = self._program.offset(buffer) + offsets
         return memory, places, (places >= 0) & (places < memory.size)
 
-    def _read(self, buffer: str, offset: int, offsets: NDArray[np.int64]) -> Origins:
-        memory, places, exist = self._inside(buffer, offset, offsets)
+    def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Origins:
+        memory, places, exist = self._inside(buffer, offsets)
         return (
             np.where(exist, memory.take(places, mode="clip"), -1) if memory.size else places * 0 - 1
         )
 
-    def _write(self, buffer: str, offset: int, offsets: NDArray[np.int64], bytes_: Origins) -> None:
-        memory, places, exist = self._inside(buffer, offset, offsets)
+    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Origins) -> None:
+        memory, places, exist = self._inside(buffer, offsets)
         memory[places[exist]] = bytes_[exist]
 
-    def _computed(self, buffer: str, offset: int, offsets: NDArray[np.int64]) -> None:
-        self._write(buffer, offset, offsets, np.full(offsets.shape, -1, np.int64))
+    def _computed(self, buffer: str, offsets: NDArray[np.int64]) -> None:
+        self._write(buffer, offsets, np.full(offsets.shape, -1, np.int64))
 
 
 def _tile(step: Load | Store) -> Tile:

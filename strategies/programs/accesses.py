@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.isa import LoadForm, Matrix, StoreForm
-from oracle.program import Load, Place, Store
+from oracle.places import Place
+from oracle.steps import Load, Store
 from oracle.storage import Tile
 from strategies.features import (
     HUGE_PITCH,

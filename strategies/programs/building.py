@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from oracle.isa import Form
-from oracle.program import Barrier, Program, Step
+from oracle.program import Program
+from oracle.steps import Barrier, Step
 from strategies.features import Feature, Focus
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.forms import Palette

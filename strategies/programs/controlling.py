@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oracle.program import Branch, Loop, Place, Uniform, Word
+from oracle.places import Place, Span, Uniform, Word
+from oracle.steps import Branch, Loop
 from strategies.features import Feature
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice
-from strategies.spans import Span
 
 Part = Callable[[], None]
 """Appends steps to the builder's scope, and leaves nothing unstored."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oracle.formats import Format
 from oracle.isa import Matrix
-from oracle.program import Elementwise, Operation, operations
+from oracle.operations import Operation, operations
+from oracle.steps import Elementwise
 from strategies.features import OF_OPERATION, Feature
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from oracle.formats import FORMATS
 from oracle.isa import LANES, SHAPES, LdmatrixForm, Matrix
-from oracle.program import Copy, LoadRows, Place, StoreRegisters
+from oracle.places import Place, Span
+from oracle.steps import Copy, LoadRows, StoreRegisters
 from strategies.features import Feature
 from strategies.programs.accesses import load
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice
 from strategies.programs.memory import Arena
 from strategies.programs.scopes import Value
-from strategies.spans import Span
 
 _ROW = LdmatrixForm.ROW_BYTES
 _ROWS = (32, 40, 64, 16)

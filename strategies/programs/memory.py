@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from oracle.formats import Format
-from oracle.program import Buffer, Copy, Place
+from oracle.places import Buffer, Place, Span
+from oracle.steps import Copy
 from oracle.storage import Tile
-from strategies.spans import Span
 
 GUARD_BYTES = 32
 """Bytes behind a matrix and the next line, which nothing may touch."""

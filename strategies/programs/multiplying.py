@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.isa import MmaForm
-from oracle.program import Multiply
+from oracle.steps import Multiply
 from strategies.features import Feature
 from strategies.programs.accesses import TIGHT, is_asked_of, load, store
 from strategies.programs.building import Builder

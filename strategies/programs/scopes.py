@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from oracle.isa import Matrix
-from oracle.program import Barrier, Step
+from oracle.places import Span
+from oracle.steps import Barrier, Step
 from strategies.programs.memory import Region
-from strategies.spans import Span
 
 
 @dataclass(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oracle.isa import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
-from oracle.program import Operation
+from oracle.operations import Operation
 from strategies.features import Feature
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice

@@ -12,19 +12,9 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from oracle.isa import Form
-from oracle.program import (
-    Barrier,
-    Branch,
-    Copy,
-    Load,
-    LoadRows,
-    Loop,
-    Place,
-    Program,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.places import Place
+from oracle.program import Program
+from oracle.steps import Barrier, Branch, Copy, Load, LoadRows, Loop, Step, Store, StoreRegisters
 from oracle.storage import Tile
 from strategies.features import Focus, unit_bytes
 from strategies.programs.choices import Choices

@@ -11,24 +11,21 @@ from numpy.typing import NDArray
 
 from oracle import isa
 from oracle.definedness import undefined
-from oracle.program import (
+from oracle.operations import operations
+from oracle.places import Buffer, Place, Uniform, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
-    operations,
 )
 
 BUFFER = 8192

@@ -15,7 +15,10 @@ from oracle.formats import Format, Kind
 from oracle.isa import MmaForm
 from oracle.models import model_for
 from oracle.multiply import multiply
-from oracle.program import (
+from oracle.operations import Operation
+from oracle.places import Uniform, Word
+from oracle.program import Program
+from oracle.steps import (
     Branch,
     Copy,
     Elementwise,
@@ -23,13 +26,9 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Operation,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
 )
 
 Rows = list[list[int]]

@@ -10,23 +10,21 @@ from oracle import isa
 from oracle.definedness import check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
-from oracle.program import (
+from oracle.operations import Operation
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Operation,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
 )
 
 BUFFERS = (

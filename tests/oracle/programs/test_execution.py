@@ -12,21 +12,10 @@ from oracle.execution import execute
 from oracle.image import writable
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.models import Confidence
-from oracle.program import (
-    Barrier,
-    Branch,
-    Buffer,
-    Copy,
-    Elementwise,
-    Load,
-    Loop,
-    Multiply,
-    Operation,
-    Place,
-    Program,
-    Store,
-    Word,
-)
+from oracle.operations import Operation
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Store
 
 QUIET = settings(
     max_examples=60,

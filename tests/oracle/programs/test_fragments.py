@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from program_interpreter import element
 
+from oracle.elementwise import apply
 from oracle.errors import UsageError
 from oracle.formats import FORMATS, Format
-from oracle.fragments import apply
 from oracle.isa import SHAPES, Matrix
-from oracle.program import Elementwise, Operation, operations
+from oracle.operations import Operation, operations
+from oracle.steps import Elementwise
 
 PAIRS = [(o, type_) for type_ in FORMATS.values() for o in operations(type_)]
 

@@ -9,30 +9,27 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle import isa
+from oracle.elementwise import FLOATS
 from oracle.enclosure import enclosure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute, run
 from oracle.formats import Format
-from oracle.fragments import FLOATS
 from oracle.models import model_for
+from oracle.operations import Operation
 from oracle.permission import permitted
-from oracle.program import (
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program, requirements
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Multiply,
-    Operation,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
-    requirements,
 )
 from oracle.warps import Planes, Warps
 

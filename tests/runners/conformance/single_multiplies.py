@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, LoadForm, Matrix, MmaForm, StoreForm
-from oracle.program import Barrier, Buffer, Copy, Load, Multiply, Place, Program, Step, Store
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Load, Multiply, Step, Store
 
 SPACES = ("global", "", "shared", "shared::cta", "generic shared")
 """Where the matrices lie and how they are addressed: "" is global memory through generic

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm
-from oracle.program import Buffer, Copy, LoadRows, Place, Program, StoreRegisters, requirements
+from oracle.places import Buffer, Place
+from oracle.program import Program, requirements
+from oracle.steps import Copy, LoadRows, StoreRegisters
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner

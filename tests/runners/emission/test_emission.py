@@ -15,18 +15,10 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.formats import FORMATS
 from oracle.isa import Matrix, mma_form
-from oracle.program import (
-    Buffer,
-    Copy,
-    Elementwise,
-    Load,
-    Multiply,
-    Operation,
-    Place,
-    Program,
-    Store,
-    walk,
-)
+from oracle.operations import Operation
+from oracle.places import Buffer, Place
+from oracle.program import Program, walk
+from oracle.steps import Copy, Elementwise, Load, Multiply, Store
 from runners.emission import emit, emit_all
 from runners.emission.elementwise import replicated
 from runners.protocol import Compiled, Ran

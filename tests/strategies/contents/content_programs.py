@@ -12,21 +12,19 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.image import position
 from oracle.isa import LdmatrixForm, LoadForm, MmaForm
-from oracle.program import (
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
 )
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from oracle.errors import UsageError
 from oracle.image import position
-from oracle.program import Buffer, Load, Place, Program
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from content_programs import BF16, F16_F32, S4, long, plain
 
-from oracle.program import Barrier, Buffer, Copy, Load, Place, Program, Store
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Load, Store
 from strategies.matrices import inputs, outputs
 
 

@@ -23,7 +23,8 @@ from oracle.isa import (
 )
 from oracle.legality import Verdict, explain
 from oracle.notes import is_available
-from oracle.program import (
+from oracle.program import Program, requirements, walk
+from oracle.steps import (
     Branch,
     Copy,
     Elementwise,
@@ -31,12 +32,9 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    requirements,
-    walk,
 )
 from oracle.targets import parse_target, parse_version
 from runners.emission import emit

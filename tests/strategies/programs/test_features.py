@@ -9,21 +9,19 @@ from drawn_programs import drawn
 
 from oracle.formats import FORMATS
 from oracle.isa import SHAPES, MmaForm, mma_form
-from oracle.program import (
+from oracle.operations import Operation
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import (
     Branch,
-    Buffer,
     Elementwise,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Operation,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
 )
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fuzz.instruction_rounds import draw
 from oracle.definedness import undefined
 from oracle.isa import FORMS
-from oracle.program import Load, LoadRows, Program, Store, StoreRegisters, walk
+from oracle.program import Program, walk
+from oracle.steps import Load, LoadRows, Store, StoreRegisters
 from oracle.storage import Tile
 from runners.emission import emit
 from strategies.features import Focus, features_of

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.elementwise import FLOATS
 from oracle.formats import Format
-from oracle.fragments import FLOATS
 
 EXACT = 0
 """Tag of a byte or an element whose bits are known."""

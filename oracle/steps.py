@@ -1,0 +1,511 @@
+"""Steps: what one warp does, one after the other.
+
+A step names fragments, registers and buffers; it holds no register numbers, no addresses and no
+text of an instruction. Each says what there is to know of it: the names that it reads and writes
+and what they hold, the bytes that it reads and writes, the steps inside it, and itself in a line.
+Whoever only asks for these need not know which steps there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Self
+
+from oracle.isa import LANES, LdmatrixForm, LoadForm, Matrix, MmaForm, StoreForm
+from oracle.operations import Operation, operations
+from oracle.places import Place, Span, Uniform, Word, check, check_name, check_range
+
+MAX_ITERATIONS = 15
+"""Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
+
+WORD_BYTES = 4
+"""Bytes of a `Word`, and of a register of 32 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragment:
+    """A fragment of wmma: which lane holds which element is left open (9.7.14.4.1)."""
+
+    matrix: Matrix
+    """Accumulators are operand "c", whether a load or a multiplication wrote them."""
+    layout: str | None
+    """"row" or "col" of a multiplicand, None where any will do; accumulators have none."""
+
+    @staticmethod
+    @cache
+    def of(matrix: Matrix, layout: str | None) -> Fragment:
+        """Return the fragment of a matrix; that of a D is one of C."""
+        if matrix.operand in "cd":
+            return Fragment(matrix=replace(matrix, operand="c"), layout=None)
+        return Fragment(matrix=matrix, layout=layout)
+
+    @property
+    def any_layout(self) -> bool:
+        """Whether it is a multiplicand whose layout is left open."""
+        return self.layout is None and self.matrix.operand in "ab"
+
+    @property
+    def register_type(self) -> str:
+        """PTX type in which the registers are declared, without the dot."""
+        return self.matrix.register_type
+
+    @property
+    def registers(self) -> int:
+        """Registers in each lane."""
+        return self.matrix.registers
+
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes in each lane."""
+        return self.matrix.registers * self.matrix.register_bits // 32
+
+    def __str__(self) -> str:
+        m = self.matrix
+        role = "accumulator" if m.operand == "c" else f"multiplicand {m.operand.upper()}"
+        layout = f" .{self.layout}" if self.layout else ""
+        return f"{role} .{m.shape.name} .{m.type.name}{layout}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registers:
+    """Registers of 32 bits in each lane, whose contents are known lane by lane."""
+
+    registers: int
+
+    @property
+    def register_type(self) -> str:
+        """PTX type in which the registers are declared, without the dot."""
+        return "b32"
+
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes in each lane."""
+        return self.registers
+
+    def __str__(self) -> str:
+        return f"{self.registers} registers of ldmatrix"
+
+
+Held = Fragment | Registers
+"""What a name holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """One place of a step in which a name stands."""
+
+    field: str
+    """Field of the step: "a", "fragment", ..."""
+    name: str
+    holds: Held
+    """What the name has to hold, or holds afterwards."""
+    written: bool = False
+    """Whether the step writes the name; else it reads it."""
+
+
+class _Step:
+    """What every step says of itself; what it does not have is empty."""
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Names in the order of the fields."""
+        return ()
+
+    @property
+    def reads(self) -> tuple[Use, ...]:
+        """Names that are read."""
+        return tuple(use for use in self.uses if not use.written)
+
+    @property
+    def writes(self) -> Use | None:
+        """The name that is written."""
+        return next((use for use in self.uses if use.written), None)
+
+    @property
+    def carried(self) -> str | None:
+        """Name of the value that the result continues: the accumulator, or the source."""
+        return None
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        """Bytes of buffers that are read."""
+        return ()
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        """Bytes of buffers that are written."""
+        return ()
+
+    @property
+    def uniform(self) -> Uniform | None:
+        """What a branch or a loop depends on."""
+        return None
+
+    @property
+    def blocks(self) -> Mapping[str, tuple[Step, ...]]:
+        """Steps inside, by the field that holds them."""
+        return {}
+
+    def reading(self, old: str, new: str) -> Self:
+        """Return the step with one name read where it reads another."""
+        changes = {use.field: new for use in self.reads if use.name == old}
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
+
+
+def _check_access(stride: int | None, stride_in_register: bool, immediate: int) -> None:
+    if stride is None:
+        check(not stride_in_register, "a default stride stands in no register; give a stride")
+    else:
+        # "stride is an optional 32-bit integer operand" (9.7.14.4.3)
+        check_range(stride, 0, (1 << 32) - 1, "stride, in elements,")
+    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
+
+
+def _lines(matrix: Matrix, layout: str, place: Place, stride: int | None) -> Span:
+    """Return the bytes of a matrix: its rows, or its columns where they are what is contiguous."""
+    length = matrix.default_stride(layout)
+    return Span(
+        buffer=place.buffer,
+        start=place.offset,
+        run=length * matrix.type.bits // 8,
+        pitch=(length if stride is None else stride) * matrix.type.bits // 8,
+        runs=matrix.leading_instances(layout),
+    )
+
+
+def _tile_text(matrix: Matrix, layout: str, place: Place, stride: int | None) -> str:
+    return (
+        f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
+        f"{layout}-major at {place}, stride {'default' if stride is None else stride}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(_Step):
+    """wmma.load of a fragment (9.7.14.4.3)."""
+
+    form: LoadForm
+    fragment: str
+    place: Place
+    stride: int | None = None
+    """Elements from one row (or column) to the next; None: the operand is left out."""
+    stride_in_register: bool = False
+    """Whether the stride operand is a register; otherwise an immediate."""
+    immediate: int = 0
+    """Bytes of the address that stand in the instruction, as in `[p+immediate]`; the register
+    holds the rest."""
+
+    def __post_init__(self) -> None:
+        check_name(self.fragment, "fragment")
+        _check_access(self.stride, self.stride_in_register, self.immediate)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Fragment.of(self.form.matrix, self.form.layout)
+        return (Use(field="fragment", name=self.fragment, holds=holds, written=True),)
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
+
+    def __str__(self) -> str:
+        tile = _tile_text(self.form.matrix, self.form.layout, self.place, self.stride)
+        return f"load {self.fragment} = {tile}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiply(_Step):
+    """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may be the name of any of the other three."""
+
+    form: MmaForm
+    d: str
+    a: str
+    b: str
+    c: str
+
+    def __post_init__(self) -> None:
+        for name in (self.d, self.a, self.b, self.c):
+            check_name(name, "fragment")
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        form = self.form
+        return tuple(
+            Use(
+                field=operand,
+                name=name,
+                holds=Fragment.of(form.matrix(operand), layout),
+                written=operand == "d",
+            )
+            for operand, name, layout in (
+                ("d", self.d, None),
+                ("a", self.a, form.a_layout),
+                ("b", self.b, form.b_layout),
+                ("c", self.c, None),
+            )
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.c
+
+    def __str__(self) -> str:
+        return f"{self.d} = {self.a} x {self.b} + {self.c}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(_Step):
+    """wmma.store of a fragment (9.7.14.4.4)."""
+
+    form: StoreForm
+    fragment: str
+    place: Place
+    stride: int | None = None
+    """As in Load."""
+    stride_in_register: bool = False
+    """As in Load."""
+    immediate: int = 0
+    """As in Load."""
+
+    def __post_init__(self) -> None:
+        check_name(self.fragment, "fragment")
+        _check_access(self.stride, self.stride_in_register, self.immediate)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Fragment.of(self.form.matrix, None)
+        return (Use(field="fragment", name=self.fragment, holds=holds),)
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
+
+    def __str__(self) -> str:
+        tile = _tile_text(self.form.matrix, self.form.layout, self.place, self.stride)
+        return f"store {self.fragment} to {tile}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise(_Step):
+    """The same operation on every register of a fragment ("Manipulating fragment contents")."""
+
+    operation: Operation
+    matrix: Matrix
+    """What source and destination hold; accumulators are operand "c" (or "d", which is the
+    same)."""
+    source: str
+    destination: str
+    constant: int = 0
+    """Raw bit pattern of one element, unsigned; every element of a register gets it. 0 where the
+    operation takes none."""
+
+    def __post_init__(self) -> None:
+        check_name(self.source, "fragment")
+        check_name(self.destination, "fragment")
+        type_ = self.matrix.type
+        check(
+            self.operation.accepts(type_),
+            f"{self.operation} is not an element-wise operation on {type_.name}; allowed are "
+            + ", ".join(f"{name}" for name in operations(type_)),
+        )
+        high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
+        check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        # A multiplicand's layout stays what it is.
+        holds = Fragment.of(self.matrix, None)
+        return (
+            Use(field="source", name=self.source, holds=holds),
+            Use(field="destination", name=self.destination, holds=holds, written=True),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        constant = f" {self.constant:#x}" if self.operation.takes_constant else ""
+        return f"{self.destination} = {self.operation}{constant} of {self.source}, every element"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRows(_Step):
+    """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
+
+    form: LdmatrixForm
+    registers: str
+    """Name of the destination: `form.registers` registers of 32 bits in each lane."""
+    buffer: str
+    addresses: tuple[int, ...]
+    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
+    `form.addresses` leaves out are not used, except on sm_75, where they must be valid."""
+    immediate: int = 0
+    """Bytes of every address that stand in the instruction; the lanes' registers hold the
+    rest."""
+
+    def __post_init__(self) -> None:
+        check_name(self.registers, "vector of registers")
+        check(
+            len(self.addresses) == LANES,
+            f"{len(self.addresses)} addresses given; ldmatrix takes one for each of {LANES} lanes",
+        )
+        for address in self.addresses:
+            check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
+        check_range(
+            self.immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,"
+        )
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.form.registers)
+        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        """Rows at the addresses that are used, in the order of the lanes."""
+        return tuple(
+            Span.block(self.buffer, address, self.form.ROW_BYTES)
+            for address in self.addresses[: self.form.addresses]
+        )
+
+    def __str__(self) -> str:
+        return f"load rows {self.registers} from {self.buffer}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRegisters(_Step):
+    """Each lane stores its registers of 32 bits: lane l its i-th at place + 4 (l count + i)."""
+
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2 or 4, as the ldmatrix that wrote them has."""
+    place: Place
+
+    def __post_init__(self) -> None:
+        check_name(self.registers, "vector of registers")
+        check(self.count in (1, 2, 4), f"{self.count} registers given; there are 1, 2 or 4")
+
+    @property
+    def size(self) -> int:
+        """Bytes that are written."""
+        return LANES * self.count * WORD_BYTES
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count)
+        return (Use(field="registers", name=self.registers, holds=holds),)
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+
+    def __str__(self) -> str:
+        return f"store registers {self.registers} to {self.place}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(_Step):
+    """The lanes copy bytes between buffers, in no particular order."""
+
+    source: Place
+    destination: Place
+    size: int
+    """Bytes."""
+
+    def __post_init__(self) -> None:
+        check_range(self.size, 1, 1 << 24, "size of a copy, in bytes,")
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return (Span.block(self.source.buffer, self.source.offset, self.size),)
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return (Span.block(self.destination.buffer, self.destination.offset, self.size),)
+
+    def __str__(self) -> str:
+        return f"copy {self.size} bytes from {self.source} to {self.destination}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier(_Step):
+    """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
+
+    def __str__(self) -> str:
+        return "barrier"
+
+
+def _word_bytes(value: Uniform) -> tuple[Span, ...]:
+    if not isinstance(value, Word):
+        return ()
+    return (Span.block(value.place.buffer, value.place.offset, WORD_BYTES),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch(_Step):
+    """A warp-uniform branch."""
+
+    condition: Uniform
+    then: tuple[Step, ...]
+    """Taken if the condition is not zero."""
+    otherwise: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.condition, Word):
+            check_range(self.condition, 0, (1 << 32) - 1, "condition of a branch")
+
+    @property
+    def uniform(self) -> Uniform:
+        return self.condition
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return _word_bytes(self.condition)
+
+    @property
+    def blocks(self) -> Mapping[str, tuple[Step, ...]]:
+        return {"then": self.then, "otherwise": self.otherwise}
+
+    def __str__(self) -> str:
+        return f"if {self.condition}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop(_Step):
+    """A warp-uniform loop; the count is read once, before the first iteration."""
+
+    count: Uniform
+    body: tuple[Step, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, Word):
+            check_range(self.count.mask, 0, MAX_ITERATIONS, "mask of a loop's count")
+        else:
+            check_range(self.count, 0, MAX_ITERATIONS, "count of a loop")
+
+    @property
+    def uniform(self) -> Uniform:
+        return self.count
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return _word_bytes(self.count)
+
+    @property
+    def blocks(self) -> Mapping[str, tuple[Step, ...]]:
+        return {"body": self.body}
+
+    def __str__(self) -> str:
+        return f"repeat {self.count} times"
+
+
+Straight = Load | Multiply | Store | Elementwise | LoadRows | StoreRegisters | Copy | Barrier
+"""The steps that hold no other steps."""
+
+Step = Straight | Branch | Loop
+
+Instruction = Load | Multiply | Store | LoadRows
+"""The steps that are one matrix instruction each, with a `form`."""
