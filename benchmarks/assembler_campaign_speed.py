@@ -19,10 +19,10 @@ from pathlib import Path
 
 from corpus import create_corpus
 from corpus.known import load_known
-from fuzz.budget import Budget
-from fuzz.instruction_campaign import InstructionCampaign
-from fuzz.instruction_progress import FamilyState, Progress
-from fuzz.instruction_rounds import Selection
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.progress import FamilyState, Progress
+from fuzz.checks.instructions import InstructionCampaign
 from runners.assemblers.discovery import find
 
 

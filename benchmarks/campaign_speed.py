@@ -24,16 +24,16 @@ from pathlib import Path
 
 from corpus import create_corpus
 from corpus.known import Known
-from fuzz.budget import Budget
-from fuzz.campaign_status import CampaignStatus, Stage
-from fuzz.engine.campaign import Campaign
-from fuzz.engine.crew import ProcessCrew
-from fuzz.engine.plan import Plan
-from fuzz.engine.smallest import smallest_program
-from fuzz.engine.store import CampaignStore
-from fuzz.instruction_rounds import Selection
-from fuzz.runner_choice import RunnerChoice, visible_devices
-from fuzz.value_rounds import selected_forms
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.messages import Plan
+from fuzz.campaign.status import CampaignStatus, Stage
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.program_draws import selected_forms
+from fuzz.checks.programs import smallest_program
+from fuzz.runner import RunnerChoice, visible_devices
 from oracle.execution import execute
 from strategies.contents import Recipe, ValueClass, expand
 

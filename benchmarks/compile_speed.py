@@ -16,10 +16,10 @@ import resource
 import time
 from collections.abc import Sequence
 
-from fuzz.compiler_matrix.candidates import parse_levels
-from fuzz.compiler_matrix.expansions import in_shared_memory, survey_programs
-from fuzz.instruction_rounds import Selection
-from fuzz.value_rounds import selected_forms
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
+from fuzz.compilers.candidates import parse_levels
+from fuzz.compilers.expansions import in_shared_memory, survey_programs
 from oracle.isa import LdmatrixForm
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION

@@ -18,15 +18,15 @@ from pathlib import Path
 
 from corpus import create_corpus
 from corpus.known import load_known
-from fuzz.budget import Budget
-from fuzz.commands.matrix import Where, fitting, ready
-from fuzz.compiler_matrix.campaign import MatrixCampaign, Plan
-from fuzz.compiler_matrix.candidates import parse_levels, select
-from fuzz.compiler_matrix.matrix import Matrix
-from fuzz.compiler_matrix.members import members_of
-from fuzz.compiler_matrix.progress import MatrixProgress
-from fuzz.instruction_progress import FamilyState, Progress
-from fuzz.instruction_rounds import Selection
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.progress import FamilyState, Progress
+from fuzz.checks.compiler_progress import MatrixProgress
+from fuzz.checks.compilers import MatrixCampaign, Plan
+from fuzz.commands.run_compilers import Where, fitting, ready
+from fuzz.compilers.candidates import parse_levels, select
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import members_of
 from runners.assemblers.disassembly import find_disassembler
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.instruction_rounds import derived_seed, draw
+from fuzz.campaign.draws import derived_seed, draw
+from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import complexity, runner_verdicts, shrink
-from fuzz.value_replaying import Subject, attempt
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, Form
 from oracle.notes import is_available

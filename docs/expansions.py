@@ -23,10 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import Corpus, create_corpus
-from fuzz.commands.findings import generator
-from fuzz.compiler_matrix.candidates import LEVELS, select
-from fuzz.compiler_matrix.cases import note_case
-from fuzz.compiler_matrix.expansions import (
+from fuzz.campaign.draws import Selection
+from fuzz.checks.compiler_suspects import note_case
+from fuzz.checks.program_draws import selected_forms
+from fuzz.commands.corpus import generator
+from fuzz.compilers.candidates import LEVELS, select
+from fuzz.compilers.expansions import (
     Note,
     in_shared_memory,
     listings,
@@ -34,10 +36,8 @@ from fuzz.compiler_matrix.expansions import (
     survey_programs,
     words,
 )
-from fuzz.compiler_matrix.matrix import Matrix
-from fuzz.compiler_matrix.members import Member, NoDevice, members_of
-from fuzz.instruction_rounds import Selection
-from fuzz.value_rounds import selected_forms
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, NoDevice, members_of
 from oracle.errors import InfrastructureError
 from oracle.isa import LdmatrixForm, MmaForm
 from oracle.program import Program

@@ -15,17 +15,17 @@ from typing import Self
 
 from corpus import create_corpus, open_corpus
 from corpus.known import Known
-from fuzz.budget import Budget
-from fuzz.campaign_status import CampaignStatus
-from fuzz.commands.findings import generator
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.messages import Plan
+from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.store import CampaignStore
+from fuzz.commands.corpus import generator
 from fuzz.console import by_severity, dashboard
-from fuzz.console.pages import page_of
-from fuzz.console.reports import recording_console, save
-from fuzz.engine.campaign import Campaign
-from fuzz.engine.crew import ProcessCrew
-from fuzz.engine.plan import Plan
-from fuzz.engine.store import CampaignStore
-from fuzz.runner_choice import RunnerChoice
+from fuzz.console.report import recording_console, save
+from fuzz.explain.page import page_of
+from fuzz.runner import RunnerChoice
 
 FAULT = "sum-rounded-up"
 SEED = 2026

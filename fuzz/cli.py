@@ -19,8 +19,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.core import ParameterSource
 
-from fuzz.device_lost import DeviceLostError
-from oracle.errors import UsageError, WarpfuzzError
+from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
 
@@ -179,11 +178,11 @@ def run(
 ) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
     if compilers is not None:
-        from fuzz.commands.matrix import run_matrix
+        from fuzz.commands.run_compilers import run_matrix
 
         found = run_matrix(options, compilers=compilers, levels=levels, disassembler=disassembler)
         return Exit.FINDINGS if found else Exit.CLEAN
-    from fuzz.commands.running import run_on
+    from fuzz.commands.run import run_on
 
     if disassembler is not None:
         raise UsageError(
@@ -224,7 +223,7 @@ def run(
 def replay(path: Path, **options: Any) -> int:
     """Run saved cases again: a corpus, the folder of a finding, or a .ptx file."""
     from fuzz.commands.replay import Report, replay_path
-    from fuzz.commands.value_replays import ReplayOptions
+    from fuzz.commands.replay_rows import ReplayOptions
 
     names = ("times", "baseline", "junit", "quiet", "json")
     report = Report(**{name: options.pop(name) for name in names})
@@ -307,7 +306,7 @@ def legal(file: Path, target: str, ptx_version: str, json: bool) -> int:
 @_json
 def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> int:
     """List the documented forms."""
-    from fuzz.commands.forms import list_forms
+    from fuzz.commands.isa import list_forms
 
     list_forms(target=target, ptx_version=ptx_version, only=only, json=json)
     return Exit.CLEAN
@@ -418,7 +417,7 @@ def corpus() -> None:
 @_json
 def corpus_list(path: Path, json: bool) -> int:
     """List families, worst first, each with its smallest finding."""
-    from fuzz.commands.findings import list_findings
+    from fuzz.commands.corpus import list_findings
 
     list_findings(path, json=json)
     return Exit.CLEAN
@@ -430,7 +429,7 @@ def corpus_list(path: Path, json: bool) -> int:
 @_json
 def corpus_show(finding: str, corpus: Path, json: bool) -> int:
     """Show a finding with everything that is known of it: FINDING is its folder or its id."""
-    from fuzz.commands.findings import show_finding
+    from fuzz.commands.corpus import show_finding
 
     show_finding(corpus, finding, json=json)
     return Exit.CLEAN
@@ -442,7 +441,7 @@ def corpus_show(finding: str, corpus: Path, json: bool) -> int:
 @_json
 def corpus_merge(destination: Path, sources: tuple[Path, ...], json: bool) -> int:
     """Add the findings of other corpora to the first, which is made if it is not there."""
-    from fuzz.commands.findings import merge_corpora
+    from fuzz.commands.corpus import merge_corpora
 
     merge_corpora(destination, sources, json=json)
     return Exit.CLEAN
@@ -454,7 +453,7 @@ def corpus_merge(destination: Path, sources: tuple[Path, ...], json: bool) -> in
 @_json
 def corpus_prune(path: Path, dry_run: bool, json: bool) -> int:
     """Keep the smallest finding of each family."""
-    from fuzz.commands.findings import prune_corpus
+    from fuzz.commands.corpus import prune_corpus
 
     prune_corpus(path, dry_run=dry_run, json=json)
     return Exit.CLEAN
@@ -466,7 +465,7 @@ def corpus_prune(path: Path, dry_run: bool, json: bool) -> int:
 @_json
 def corpus_diff(left: Path, right: Path, json: bool) -> int:
     """Compare two corpora; exit code 1 if they differ."""
-    from fuzz.commands.findings import compare_corpora
+    from fuzz.commands.corpus import compare_corpora
 
     return Exit.FINDINGS if compare_corpora(left, right, json=json) else Exit.CLEAN
 
@@ -477,7 +476,7 @@ def corpus_diff(left: Path, right: Path, json: bool) -> int:
 @_json
 def corpus_export(path: Path, file: Path, json: bool) -> int:
     """Write a corpus into one file, .zip or .jsonl."""
-    from fuzz.commands.findings import export_corpus
+    from fuzz.commands.corpus import export_corpus
 
     export_corpus(path, file, json=json)
     return Exit.CLEAN
@@ -489,7 +488,7 @@ def corpus_export(path: Path, file: Path, json: bool) -> int:
 @_json
 def corpus_import(folder: Path, corpus: Path, json: bool) -> int:
     """Add a case written by hand: a folder with a module and a description."""
-    from fuzz.commands.findings import import_by_hand
+    from fuzz.commands.corpus import import_by_hand
 
     import_by_hand(corpus, folder, json=json)
     return Exit.CLEAN

@@ -5,11 +5,47 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 from rich.console import Console
+from rich.progress import track
 from rich.theme import Theme
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number and its noun: "1 family", "1,200 families".
+
+    Parameters
+    ----------
+    one
+        The noun for 1.
+    many
+        The noun for all other numbers; with an s at its end unless it is given.
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+T = TypeVar("T")
+
+
+def tracked(things: Iterable[T], what: str, *, json: bool) -> Iterator[T]:
+    """Iterate, with a progress bar where somebody can see it; nothing of it stays.
+
+    Parameters
+    ----------
+    things
+        What is worked on; the bar knows how far it is if they have a length.
+    what
+        What is done to them, in a word.
+    json
+        Whether the output is for programs.
+    """
+    out = console(stderr=True)
+    hidden = json or not out.is_terminal or out.is_dumb_terminal
+    yield from track(things, what, console=out, transient=True, disable=hidden)
+
 
 THEME = Theme(
     {

@@ -18,3 +18,7 @@ class UndefinedProgramError(WarpfuzzError):
 
 class InfrastructureError(WarpfuzzError):
     """Something outside the request failed: a tool, a file, a full disk, a device."""
+
+
+class DeviceLostError(InfrastructureError):
+    """There is no device any more, so nothing can be run."""

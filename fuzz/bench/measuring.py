@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fuzz.bench.contents import Contents
 from fuzz.bench.pooling import Watcher, run_all
 from fuzz.bench.searching import Plan, SearchResult, Sighting, search
-from fuzz.bench.subjects import Subject
+from fuzz.bench.subjects import Contents, Subject
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
-from fuzz.coverage import Coverage
-from fuzz.value_rounds import Speed, campaign_rounds
+from fuzz.campaign.coverage import Coverage
+from fuzz.checks.program_draws import Speed, campaign_rounds
 from oracle.isa import FORMS, LdmatrixForm, MmaForm
 from oracle.notes import is_available
 from oracle.targets import parse_target, parse_version

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from fuzz.bench.contents import Contents, filled
 from fuzz.bench.mutants import Emitted, Mutant
 from fuzz.bench.pooling import Report, Stopping
-from fuzz.bench.subjects import Subject
-from fuzz.value_rounds import Batch, Speed, campaign_rounds
+from fuzz.bench.subjects import Contents, Subject, filled
+from fuzz.checks.program_draws import Batch, Speed, campaign_rounds
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.isa import LdmatrixForm, MmaForm

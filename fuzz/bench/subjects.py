@@ -5,13 +5,40 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from fuzz.checks.program_draws import Batch
 from oracle.errors import UsageError
 from oracle.isa import FORMS, Form
 from oracle.notes import is_available
 from oracle.targets import parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, by_name
+from runners.protocol import Images
+from strategies.contents import Recipe, ValueClass, expand
+
+
+class Contents(StrEnum):
+    """Where the values come from; the programs are the same."""
+
+    WARPFUZZ = "warpfuzz"
+    """The recipes of a campaign."""
+    UNIFORM = "uniform"
+    """Uniform random bits; of floating-point numbers only finite ones, as in section 5 of the
+    measured facts: with others, NaN would hide most results of f16."""
+    NORMAL = "normal"
+    """Normally distributed numbers of variance 1; of integers, small ones."""
+
+
+_CLASSES = {Contents.UNIFORM: ValueClass.BITS, Contents.NORMAL: ValueClass.NORMAL}
+
+
+def filled(contents: Contents, batch: Batch, count: int) -> Images:
+    """Return the first images of a batch, uint8 (count, image_bytes)."""
+    if contents is Contents.WARPFUZZ:
+        return batch.images(count)
+    recipe: Recipe = replace(batch.recipe, classes=(_CLASSES[contents],))
+    return expand(recipe, batch.program, count)
 
 
 def _narrowed(name: str, suffix: str, pattern: str, meaning: str) -> Fault:

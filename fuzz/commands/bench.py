@@ -4,19 +4,205 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 
-from fuzz.bench import Contents, Plan, campaigns_of, chosen, measure, measure_reach
+from rich.table import Table
+
+from fuzz.bench import (
+    Column,
+    Contents,
+    Measurement,
+    Plan,
+    Reach,
+    Row,
+    campaigns_of,
+    chosen,
+    measure,
+    measure_reach,
+)
 from fuzz.bench.pooling import Watcher
-from fuzz.commands.bench_reach import emit_reach, missing, print_reach
-from fuzz.commands.bench_tables import emit_measurement, print_measurement
-from fuzz.instruction_rounds import Selection
-from fuzz.output import console
-from fuzz.runner_choice import version_for
-from fuzz.value_rounds import selected_forms
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
+from fuzz.output import console, counted, emit
+from fuzz.runner import version_for
 from oracle.errors import UsageError
+
+_FORMS_SHOWN = 4
+"""Forms of an instruction, those that were reached least, that stand in the table."""
+
+
+def emit_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: float) -> None:
+    """Write a line for each thing to reach, and the summary."""
+    for one in reached:
+        emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
+    emit(
+        {
+            "summary": {
+                "cases": programs,
+                "seconds": round(seconds, 3),
+                "seed": seed,
+                "faults": [],
+                "programs": programs,
+                "missing": [
+                    {"dimension": one.dimension, "name": one.name} for one in missing(reached)
+                ],
+            }
+        }
+    )
+
+
+def missing(reached: Iterable[Reach]) -> list[Reach]:
+    """Return what no program reached."""
+    return [one for one in reached if not one.count]
+
+
+def print_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: float) -> None:
+    """Print a table for each dimension, and what is missing."""
+    out = console()
+    for dimension, group in groupby(reached, key=lambda one: one.dimension):
+        rows = list(group)
+        there = len(rows) - len(missing(rows))
+        table = Table(
+            box=None, pad_edge=False, title=f"{dimension}: {there} of {len(rows)}",
+            title_justify="left",
+        )  # fmt: skip
+        table.add_column("reached", no_wrap=True)
+        table.add_column("programs", justify="right")
+        for row in _shown(rows):
+            table.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
+        out.print(table)
+    for row in missing(reached):
+        out.print(f"[bad]missing:[/] {row.dimension} {row.name}")
+    out.print(f"{programs:,} programs, seed {seed}, in {seconds:,.0f} s")
+
+
+def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
+    """Leave out most of what is too long to list: forms that are reached."""
+    if not rows[0].dimension.startswith("form"):
+        return rows
+    return sorted(rows, key=lambda row: row.count)[:_FORMS_SHOWN]
+
+
+def emit_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int) -> None:
+    """Write a line for each fault, and the summary."""
+    rows = [_row(row, plan) for row in measured.rows]
+    for row in rows:
+        emit(row)
+    main, *baselines = plan.columns
+    emit(
+        {
+            "summary": {
+                "cases": measured.cases,
+                "seconds": round(measured.seconds, 3),
+                "seed": seed,
+                "seeds": seeds,
+                "limit": plan.limit,
+                "baseline_limit": plan.baseline_limit,
+                "target": plan.target,
+                "ptx_version": plan.version,
+                "contents": main.value,
+                "median": measured.median(main),
+                "baseline_medians": {one.value: measured.median(one) for one in baselines},
+                "missed": measured.missed(main),
+                "faults": [
+                    {name: row[name] for name in ("name", "found", "cases", "seconds")}
+                    for row in rows
+                ],
+            }
+        }
+    )
+
+
+def _row(row: Row, plan: Plan) -> dict[str, object]:
+    main, *baselines = plan.columns
+    subject = row.subject
+    return {
+        "name": subject.name,
+        "meaning": subject.fault.meaning,
+        "stands_for": subject.fault.stands_for,
+        "place": subject.fault.place.value,
+        "observable": not subject.unobservable,
+        "reason": subject.unobservable,
+        **_figures(row.columns[main]),
+        "baselines": {one.value: _figures(row.columns[one]) for one in baselines},
+    }
+
+
+def _figures(column: Column) -> dict[str, object]:
+    seconds = column.seconds
+    return {
+        "found": column.found,
+        "found_in": len(column.sightings),
+        "seeds": column.seeds,
+        "cases": column.cases,
+        "seconds": None if seconds is None else round(seconds, 3),
+    }
+
+
+def print_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int) -> None:
+    """Print a table of faults, and what they come to."""
+    out = console()
+    main = plan.columns[0]
+    parts = (
+        ("Planted faults", [row for row in measured.rows if not row.subject.is_measured_row]),
+        ("Rows of what was measured", [r for r in measured.rows if r.subject.is_measured_row]),
+    )
+    for title, rows in parts:
+        shown = [row for row in rows if not row.subject.unobservable]
+        if shown:
+            out.print(_table(title, shown, plan), soft_wrap=False)
+    hidden = [row.subject for row in measured.rows if row.subject.unobservable]
+    if hidden:
+        out.print("Not observable:")
+        for subject in hidden:
+            out.print(f"  {subject.name}: {subject.unobservable}")
+    for contents in plan.columns:
+        median, missed = measured.median(contents), measured.missed(contents)
+        limit = plan.limit_of(contents)
+        if median is not None:
+            out.print(
+                f"{contents.value}: the median fault takes {counted(median, 'image')}; not found "
+                f"within {limit:,}: {len(missed)}"
+            )
+        else:
+            out.print(f"{contents.value}: not found within {limit:,} images: {len(missed)}")
+    missed = measured.missed(main)
+    if missed:
+        out.print(f"[bad]Not found:[/] {', '.join(missed)}")
+    out.print(
+        f"{counted(seeds, 'seed')} from {seed}, {plan.target}, PTX ISA {plan.version}; "
+        f"{counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
+    )
+
+
+def _table(title: str, rows: list[Row], plan: Plan) -> Table:
+    main, *baselines = plan.columns
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    table.add_column("fault", no_wrap=True)
+    table.add_column("what happens")
+    for heading in ("images", "found", "seconds", *baselines):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        column = row.columns[main]
+        seconds = column.seconds
+        cells = [
+            row.subject.name,
+            row.subject.fault.meaning,
+            _cases(column, plan.limit_of(main)),
+            f"{len(column.sightings)}/{column.seeds}",
+            "-" if seconds is None else f"{seconds:.2f}",
+            *(_cases(row.columns[one], plan.limit_of(one)) for one in baselines),
+        ]
+        table.add_row(*cells, style="" if column.found else "bad")
+    return table
+
+
+def _cases(column: Column, limit: int) -> str:
+    return f">{limit:,}" if column.cases is None else f"{column.cases:,}"
+
 
 TARGET = "sm_100a"
 """Target of the bench where none is given: it has every form that is multiplied or read by

@@ -14,24 +14,32 @@ from rich.text import Text
 from corpus import Entry, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.store import FINDINGS
-from fuzz.commands.fetching import fetcher
-from fuzz.compiler_matrix.bisection import Cell, Column, Sample, ask, bisect
-from fuzz.compiler_matrix.candidates import (
+from fuzz.commands.compilers import fetcher
+from fuzz.compilers.bisection import (
+    Cell,
+    Column,
+    Conclusion,
+    Sample,
+    ask,
+    bisect,
+    missed,
+    rate_of,
+    repeats_for,
+)
+from fuzz.compilers.candidates import (
     Candidate,
     Selected,
     fetched,
     parse_levels,
     select,
 )
-from fuzz.compiler_matrix.conclusions import Conclusion
-from fuzz.compiler_matrix.expansion_probe import ExpansionProbe, is_expansion
-from fuzz.compiler_matrix.members import Member, device_of
-from fuzz.compiler_matrix.probes import FindingProbe, HandProbe, InstructionProbe, ValueProbe
-from fuzz.compiler_matrix.repeats import missed, rate_of, repeats_for
-from fuzz.images_by_hand import is_by_hand
+from fuzz.compilers.expansions import ExpansionProbe, is_expansion
+from fuzz.compilers.members import Member, device_of
+from fuzz.compilers.probes import FindingProbe, HandProbe, InstructionProbe, ValueProbe
+from fuzz.findings.case import choice_of, is_runnable
+from fuzz.findings.handwritten import is_by_hand
 from fuzz.output import console, emit
-from fuzz.runner_choice import opened
-from fuzz.value_findings import choice_of, is_runnable
+from fuzz.runner import opened
 from oracle.errors import UsageError
 from runners.assemblers.disassembly import find_disassembler
 

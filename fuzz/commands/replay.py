@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,21 +17,89 @@ from rich.progress import track
 from corpus import Entry, Problem, open_corpus
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
-from fuzz.commands.findings import report_problems
-from fuzz.commands.junit import Test, check_junit, write_junit
-from fuzz.commands.replay_rows import Replays, Row
-from fuzz.commands.value_replays import NOTHING, ReplayOptions
-from fuzz.device_lost import DeviceLostError
-from fuzz.output import console, emit
-from fuzz.replaying import MODULE
-from fuzz.runner_choice import has_device_fault
-from fuzz.value_findings import is_runnable
-from fuzz.wording import counted
-from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from fuzz.commands.corpus import report_problems
+from fuzz.commands.replay_rows import NOTHING, ReplayOptions, Replays, Row
+from fuzz.findings.case import is_runnable
+from fuzz.findings.replay_instructions import MODULE
+from fuzz.output import console, counted, emit
+from fuzz.runner import has_device_fault
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
+
+_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One finding."""
+
+    group: str
+    """What it is about; dots make levels in some viewers."""
+    name: str
+    seconds: float
+    result: str = "passed"
+    """"passed", "failure", "error" or "skipped"."""
+    message: str = ""
+    """One line."""
+    text: str = ""
+    """All that is known."""
+
+
+def check_junit(path: Path) -> None:
+    """Raise UsageError for a file that could not be written after all replays."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"--junit {path} cannot be written: give a file in a folder that is there")
+
+
+def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
+    """Write a file of JUnit XML.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be written.
+    """
+    counts = {
+        "tests": str(len(tests)),
+        "failures": str(sum(test.result == "failure" for test in tests)),
+        "errors": str(sum(test.result == "error" for test in tests)),
+        "skipped": str(sum(test.result == "skipped" for test in tests)),
+        "time": f"{sum(test.seconds for test in tests):.3f}",
+    }
+    root = ElementTree.Element("testsuites", {"name": suite, **counts})
+    inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
+    for test in tests:
+        case = ElementTree.SubElement(
+            inside,
+            "testcase",
+            {
+                "classname": _clean(test.group),
+                "name": _clean(test.name),
+                "time": f"{test.seconds:.3f}",
+            },
+        )
+        if test.result == "passed":
+            continue
+        result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
+        if test.result != "skipped":
+            result.set("type", _clean(test.group))
+            result.text = _clean(test.text)
+    ElementTree.indent(root)
+    try:
+        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path} cannot be written: {error.strerror}; choose another file with --junit"
+        ) from error
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("�", text)
+
 
 _SUITE = "warpfuzz replay"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuzz.commands.findings import found
+from fuzz.commands.corpus import found
+from fuzz.explain.folder import write_reproduction
 from fuzz.output import console, emit
-from fuzz.repro.folder import write_reproduction
 
 
 def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> None:

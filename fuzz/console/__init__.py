@@ -5,10 +5,10 @@ workers a `CampaignStatus` (`watching`, `dashboard`, `write_status_report`).
 """
 
 from fuzz.console.dashboard import dashboard
-from fuzz.console.families import by_severity, families_table, finding_row
-from fuzz.console.reports import print_report, summary, write_report
-from fuzz.console.views import JsonView, LiveView, PlainView, view
-from fuzz.console.watching import Watching, watching
+from fuzz.console.report import print_report, summary, write_report
+from fuzz.console.tables import by_severity, families_table, finding_row
+from fuzz.console.view import Watching, watching
+from fuzz.console.view_instructions import JsonView, LiveView, PlainView, view
 
 __all__ = [
     "JsonView",

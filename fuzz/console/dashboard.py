@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from fuzz.budget import Budget
-from fuzz.campaign_status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
 from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
-from fuzz.console.families import what_of
 from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
-from fuzz.finding_groups import FindingGroup, finding_groups
-from fuzz.output import printable
-from fuzz.wording import counted
+from fuzz.console.tables import what_of
+from fuzz.findings.groups import FindingGroup, finding_groups
+from fuzz.output import counted, printable
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""

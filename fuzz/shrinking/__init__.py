@@ -12,8 +12,7 @@ choices behind it.
 """
 
 from fuzz.shrinking.cells import complexity
-from fuzz.shrinking.running import runner_verdicts
 from fuzz.shrinking.shrinker import Shrunk, shrink
-from fuzz.shrinking.trials import Verdicts
+from fuzz.shrinking.trials import Verdicts, runner_verdicts
 
 __all__ = ["Shrunk", "Verdicts", "complexity", "runner_verdicts", "shrink"]

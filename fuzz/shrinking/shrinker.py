@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 
 from corpus import Kind, ShrinkStatus
+from fuzz.findings.replay import Subject, replays_of
 from fuzz.shrinking.contents import shrink_contents, zero_cells
 from fuzz.shrinking.programs import shrink_program
 from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
-from fuzz.value_replaying import Subject, replays_of
 
 SECONDS = 20.0
 """Time for one case where none is given; on the simulated device the median case takes 2 s."""

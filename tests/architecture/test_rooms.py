@@ -66,10 +66,10 @@ def test_a_module_imports_its_own_room_and_those_behind_it(path: Path) -> None:
 def test_pycuda_and_nvml_are_imported_by_the_cuda_runner_alone() -> None:
     found = {relative(path) for path in MODULES if tops(path) & {"pycuda", "pynvml"}}
     # A program that is copied into other people's folders, and that nothing here imports.
-    copied = "fuzz/repro/standalone.py"
+    copied = "fuzz/explain/standalone.py"
     assert copied in found
     assert all(name.startswith("runners/cuda/") for name in found - {copied})
-    assert not [path for path in MODULES if "fuzz.repro.standalone" in imported(path)]
+    assert not [path for path in MODULES if "fuzz.explain.standalone" in imported(path)]
 
 
 def test_hypothesis_is_imported_by_strategies_and_campaigns_alone() -> None:

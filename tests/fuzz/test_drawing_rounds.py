@@ -10,7 +10,7 @@ from command_line import ROOT, environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.instruction_rounds import Selection, derived_seed, draw, round_drafts
+from fuzz.campaign.draws import Selection, derived_seed, draw, round_drafts
 from oracle.isa import FORMS
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import parse_target, parse_version
@@ -19,7 +19,7 @@ TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
 import hashlib
-from fuzz.instruction_rounds import round_drafts
+from fuzz.campaign.draws import round_drafts
 from oracle.isa import FORMS
 from oracle.targets import parse_target, parse_version
 drafts = round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), 5)

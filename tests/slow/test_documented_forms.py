@@ -24,7 +24,7 @@ import pytest
 from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
-from fuzz.families import family_of
+from fuzz.findings.families import family_of
 from oracle.isa import FORMS, Form, spellings
 from oracle.legality import Verdict, explain
 from oracle.notes import is_available, needs_aligned

@@ -11,8 +11,8 @@ from fuzz.bench import Contents, Plan, chosen
 from fuzz.bench import searching as searching_module
 from fuzz.bench.searching import search
 from fuzz.bench.subjects import MEASURED_ROWS
-from fuzz.instruction_rounds import Selection
-from fuzz.value_rounds import selected_forms
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS
 from oracle.program import requirements

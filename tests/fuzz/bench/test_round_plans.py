@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.coverage import Coverage, family_of
-from fuzz.instruction_rounds import Selection
-from fuzz.value_rounds import (
+from fuzz.campaign.coverage import Coverage, family_of
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import (
     EPOCH,
     PROGRAMS,
     Speed,

@@ -5,9 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import Family, Finding, Kind
-from fuzz.compiler_matrix.bisection import Course, Sample, bisect
-from fuzz.compiler_matrix.conclusions import Conclusion
-from fuzz.compiler_matrix.repeats import MISSED, missed, rate_of, repeats_for
+from fuzz.compilers.bisection import (
+    MISSED,
+    Conclusion,
+    Course,
+    Sample,
+    bisect,
+    missed,
+    rate_of,
+    repeats_for,
+)
 
 GOOD, BAD, WORSE = (
     Sample(label="match", bad=False),

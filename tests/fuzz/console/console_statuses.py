@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
-from fuzz.campaign_status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
-from fuzz.instruction_progress import FamilyState
+from fuzz.campaign.progress import FamilyState
+from fuzz.campaign.status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""

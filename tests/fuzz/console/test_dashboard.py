@@ -15,13 +15,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from corpus import Kind
-from fuzz.budget import Budget
-from fuzz.campaign_status import CampaignStatus, DeviceStatus, Stage
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.progress import ValueProgress
+from fuzz.campaign.status import CampaignStatus, DeviceStatus, Stage
 from fuzz.console import dashboard
 from fuzz.console.dashboard import limiting_words
-from fuzz.console.reports import print_report, recording_console
-from fuzz.console.watching import heartbeat
-from fuzz.engine.progress import ValueProgress
+from fuzz.console.report import print_report, recording_console
+from fuzz.console.view import heartbeat
 from fuzz.output import THEME
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")

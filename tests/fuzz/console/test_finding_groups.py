@@ -14,13 +14,12 @@ from test_dashboard import shown
 
 from corpus import Kind
 from corpus.families import cause_key
-from fuzz.budget import Budget
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.progress import FamilyState, ValueProgress
 from fuzz.console import watching
-from fuzz.console.reports import print_report, recording_console
-from fuzz.console.watching import heartbeat
-from fuzz.engine.progress import ValueProgress
-from fuzz.finding_groups import finding_groups, unknown_groups
-from fuzz.instruction_progress import FamilyState
+from fuzz.console.report import print_report, recording_console
+from fuzz.console.view import heartbeat
+from fuzz.findings.groups import finding_groups, unknown_groups
 
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
 

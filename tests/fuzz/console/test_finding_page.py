@@ -18,14 +18,21 @@ from rich.console import Console
 from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
 from corpus.entry import Entry
 from corpus.images import pack, unpack
-from fuzz.console.distances import LEVELS, level, units
-from fuzz.console.heat_map import EQUAL, heat_map
-from fuzz.console.pages import page_of
+from fuzz.explain.facts import LEVELS, level, units
+from fuzz.explain.page import EQUAL, heat_map, page_of
+from fuzz.findings.case import (
+    ACTUAL,
+    EXPECTED,
+    INPUT,
+    MODULE,
+    PROGRAM,
+    decode_program,
+    encode_program,
+    instructions_of,
+)
+from fuzz.findings.places import Result, results
+from fuzz.findings.verdicts import Difference, differences
 from fuzz.output import THEME
-from fuzz.program_files import decode_program, encode_program
-from fuzz.result_places import Result, results
-from fuzz.value_findings import ACTUAL, EXPECTED, INPUT, MODULE, PROGRAM, instructions_of
-from fuzz.verdicts import Difference, differences
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form

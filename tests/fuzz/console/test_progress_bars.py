@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.progress_bars import tracked
+from fuzz.output import tracked
 
 
 @given(st.lists(st.integers()), st.booleans())

@@ -11,9 +11,8 @@ from console_statuses import family, on_a_gpu
 from test_finding_page import OPCODES, stored
 
 from corpus import Kind, Saved
+from fuzz.campaign.progress import FamilyState, ValueProgress
 from fuzz.console import write_report
-from fuzz.engine.progress import ValueProgress
-from fuzz.instruction_progress import FamilyState
 
 
 def _progress(folder: Path) -> ValueProgress:

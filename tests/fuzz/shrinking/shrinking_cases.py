@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.value_replaying import Subject
+from fuzz.findings.replay import Subject
 from oracle.image import position
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
 from oracle.program import Program

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from shrinking_cases import TARGET, subjects
 
+from fuzz.findings.replay import Subject
+from fuzz.findings.tracing import trace
 from fuzz.shrinking.draft import Draft
-from fuzz.shrinking.isolating import isolated
-from fuzz.tracing import trace
-from fuzz.value_replaying import Subject
+from fuzz.shrinking.programs import isolated
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.program import Multiply, Store, walk

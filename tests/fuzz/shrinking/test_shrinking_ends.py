@@ -9,8 +9,8 @@ from hypothesis import Phase, given, settings
 from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
+from fuzz.findings.replay import Subject
 from fuzz.shrinking import complexity, shrink
-from fuzz.value_replaying import Subject
 from oracle.program import walk
 
 

@@ -19,8 +19,8 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
+from fuzz.findings.replay import Subject
 from fuzz.shrinking import complexity, shrink
-from fuzz.value_replaying import Subject
 from oracle.definedness import undefined
 from oracle.formats import Kind
 from oracle.program import (

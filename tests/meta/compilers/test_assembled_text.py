@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from planted_ptxas import planted_ptxas
 
-from fuzz.instruction_rounds import draw
+from fuzz.campaign.draws import draw
 from oracle.execution import execute
 from oracle.isa import forms_by_opcode
 from runners.cuda.compilation import PtxasCompiler

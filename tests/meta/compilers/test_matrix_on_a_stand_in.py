@@ -6,12 +6,12 @@ import pytest
 
 from corpus import Kind, create_corpus
 from corpus.known import Known
-from fuzz.budget import Budget
-from fuzz.compiler_matrix.campaign import MatrixCampaign, Plan
-from fuzz.compiler_matrix.matrix import Matrix
-from fuzz.compiler_matrix.members import Member, MemberRunner, device_of
-from fuzz.instruction_rounds import Selection
-from fuzz.runner_choice import OpenRunner, RunnerChoice
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.limits import Budget
+from fuzz.checks.compilers import MatrixCampaign, Plan
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, MemberRunner, device_of
+from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"

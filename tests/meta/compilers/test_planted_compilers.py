@@ -9,9 +9,9 @@ import pytest
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
-from fuzz.compiler_matrix.expansions import listings
-from fuzz.compiler_matrix.matrix import Matrix
-from fuzz.compiler_matrix.members import Member, NoDevice
+from fuzz.compilers.expansions import listings
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, NoDevice
 from runners.assemblers.assembler import identify
 from runners.kernels import KernelModule
 

@@ -12,10 +12,9 @@ import pytest
 from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
 
-from fuzz.engine.crew import Event, Lost, ProcessCrew
-from fuzz.engine.messages import RoundJob
-from fuzz.engine.plan import Plan
-from fuzz.runner_choice import RunnerChoice
+from fuzz.campaign.crew import Event, Lost, ProcessCrew
+from fuzz.campaign.messages import Plan, RoundJob
+from fuzz.runner import RunnerChoice
 from strategies.features import Focus
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")

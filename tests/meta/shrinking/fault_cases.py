@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind
-from fuzz.instruction_rounds import derived_seed, draw
-from fuzz.value_replaying import Subject, attempt
+from fuzz.campaign.draws import derived_seed, draw
+from fuzz.findings.replay import Subject, attempt
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS

@@ -6,8 +6,8 @@ import pytest
 from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, without_steps
 
 from corpus import Kind, ShrinkStatus
+from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
-from fuzz.value_replaying import Subject, attempt
 from oracle.program import Multiply, walk
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Runner

@@ -5,5 +5,5 @@ from pathlib import Path
 
 _TESTS = Path(__file__).parents[2]
 sys.path[:0] = [
-    str(_TESTS / "fuzz"), str(_TESTS / "fuzz" / "values"), str(_TESTS / "runners" / "cuda"),
+    str(_TESTS / "fuzz"), str(_TESTS / "fuzz" / "checks"), str(_TESTS / "runners" / "cuda"),
 ]  # fmt: skip

@@ -16,9 +16,8 @@ from cuda_fakes import FAKES
 from value_runs import campaign, entries, run
 
 from corpus import Kind
-from fuzz.device_lost import DeviceLostError
-from fuzz.runner_choice import OpenRunner, RunnerChoice
-from oracle.errors import InfrastructureError
+from fuzz.runner import OpenRunner, RunnerChoice
+from oracle.errors import DeviceLostError, InfrastructureError
 from runners.cuda import supervisor
 from runners.cuda.runner import CudaRunner
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.instruction_rounds import draw
+from fuzz.campaign.draws import draw
 from oracle.isa import FORMS, Form
 from oracle.program import Program
 from strategies.features import Focus

@@ -8,7 +8,7 @@ from drawn_programs import PLACES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.instruction_rounds import draw
+from fuzz.campaign.draws import draw
 from oracle.definedness import undefined
 from oracle.isa import FORMS
 from oracle.program import Program, walk

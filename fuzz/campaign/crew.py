@@ -1,0 +1,380 @@
+"""The worker processes of a campaign: started, given jobs, listened to, replaced, ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import fuzz
+from fuzz.campaign.heartbeat import Beats
+from fuzz.campaign.messages import (
+    SHOWN_STALLED_SECONDS,
+    Blame,
+    Broken,
+    Examined,
+    Facts,
+    Job,
+    NotExamined,
+    Plan,
+    RoundJob,
+    RoundReport,
+)
+from fuzz.campaign.status import Stage, WorkerStatus
+from oracle.errors import InfrastructureError
+from runners.processes import describe_status, tail
+
+_END_SECONDS = 8.0
+"""How long workers that were told to end may take before they are killed: longer than they give
+themselves."""
+_START_SECONDS = 120.0
+"""Least time that a worker has until it is ready: a device may take 60 s for its self-check."""
+_DEATHS_AT_START = 3
+"""Times in a row that a worker may die before it is ready; then it is not started again."""
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""There is a process for every core already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A worker is ready."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A job is done."""
+
+    job: Job
+    report: RoundReport | Examined | NotExamined
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """A job is not done, because its worker is gone."""
+
+    job: Job
+    how: str
+    """How it ended, as the end of a sentence."""
+    guilty: bool
+    """Whether the job may have to do with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaveUp:
+    """A worker cannot go on, and no other takes its place."""
+
+    broken: Broken
+
+
+Event = Opened | Finished | Lost | GaveUp
+
+
+class Crew(Protocol):
+    """Those who carry out jobs."""
+
+    @property
+    def workers(self) -> int:
+        """How many carry out rounds, those that are starting included."""
+        ...
+
+    def places_for_rounds(self) -> int:
+        """Return how many more rounds can be given."""
+        ...
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        """Return how many more examinations can be given.
+
+        Parameters
+        ----------
+        everybody
+            Whether those who carry out rounds may be asked as well.
+        """
+        ...
+
+    def give(self, job: Job) -> None:
+        """Give a job to somebody who has a place for it."""
+        ...
+
+    def poll(self, seconds: float) -> list[Event]:
+        """Wait until something happens, but not longer than this; return it."""
+        ...
+
+    def interrupt(self) -> None:
+        """Ask for rounds to come to an end where they are."""
+        ...
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        """Describe everybody."""
+        ...
+
+    def close(self) -> None:
+        """End everybody at once."""
+        ...
+
+
+class _Member:
+    """One worker process."""
+
+    def __init__(self, row: int, plan: Plan, beats: Beats) -> None:
+        self.row = row
+        self.job: Job | None = None
+        self.facts: Facts | None = None
+        self.given = time.monotonic()
+        """When it was started, or given its job."""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
+        ours, theirs = socket.socketpair()
+        root = str(Path(fuzz.__file__).parent.parent)
+        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        variables = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)}
+        words = map(str, (theirs.fileno(), beats.descriptor, beats.rows, row, os.getpid()))
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fuzz.campaign.worker", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                env=variables,
+                pass_fds=[theirs.fileno(), beats.descriptor],
+            )
+        self._kill = weakref.finalize(self, self.process.kill)
+        self.line: Connection[Any, Any] = Connection(ours.detach())
+        self.line.send(plan)
+
+    def end(self, deadline: float) -> str:
+        """Wait for the process until the deadline, kill it then; return how it ended."""
+        self.line.close()
+        try:
+            self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._kill.detach()
+        said = tail(self._log.fileno()).strip()
+        self._log.close()
+        ending = describe_status(self.process.returncode)
+        return f"{ending} ({said.splitlines()[-1][:400]})" if said else ending
+
+
+class ProcessCrew:
+    """Worker processes on this machine.
+
+    Parameters
+    ----------
+    plan
+        The campaign.
+    workers
+        How many carry out rounds; one more examines findings, from the first finding on.
+    devices
+        Numbers of the devices, dealt out to the workers in turn.
+    """
+
+    def __init__(self, plan: Plan, *, workers: int, devices: Sequence[int] = (0,)) -> None:
+        self._plan, self._devices, self._workers = plan, devices, workers
+        self._beats = Beats(workers + 1)
+        self._closed = False
+        self._members: dict[int, _Member] = {}
+        self._deaths = [0] * (workers + 1)
+        """Times in a row that this worker died before it was ready."""
+        self._events: list[Event] = []
+        self._examiner = workers
+        try:
+            for row in range(workers):
+                self._start(row)
+        except BaseException:
+            self.close()
+            raise
+
+    def facts(self) -> Facts:
+        """Wait until a worker is ready; return what it says of its runner.
+
+        Raises
+        ------
+        UsageError, DeviceLostError, InfrastructureError
+            If a worker cannot open a runner; with several devices, if none can.
+        """
+        earlier: list[Event] = []
+        while True:
+            for event in self.poll(1.0):
+                earlier.append(event)
+                if isinstance(event, Opened):
+                    self._events = earlier + self._events
+                    return event.facts
+                if isinstance(event, GaveUp) and (
+                    event.broken.blame is not Blame.DEVICE_LOST or not self.workers
+                ):
+                    raise event.broken.error()
+
+    @property
+    def workers(self) -> int:
+        """How many carry out rounds, those that are starting included."""
+        return sum(row < self._workers for row in self._members)
+
+    def _device(self, row: int) -> int:
+        return self._devices[row % len(self._devices)]
+
+    def _start(self, row: int) -> None:
+        plan = replace(self._plan, choice=replace(self._plan.choice, device=self._device(row)))
+        try:
+            self._members[row] = _Member(row, plan, self._beats)
+        except OSError as error:
+            raise InfrastructureError(
+                f"no worker process can be started ({error}); ask for fewer with --workers, or "
+                "end other programs"
+            ) from error
+
+    def _free(self, rows: Sequence[int]) -> list[_Member]:
+        members = (self._members.get(row) for row in rows)
+        return [one for one in members if one is not None and one.facts and one.job is None]
+
+    def places_for_rounds(self) -> int:
+        """Return how many workers are idle."""
+        return len(self._free(range(self._workers)))
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        """Return 1 if the examiner is idle; plus the idle workers if everybody may be asked."""
+        if everybody:
+            return len(self._free(range(self._workers + 1)))
+        if self._examiner not in self._members and self._deaths[self._examiner] == 0:
+            self._start(self._examiner)
+        return len(self._free([self._examiner]))
+
+    def give(self, job: Job) -> None:
+        """Give a job to an idle worker; examinations to the examiner if it is idle."""
+        if isinstance(job, RoundJob):
+            member = self._free(range(self._workers))[0]
+        else:
+            member = self._free(range(self._workers, -1, -1))[0]
+        member.job, member.given = job, time.monotonic()
+        try:
+            member.line.send(job)
+        except OSError:
+            self._bury(member)
+
+    def poll(self, seconds: float) -> list[Event]:
+        """Listen to the workers; replace those that are gone or silent for too long."""
+        if not self._events:
+            lines = {member.line: member for member in self._members.values()}
+            for line in wait(list(lines), seconds):
+                self._hear(lines[line])  # type: ignore[index]
+            self._end_stalled()
+        events, self._events = self._events, []
+        return events
+
+    def _hear(self, member: _Member) -> None:
+        try:
+            message = member.line.recv()
+        except (EOFError, OSError):
+            self._bury(member)
+            return
+        if isinstance(message, Facts):
+            member.facts = message
+            self._deaths[member.row] = 0
+            self._events.append(Opened(facts=message))
+        elif isinstance(message, Broken):
+            self._retire(member, message)
+        elif member.job is not None:
+            self._events.append(Finished(job=member.job, report=message))
+            member.job = None
+
+    def _retire(self, member: _Member, broken: Broken) -> None:
+        """Let a worker go whose runner does not work."""
+        del self._members[member.row]
+        member.end(time.monotonic() + _END_SECONDS)
+        if member.job is not None:
+            self._events.append(Lost(job=member.job, how=broken.message, guilty=False))
+        self._deaths[member.row] = _DEATHS_AT_START
+        self._events.append(GaveUp(broken=broken))
+
+    def _bury(self, member: _Member, why: str = "") -> None:
+        """Replace a worker that is gone."""
+        row = member.row
+        del self._members[row]
+        ending = member.end(time.monotonic() + _END_SECONDS)
+        how = why or ending
+        if member.job is not None:
+            self._events.append(Lost(job=member.job, how=how, guilty=True))
+        self._deaths[row] += member.facts is None
+        if self._deaths[row] >= _DEATHS_AT_START:
+            message = f"worker processes cannot be kept alive: the last one {how}"
+            broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
+            self._events.append(GaveUp(broken=broken))
+            return
+        self._start(row)
+
+    def _silence(self, member: _Member) -> float:
+        """Return for how long a worker that has something to do gave no sign of life, in s."""
+        if member.facts is not None and member.job is None:
+            return 0.0
+        heard = max(self._beats.read(member.row).written, member.given)
+        return time.monotonic() - heard
+
+    def _end_stalled(self) -> None:
+        for member in list(self._members.values()):
+            silence = self._silence(member)
+            patience = self._plan.patience
+            if member.facts is None:
+                patience = max(patience, _START_SECONDS)
+            if silence > patience:
+                stage = self._beats.read(member.row).stage
+                # Asked first: it may have a tool running that it then takes along.
+                member.process.terminate()
+                self._bury(member, f"gave no sign of life for {silence:.0f} s, at {stage}")
+
+    def interrupt(self) -> None:
+        """Ask for rounds to come to an end where they are."""
+        self._beats.interrupted = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        """Describe the workers that there are."""
+        found = []
+        for member in self._members.values():
+            pulse = self._beats.read(member.row)
+            total = sum(pulse.seconds.values()) or 1.0
+            device = member.facts.device if member.facts else "starting"
+            if len(self._devices) > 1:
+                device = f"{self._device(member.row)}: {device}"
+            silence = self._silence(member)
+            found.append(
+                WorkerStatus(
+                    number=member.row,
+                    device=device,
+                    round=pulse.round,
+                    stage=pulse.stage if member.facts else Stage.WAIT,
+                    seconds=silence,
+                    cases=pulse.cases,
+                    stalled=silence > min(SHOWN_STALLED_SECONDS, self._plan.patience),
+                    shares={stage: spent / total for stage, spent in pulse.seconds.items()},
+                    examiner=member.row == self._examiner,
+                )
+            )
+        return found
+
+    def close(self) -> None:
+        """End all workers: in order if they are idle, else by force after a moment."""
+        if self._closed:
+            return
+        self._closed = True
+        deadline = time.monotonic() + _END_SECONDS
+        for member in self._members.values():
+            member.process.terminate()
+        for member in self._members.values():
+            member.end(deadline)
+        self._members.clear()
+        self._beats.close()

@@ -1,0 +1,132 @@
+"""Drawing the instructions of one round: a pure function of seed, round and what is selected."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.strategies import SearchStrategy, lists
+
+from oracle.isa import FORMS, Form
+from oracle.notes import is_available
+from oracle.targets import PtxVersion, Target
+from strategies.drafts import Draft
+from strategies.instructions import (
+    damaged_drafts,
+    legal_drafts,
+    legal_forms,
+    neighbourhoods,
+    token_soup,
+)
+
+BACKEND = "warpfuzz"
+"""Value for the setting `backend`."""
+
+
+class UniformProvider(HypothesisProvider):
+    """Draws bounded integers uniformly; everything else as Hypothesis does."""
+
+    def draw_integer(
+        self,
+        min_value: int | None = None,
+        max_value: int | None = None,
+        *,
+        weights: dict[int, float] | None = None,
+        shrink_towards: int = 0,
+    ) -> int:
+        """Draw an integer; uniform where it has two bounds, whatever its weights."""
+        if min_value is None or max_value is None or self._random is None:
+            return super().draw_integer(
+                min_value, max_value, weights=weights, shrink_towards=shrink_towards
+            )
+        return self._random.randint(min_value, max_value)
+
+
+AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
+
+
+GENERATOR_VERSION = 2
+"""Goes up when the same seed would draw other instructions."""
+
+# Instructions of a round of each sort: a third legal, most of the rest in neighbourhoods, whose
+# instructions cost a tenth of those that are drawn one by one.
+_LEGAL, _NEAR, _DAMAGED, _SOUP = 2000, 3800, 120, 80
+_LEGAL_FORMS = 320
+"""Forms of a round whose legal instructions are listed, 6 on average."""
+_NEIGHBOURHOODS = 24
+"""Neighbourhoods of a round: they list 160 instructions on average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which forms a campaign is about."""
+
+    pattern: str = "*"
+    """Shell pattern over the opcode, such as "wmma.load.*f64"; a bare word may stand anywhere."""
+
+    def forms(self) -> tuple[Form, ...]:
+        """Return the documented forms that the pattern selects."""
+        pattern = self.pattern if any(c in self.pattern for c in "*?[") else f"*{self.pattern}*"
+        return tuple(form for form in FORMS if fnmatchcase(form.opcode, pattern))
+
+
+def derived_seed(*parts: object) -> int:
+    """Return a seed of 64 bits that depends on all parts, the same on every machine."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+T = TypeVar("T")
+
+
+def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
+    """Draw `count` examples from a strategy, fewer if it has no more; the same for the same key."""
+    drawn: list[T] = []
+
+    @seed(key)
+    @settings(
+        max_examples=count,
+        backend=BACKEND,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: T) -> None:
+        drawn.append(example)
+
+    collect()
+    return drawn[:count]
+
+
+def round_drafts(
+    forms: Sequence[Form], target: Target, version: PtxVersion, key: int
+) -> list[Draft]:
+    """Draw the instructions of one round.
+
+    About 6,000: a third of them legal on the target and version (fewer where few forms are
+    selected), the rest near-legal and soup.
+    """
+    available = [form for form in forms if is_available(form, version, target)]
+    drafts: list[Draft] = []
+    if available:
+        drawn = _several(legal_forms(available), _LEGAL_FORMS, derived_seed(key, "legal"))
+        listed = (draft for form in drawn for draft in legal_drafts(form))
+        drafts += islice(listed, _LEGAL)
+    near = draw(neighbourhoods(forms), _NEIGHBOURHOODS, derived_seed(key, "near"))
+    drafts += islice((draft for area in near for draft in area.drafts()), _NEAR)
+    drafts += _several(damaged_drafts(forms), _DAMAGED, derived_seed(key, "damaged"))
+    return drafts + _several(token_soup(), _SOUP, derived_seed(key, "soup"))
+
+
+def _several(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
+    """Draw `count` examples at once: one draw of many costs less than many draws of one."""
+    # The first example that Hypothesis makes is the simplest one there is.
+    return draw(lists(strategy, min_size=count, max_size=count), 2, key)[-1]

@@ -1,0 +1,218 @@
+"""Signs of life: a row of shared memory for each worker, which it writes and the coordinator reads.
+
+Writing costs a microsecond and no message, so that a worker can say at every stage what it does.
+The memory is a temporary file without a name; it goes away with the last process that maps it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from fuzz.campaign.status import Stage
+from runners.kernels import KernelModule
+from runners.protocol import (
+    Capabilities,
+    Compiled,
+    Failure,
+    Images,
+    Lender,
+    Pending,
+    Ran,
+    Runner,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BeatingBatch:
+    """A batch whose collection is a sign of life."""
+
+    pending: Pending
+    heart: Heart
+
+    def collect(self) -> Ran | Failure:
+        """Wait for the batch."""
+        self.heart.beat()
+        ran = self.pending.collect()
+        self.heart.beat()
+        return ran
+
+
+class BeatingRunner:
+    """A runner as it is, with signs of life; closing it closes the runner."""
+
+    def __init__(self, runner: Runner, heart: Heart) -> None:
+        self._runner, self._heart = runner, heart
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what the runner can run."""
+        return self._runner.capabilities()
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module, as the runner does."""
+        self._heart.beat()
+        compiled = self._runner.compile(module)
+        self._heart.beat()
+        return compiled
+
+    def lease(self, count: int, image_bytes: int) -> Images:
+        """Return memory to fill, uint8 (count, image_bytes), of the runner if it has any."""
+        if isinstance(self._runner, Lender):
+            return self._runner.lease(count, image_bytes)
+        return np.empty((count, image_bytes), np.uint8)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Start a batch, as the runner does."""
+        self._heart.beat()
+        pending = self._runner.submit(compiled, images, entry=entry)
+        return _BeatingBatch(pending=pending, heart=self._heart)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch and wait for it, as the runner does."""
+        return self.submit(compiled, images, entry=entry).collect()
+
+    def close(self) -> None:
+        """Close the runner."""
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+_STAGES = tuple(Stage)
+_ROW = struct.Struct(f"<dqqq{len(_STAGES)}d")
+"""When it was written, in seconds of time.monotonic (which on Linux is one clock for all
+processes), number of the stage, round, cases, and the seconds that each stage took so far."""
+_FLAG_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pulse:
+    """What a worker's row says."""
+
+    written: float
+    """On the clock of time.monotonic; 0 before the first sign of life."""
+    stage: Stage
+    round: int
+    cases: int
+    seconds: Mapping[Stage, float]
+    """Time that each stage took so far."""
+
+
+class Beats:
+    """The rows of all workers, and a flag that asks them to come to an end.
+
+    Parameters
+    ----------
+    rows
+        How many workers there are.
+    descriptor
+        Of the memory of another process; None: make it.
+    """
+
+    def __init__(self, rows: int, descriptor: int | None = None) -> None:
+        size = _FLAG_BYTES + rows * _ROW.size
+        if descriptor is None:
+            with tempfile.TemporaryFile() as file:
+                file.truncate(size)
+                self.descriptor = os.dup(file.fileno())
+        else:
+            self.descriptor = descriptor
+        self._map = mmap.mmap(self.descriptor, size)
+        self.rows = rows
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether workers are to come to an end with what they do."""
+        return self._map[0] != 0
+
+    @interrupted.setter
+    def interrupted(self, value: bool) -> None:
+        self._map[0] = int(value)
+
+    def read(self, row: int) -> Pulse:
+        """Return what a worker wrote last."""
+        written, stage, number, cases, *seconds = _ROW.unpack_from(self._map, self._place(row))
+        return Pulse(
+            written=written,
+            stage=_STAGES[stage],
+            round=number,
+            cases=cases,
+            seconds=dict(zip(_STAGES, seconds, strict=True)),
+        )
+
+    def write(self, row: int, pulse: Pulse) -> None:
+        """Write a row."""
+        seconds = (pulse.seconds.get(stage, 0.0) for stage in _STAGES)
+        fields = (pulse.written, _STAGES.index(pulse.stage), pulse.round, pulse.cases, *seconds)
+        _ROW.pack_into(self._map, self._place(row), *fields)
+
+    def _place(self, row: int) -> int:
+        return _FLAG_BYTES + row * _ROW.size
+
+    def close(self) -> None:
+        """Give the memory up."""
+        self._map.close()
+        os.close(self.descriptor)
+
+
+class Heart:
+    """A worker's side of its row."""
+
+    def __init__(self, beats: Beats, row: int) -> None:
+        self._beats, self._row = beats, row
+        before = beats.read(row)
+        # A worker that takes the place of one that was killed goes on with its figures.
+        self._seconds = dict(before.seconds)
+        self._cases = before.cases
+        self._round, self._stage = -1, Stage.WAIT
+        self._since = time.monotonic()
+        self.beat()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether to come to an end with what is being done."""
+        return self._beats.interrupted
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Say that a stage begins; the one before it has ended."""
+        self.beat()
+        self._stage = stage
+        if round is not None:
+            self._round = round
+        self.beat()
+
+    def count(self, cases: int) -> None:
+        """Add cases that were compared."""
+        self._cases += cases
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        now = time.monotonic()
+        self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
+        self._since = now
+        pulse = Pulse(
+            written=now,
+            stage=self._stage,
+            round=self._round,
+            cases=self._cases,
+            seconds=self._seconds,
+        )
+        self._beats.write(self._row, pulse)

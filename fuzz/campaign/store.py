@@ -1,0 +1,262 @@
+"""The folder of a campaign in its corpus: state, statistics, summary, and a lock.
+
+campaign/state.json           what `--resume` goes on from; replaced as a whole
+campaign/state.previous.json  the one before, in case that one cannot be read
+campaign/statistics.jsonl     a line of figures every few seconds
+campaign/summary.json         the figures of now; its time of change is a heartbeat
+campaign/lock                 held by the process that runs the campaign
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from corpus import Kind, ShrinkStatus, durable
+from oracle.errors import InfrastructureError
+
+SCHEMA = 1
+"""Version of `state.json` that this module writes."""
+Count = Annotated[int, Meta(ge=0)]
+
+
+class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A family of findings."""
+
+    kind: Kind
+    key: str
+    title: str
+    text: str
+    verdict: str
+    message: str
+    cases: Count
+    id: str | None
+    """Of the finding that stands for it; None if it could not be stored."""
+    shrink: ShrinkStatus
+    new: bool = True
+    """Whether this campaign put the finding into the corpus."""
+    confirmed: bool = False
+    finished: bool = False
+    """Whether there is nothing more to be done with it."""
+
+
+class State(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A campaign at a moment at which everything that it found is stored."""
+
+    schema: int = SCHEMA
+    options: dict[str, Any]
+    """What decides which cases there are."""
+    started: str
+    """When the campaign began, UTC."""
+    seconds: Annotated[float, Meta(ge=0)] = 0.0
+    """How long it ran, over all resumptions."""
+    ended: str = ""
+    """Why it ended; empty while it goes on, and if it was killed."""
+    rounds: Count = 0
+    """Rounds before this one are committed."""
+    parts: dict[int, int] = field(default_factory=dict)
+    """Rounds from there on that were begun: cases of them that are committed."""
+    whole: list[int] = field(default_factory=list)
+    """Rounds from there on that are committed."""
+    skipped: dict[int, str] = field(default_factory=dict)
+    """Rounds that nobody could run, and why."""
+    cases: Count = 0
+    judged: Count = 0
+    missing: Count = 0
+    compiled: Count = 0
+    uncompiled: Count = 0
+    by_kind: dict[Kind, int] = field(default_factory=dict)
+    undefined: dict[str, dict[str, Count]] = field(default_factory=dict)
+    """Undefined programs, by reason, then by outcome."""
+    reached: list[str] = field(default_factory=list)
+    coverage: dict[str, Any] = field(default_factory=dict)
+    families: list[FamilyRecord] = field(default_factory=list)
+    tries: dict[str, int] = field(default_factory=dict)
+    """By the key of a family: how often it was to be confirmed."""
+    turned: dict[str, str] = field(default_factory=dict)
+    """By the key of a family that was not confirmed: the key of what it turned out to be."""
+
+
+def encode(state: State) -> bytes:
+    """Return a state as JSON."""
+    return msgspec.json.encode(state) + b"\n"
+
+
+def decode(data: bytes) -> State:
+    """Return the state that JSON describes.
+
+    Raises
+    ------
+    ValueError
+        If it is cut off, something else, or of another schema.
+    """
+    try:
+        head = msgspec.json.decode(data)
+        if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+            found = head.get("schema") if isinstance(head, dict) else None
+            raise ValueError(f"its schema is {found!r}, and this warpfuzz knows {SCHEMA}")
+        return msgspec.json.decode(data, type=State)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"it is not whole: {error}") from error
+
+
+FOLDER = "campaign"
+STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandoned.json"
+STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
+
+
+class CampaignStore:
+    """The folder of a campaign, locked as long as this is open.
+
+    Parameters
+    ----------
+    corpus
+        The folder of the corpus; it is there.
+
+    Raises
+    ------
+    InfrastructureError
+        If another process runs a campaign there, or nothing can be written.
+    """
+
+    def __init__(self, corpus: Path) -> None:
+        self.folder = corpus / FOLDER
+        with durable.explained("write to", self.folder):
+            durable.make_folder(self.folder)
+            mode = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._lock = os.open(self.folder / LOCK, mode, 0o666)
+        try:
+            self._take()
+            with durable.explained("write to", self.folder):
+                durable.sweep(self.folder)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
+            raise InfrastructureError(
+                f"a campaign runs in {self.folder.parent} already"
+                f"{f' (process {owner})' if owner else ''}; wait for it, end it, or give this one "
+                "another folder (--corpus) and merge them later (`warpfuzz corpus merge`)"
+            ) from None
+        except OSError:
+            # A file system without locks: one campaign at a time is up to the user.
+            return
+        # A full disk is found out, and told, by what has to be written.
+        with suppress(OSError):
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock."""
+        os.close(self._lock)
+
+    def load(self) -> tuple[State | None, str]:
+        """Return the last state that can be read, and what is wrong with a newer one.
+
+        Raises
+        ------
+        InfrastructureError
+            If there are states, and none of them can be read.
+        """
+        said = ""
+        for name in (STATE, PREVIOUS):
+            path = self.folder / name
+            with durable.explained("read", path):
+                try:
+                    data = path.read_bytes()
+                except FileNotFoundError:
+                    continue
+            try:
+                return decode(data), said
+            except ValueError as error:
+                said = said or f"{path} cannot be used: {error}"
+        if said:
+            raise InfrastructureError(
+                f"{said}; leave --resume out to start a new campaign there (the findings stay)"
+            )
+        return None, ""
+
+    def save(self, state: State) -> None:
+        """Replace the state; killed at any moment, the old or the new one is there.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written; the old one stays.
+        """
+        path = self.folder / STATE
+        with (
+            durable.explained("keep the state of the campaign in", path),
+            durable.workspace(self.folder) as temporary,
+        ):
+            fresh = temporary / STATE
+            durable.write_file(fresh, encode(state))
+            with suppress(FileNotFoundError):
+                path.replace(self.folder / PREVIOUS)
+            fresh.replace(path)
+            durable.sync_folder(self.folder)
+
+    def abandon(self) -> None:
+        """Put the state of an unfinished campaign aside."""
+        with durable.explained("move", self.folder / STATE):
+            for name in (STATE, PREVIOUS):
+                with suppress(FileNotFoundError):
+                    (self.folder / name).replace(self.folder / ABANDONED)
+                    break
+            with suppress(FileNotFoundError):
+                (self.folder / PREVIOUS).unlink()
+
+    def forget(self) -> None:
+        """Remove the state, statistics and summary of a campaign that has ended."""
+        with durable.explained("remove", self.folder):
+            for name in (STATE, PREVIOUS, STATISTICS, SUMMARY):
+                with suppress(FileNotFoundError):
+                    (self.folder / name).unlink()
+
+    def summarise(self, summary: object) -> None:
+        """Replace the summary.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written; the old one stays.
+        """
+        data = msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
+        path = self.folder / SUMMARY
+        with durable.explained("write", path):
+            durable.replace_file(path, data, self.folder)
+
+    def record(self, figures: object) -> None:
+        """Add a line to the statistics; a line that was cut off by a kill is ended first.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be written.
+        """
+        line = msgspec.json.encode(figures) + b"\n"
+        path = self.folder / STATISTICS
+        with durable.explained("write", path), path.open("ab+") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    line = b"\n" + line
+            file.write(line)

@@ -1,0 +1,356 @@
+"""Families of findings: stored raw when they come up, then replayed, then made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+
+from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
+from corpus.known import Known
+from fuzz.campaign.messages import ConfirmJob, Examined, ShrinkJob, Stored, Suspect
+from fuzz.campaign.progress import FamilyState
+from fuzz.campaign.store import FamilyRecord
+from fuzz.checks.program_suspects import SHRUNK_KINDS
+from oracle.errors import UsageError
+
+TRIES = 8
+"""Times that one family is confirmed before what does not replay is only counted."""
+_EXAMINATIONS = 2
+"""Workers that may die over a finding before it is left as it is."""
+
+
+@dataclass(kw_only=True)
+class _Member:
+    """A family, and how far its finding is examined."""
+
+    state: FamilyState
+    new: bool
+    """Whether this campaign put its finding into the corpus."""
+    confirmed: bool = False
+    finished: bool = False
+    deaths: int = 0
+    """Workers that died over it."""
+
+
+@dataclass(kw_only=True)
+class Triage:
+    """The families of a campaign."""
+
+    corpus: Corpus
+    known: Known
+    announced: list[FamilyState] = field(default_factory=list)
+    """Families with which nothing more is to be done, in that order."""
+    tries: dict[str, int] = field(default_factory=dict)
+    """By the key of the family that the first run fell into: how often it was confirmed."""
+    turned: dict[str, str] = field(default_factory=dict)
+    """The same: the key of what it turned out to be."""
+    members: dict[str, _Member] = field(default_factory=dict)
+    _examined: dict[str, str] = field(default_factory=dict)
+    """By the id of a finding that is being examined: the key of its family."""
+
+    @property
+    def families(self) -> Mapping[str, FamilyState]:
+        """The families by key, in the order in which they came up."""
+        return {key: member.state for key, member in self.members.items()}
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """Keys of families of which no further case is needed."""
+        tired = (key for key, tries in self.tries.items() if tries >= TRIES and key in self.turned)
+        return frozenset((*self.members, *tired))
+
+    @property
+    def waiting(self) -> int:
+        """Findings that wait to be examined, or are being examined."""
+        return sum(not member.finished for member in self.members.values())
+
+    @property
+    def unconfirmed(self) -> int:
+        """Those of them that were not replayed yet."""
+        return sum(not (one.finished or one.confirmed) for one in self.members.values())
+
+    def suspect(self, suspect: Suspect) -> bool:
+        """Take in what differs in a round; when this returns, it is stored.
+
+        Returns
+        -------
+        bool
+            Whether the family is new.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be stored; the family is there all the same.
+        """
+        key = suspect.family.key
+        if key in self.members:
+            self.members[key].state.cases += suspect.cases
+            return False
+        turned = self.members.get(self.turned.get(key, ""))
+        if turned is not None and (self.tries.get(key, 0) >= TRIES or suspect.stored is None):
+            turned.state.cases += suspect.cases
+            return False
+        if suspect.stored is None:
+            return False
+        self.tries[key] = self.tries.get(key, 0) + 1
+        member = self._member(suspect.family, suspect.stored, suspect.cases)
+        saved = self.corpus.add(suspect.stored.case, suspect.stored.files)
+        self._keep(member, saved)
+        if suspect.kind is Kind.DEVICE_LOST:
+            # Nothing can be replayed any more.
+            member.confirmed = True
+            self._finish(member)
+        return True
+
+    def _member(self, family: Family, stored: Stored, cases: int) -> _Member:
+        case = stored.case
+        state = FamilyState(
+            kind=case.kind,
+            key=family.key,
+            title=family.title,
+            text=_text(case),
+            verdict=case.kind.value,
+            message=case.runners[-1].message,
+            known=self.known.match(case),
+            cases=cases,
+            shrink=case.shrink,
+        )
+        member = self.members[family.key] = _Member(state=state, new=False)
+        return member
+
+    def _keep(self, member: _Member, saved: Saved) -> None:
+        member.state.saved = saved
+        member.new = member.new or saved.new
+
+    def next_job(self, seconds: float, *, shrinking: bool = True) -> ConfirmJob | ShrinkJob | None:
+        """Return what is to be examined next: replays before shrinking, the oldest first.
+
+        Parameters
+        ----------
+        seconds
+            Time for shrinking.
+        shrinking
+            Whether anything is to be made smaller.
+        """
+        free = [
+            (key, one, one.state.saved)
+            for key, one in self.members.items()
+            if not one.finished and key not in self._examined.values()
+        ]
+        for key, member, saved in free:
+            if not member.confirmed and saved is not None:
+                self._examined[saved.id] = key
+                return ConfirmJob(
+                    corpus=self.corpus.path, id=saved.id, family=_family(member.state)
+                )
+        for key, member, saved in free:
+            if shrinking and saved is not None:
+                self._examined[saved.id] = key
+                return ShrinkJob(
+                    corpus=self.corpus.path,
+                    id=saved.id,
+                    family=_family(member.state),
+                    seconds=seconds,
+                )
+        return None
+
+    def leave(self, job: ConfirmJob | ShrinkJob) -> None:
+        """Leave a finding as it is: it can no longer be examined."""
+        member = self.members.get(self._examined.pop(job.id, ""))
+        if member is not None:
+            self._finish(member)
+
+    def examined(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
+        """Take in what an examination gave; leave a finding that is no longer in the corpus.
+
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be stored; what was stored before stays.
+        """
+        try:
+            self._take_in(job, result)
+        except (UsageError, BrokenEntryError):
+            self.leave(job)
+        self._examined.pop(job.id, None)
+
+    def _take_in(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
+        key = self._examined.get(job.id, "")
+        member = self.members.get(key)
+        if member is None:
+            return
+        if result.lost:
+            self._lost(result)
+        elif result.family.key != key:
+            self._turned(key, member, result)
+        else:
+            self._replace(member, result.stored)
+            member.confirmed = True
+            if not self._joined(key, member) and (
+                isinstance(job, ShrinkJob) or not self._shrinks(member)
+            ):
+                self._finish(member)
+
+    def _joined(self, key: str, member: _Member) -> bool:
+        """Join a family to another one if both have come to the same finding; tell whether."""
+        for other, there in self.members.items():
+            if other != key and self._same_finding(member, there):
+                there.state.cases += member.state.cases
+                del self.members[key]
+                # For good: which finding of it is examined first does not depend on chance.
+                self.turned[key], self.tries[key] = other, TRIES
+                return True
+        return False
+
+    @staticmethod
+    def _same_finding(one: _Member, other: _Member) -> bool:
+        mine, its = one.state.saved, other.state.saved
+        return mine is not None and its is not None and mine.id == its.id
+
+    def _lost(self, result: Examined) -> None:
+        """Keep what ran when the device went away."""
+        if result.family.key in self.members:
+            self.members[result.family.key].state.cases += 1
+            return
+        member = self._member(result.family, result.stored, 1)
+        member.confirmed = True
+        self._keep(member, self.corpus.add(result.stored.case, result.stored.files))
+        self._finish(member)
+
+    def _turned(self, key: str, member: _Member, result: Examined) -> None:
+        """Put a finding under the name that its replays gave it."""
+        del self.members[key]
+        self.turned[key] = result.family.key
+        there = self.members.get(result.family.key)
+        if there is not None:
+            there.state.cases += member.state.cases
+            if member.new and not any(
+                self._same_finding(member, one) for one in self.members.values()
+            ):
+                self._remove(member)
+            return
+        other = self._member(result.family, result.stored, member.state.cases)
+        other.new, other.state.saved, other.confirmed = member.new, member.state.saved, True
+        self._replace(other, result.stored)
+        if not self._shrinks(other):
+            self._finish(other)
+
+    def _remove(self, member: _Member) -> None:
+        saved = member.state.saved
+        if saved is None:
+            return
+        # Somebody else may have removed it, or broken it: then there is nothing to be removed.
+        with suppress(UsageError, BrokenEntryError):
+            entry = self.corpus.get(saved.id)
+            with self.corpus.exclusively():
+                self.corpus.remove(entry)
+
+    def _replace(self, member: _Member, stored: Stored) -> None:
+        """Store what an examination made of a finding in place of what was there."""
+        saved = member.state.saved
+        if saved is None:
+            return
+        there = self.corpus.replace(saved.id, stored.case, stored.files)
+        entry = self.corpus.get(there.id)
+        if there.id == saved.id and entry.finding.details != stored.case.details:
+            # The same case, of which more is known now.
+            known = msgspec.structs.replace(entry.finding, details=stored.case.details)
+            with self.corpus.exclusively():
+                self.corpus.rewrite(entry, known)
+        member.state.saved = there
+        case = entry.finding
+        state = member.state
+        state.kind, state.verdict, state.text = case.kind, case.kind.value, _text(case)
+        state.message, state.shrink = stored.case.runners[-1].message, case.shrink
+
+    def _shrinks(self, member: _Member) -> bool:
+        """Whether a finding is still to be made smaller."""
+        saved, state = member.state.saved, member.state
+        if state.kind not in SHRUNK_KINDS or state.shrink is not ShrinkStatus.RAW or saved is None:
+            return False
+        return self.corpus.get(saved.id).finding.details.get("copies", 1) == 1
+
+    def _finish(self, member: _Member) -> None:
+        member.finished = True
+        self.announced.append(member.state)
+
+    def died(self, job: ConfirmJob | ShrinkJob, *, guilty: bool) -> None:
+        """Hear that a worker is gone that examined a finding; leave it when that happens again."""
+        key = self._examined.pop(job.id, "")
+        member = self.members.get(key)
+        if member is None:
+            return
+        member.deaths += guilty
+        if member.deaths >= _EXAMINATIONS:
+            self._finish(member)
+
+    def end(self) -> None:
+        """Announce what was not examined to its end."""
+        for member in self.members.values():
+            if not member.finished:
+                self.announced.append(member.state)
+
+    def records(self) -> list[FamilyRecord]:
+        """Return the families as the state of a campaign keeps them."""
+        return [
+            FamilyRecord(
+                kind=one.state.kind,
+                key=key,
+                title=one.state.title,
+                text=one.state.text,
+                verdict=one.state.verdict,
+                message=one.state.message,
+                cases=one.state.cases,
+                id=one.state.saved.id if one.state.saved else None,
+                shrink=one.state.shrink,
+                new=one.new,
+                confirmed=one.confirmed,
+                finished=one.finished,
+            )
+            for key, one in self.members.items()
+        ]
+
+    def restore(self, records: list[FamilyRecord]) -> None:
+        """Take families up where a campaign left them.
+
+        A finding that is no longer in the corpus is found again, like one that was never there.
+        """
+        for record in records:
+            entry = None
+            if record.id is not None:
+                with suppress(UsageError, BrokenEntryError):
+                    entry = self.corpus.get(record.id)
+                    entry = self.corpus.smaller_form(entry) or entry
+            state = FamilyState(
+                kind=record.kind,
+                key=record.key,
+                title=record.title,
+                text=record.text,
+                verdict=record.verdict,
+                message=record.message,
+                known=self.known.match(entry.finding) if entry else None,
+                cases=record.cases,
+                saved=Saved(id=entry.id, path=entry.path, new=False) if entry else None,
+                shrink=record.shrink,
+            )
+            self.members[record.key] = _Member(
+                state=state,
+                new=record.new,
+                confirmed=record.confirmed,
+                finished=record.finished or entry is None,
+            )
+            if self.members[record.key].finished:
+                self.announced.append(state)
+
+
+def _family(state: FamilyState) -> Family:
+    return Family(key=state.key, title=state.title)
+
+
+def _text(case: Case) -> str:
+    """Return the instruction that a case is about: its first multiplication or ldmatrix."""
+    wanted = (text for text in case.instructions if text.startswith(("wmma.mma", "ldmatrix")))
+    return next(wanted, case.instructions[0])

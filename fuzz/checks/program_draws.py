@@ -1,0 +1,280 @@
+"""What the rounds of a value campaign run: pure functions of seed, round and what was reached.
+
+Breadth comes first. The programs of a round are about different families of forms, in an order
+that deals out all of them before any comes again, and early rounds have few images for each
+program; so a fault in any one form is met after few images. Later rounds go deeper: more images
+of each program, and programs with what was reached least (`fuzz.coverage`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fuzz.campaign.coverage import Coverage
+from fuzz.campaign.draws import Selection, derived_seed, draw
+from oracle.errors import UsageError
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.notes import is_available
+from oracle.program import LoadRows, Multiply, Program, requirements, walk
+from oracle.targets import parse_target, parse_version
+from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.features import Focus
+from strategies.programs import VALUED_FORMS, programs
+
+GENERATOR_VERSION = 5
+"""Goes up when the same seed would give other programs or contents."""
+
+PROGRAMS = 8
+"""Programs of one round, in one module."""
+EPOCH = 16
+"""Rounds between two looks at what was reached, at first. A round knows the counts up to the epoch
+before the last, whoever runs how many rounds at once."""
+_LONGEST_EPOCH = 256
+"""The same late in a campaign: at least so many rounds can be run at once. With 64, 63 workers
+waited for the slowest rounds for a sixth of their time (four H200, 2026-11-21)."""
+
+
+class Speed(StrEnum):
+    """How fast images are run, in classes that decide when rounds grow."""
+
+    INTERPRETED = "interpreted"
+    """The simulated device: thousands of images a second."""
+    NATIVE = "native"
+    """A GPU: the oracle is slower than it."""
+
+
+_FIRST_IMAGES = 8
+"""Images of a program in the first rounds. Running so few on the simulated device takes as long as
+drawing the program (4 ms each, 2026-11), so that fewer would hardly be sooner."""
+IMAGES = 256
+"""Images of a program where nobody counts rounds."""
+_MOST_IMAGES = {Speed.INTERPRETED: 256, Speed.NATIVE: 8192}
+"""From here on the time of a program is that of its images, and more of them bring nothing."""
+_FULL_BYTES = 4096
+"""Bytes of an image up to which a program has all images of its round; with larger ones it has
+fewer, because time goes with bytes, and one program in a hundred has images of 100 KiB and more
+(2026-11)."""
+_BROAD_ROUNDS = 32
+"""Rounds before the first growth: 256 programs, more than the 192 forms that are multiplied or
+read by ldmatrix."""
+_ROUNDS_OF_A_STEP = {Speed.INTERPRETED: 8, Speed.NATIVE: 2}
+"""Rounds from one doubling to the next; where compiling a program costs more than its images,
+breadth costs more, too."""
+
+
+def images_per_program(number: int, speed: Speed) -> int:
+    """Return how many images each program of a round is run on.
+
+    8 in the first 32 rounds, and then twice as many every 8 rounds up to 256 on a simulated
+    device, every 2 rounds up to 8192 on a GPU.
+
+    Parameters
+    ----------
+    number
+        Number of the round, from 0.
+    speed
+        Of what runs it.
+    """
+    doublings = max(0, number - _BROAD_ROUNDS) // _ROUNDS_OF_A_STEP[speed]
+    most = _MOST_IMAGES[speed]
+    return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
+
+
+_RANDOM_CLASSES = 4
+"""Classes of values at the start of a program's images that are drawn: half of the first images."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One program of a round and what fills its images."""
+
+    entry: str
+    """Name of its kernel in the round's module."""
+    program: Program
+    recipe: Recipe
+    focus: Focus
+    """What was asked of the program."""
+    count: int
+    """Images that the round runs it on."""
+
+    @property
+    def form(self) -> MmaForm | LdmatrixForm:
+        """The form that the program is about."""
+        form = self.focus.form
+        return form if isinstance(form, MmaForm | LdmatrixForm) else main_form(self.program)
+
+    def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
+        """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
+        count = self.count - first if count is None else count
+        return expand(self.recipe, self.program, count, first=first)
+
+
+def main_form(program: Program) -> MmaForm | LdmatrixForm:
+    """Return the form of a program's first multiplication or ldmatrix.
+
+    Raises
+    ------
+    UsageError
+        If it has neither.
+    """
+    for step in walk(program.steps):
+        if isinstance(step, Multiply | LoadRows):
+            return step.form
+    raise UsageError("the program has no multiplication and no ldmatrix; there is nothing to judge")
+
+
+def selected_forms(
+    selection: Selection, *, target: str, version: str
+) -> tuple[MmaForm | LdmatrixForm, ...]:
+    """Return the multiplications and forms of ldmatrix that a target has.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    row, number = parse_target(target), parse_version(version)
+    forms = tuple(
+        form
+        for form in selection.forms()
+        if (form in VALUED_FORMS or isinstance(form, LdmatrixForm))
+        and is_available(form, number, row)
+        and isinstance(form, MmaForm | LdmatrixForm)
+    )
+    if not forms:
+        raise UsageError(
+            f"no wmma.mma or ldmatrix of {target} and PTX ISA {version} is like "
+            f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
+            "lists what there is"
+        )
+    return forms
+
+
+def round_key(seed: int, number: int) -> int:
+    """Return the key of a round of a campaign."""
+    return derived_seed(seed, "values", GENERATOR_VERSION, number)
+
+
+def round_focuses(
+    forms: Sequence[MmaForm | LdmatrixForm], *, seed: int, number: int, reached: Coverage
+) -> list[Focus]:
+    """Return what the programs of a round should be about.
+
+    Parameters
+    ----------
+    forms
+        What is selected.
+    seed
+        Of the campaign.
+    number
+        Of the round.
+    reached
+        What was reached in all epochs before the last; see `epoch_known`.
+    """
+    key = derived_seed(seed, "focuses", GENERATOR_VERSION)
+    return reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
+
+
+def epoch_known(number: int) -> int:
+    """Return how many rounds (0 to that, exclusive) the focuses of a round take into account.
+
+    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
+    grow with the number of the round.
+    """
+    quarter = (1 << number.bit_length()) // 4  # of the next power of two
+    epoch = max(EPOCH, min(quarter, _LONGEST_EPOCH))
+    return max(0, number // epoch - 1) * epoch
+
+
+def round_batches(
+    forms: Sequence[MmaForm | LdmatrixForm],
+    *,
+    target: str,
+    version: str,
+    key: int,
+    focuses: Sequence[Focus] | None = None,
+    count: int = IMAGES,
+) -> list[Batch]:
+    """Draw the programs of one round, one for each focus, and how their images are filled.
+
+    A program is a function of the key, its place in the round and its own focus alone.
+
+    Parameters
+    ----------
+    forms
+        What is selected; the target has it.
+    target, version
+        Of the module.
+    key
+        Of the round (`round_key`).
+    focuses
+        What each program should be about (`round_focuses`); None: what the key alone chooses.
+    count
+        Images of each program (`images_per_program`), fewer where they are large.
+    """
+    row, number = parse_target(target), parse_version(version)
+    if focuses is None:
+        focuses = Coverage().focuses(key, PROGRAMS, forms)
+    batches = []
+    for index, focus in enumerate(focuses):
+        own = derived_seed(key, index)
+        drawn = st.tuples(
+            programs(focus, target=target, version=version, forms=tuple(forms)),
+            recipes(wanted=_some_classes(own)),
+        )
+        # The first example that Hypothesis makes is the simplest one there is.
+        program, recipe = draw(drawn, 2, own)[-1]
+        # Some state spaces and types are newer than what is multiplied.
+        if all(is_available(form, number, row) for form in requirements(program)):
+            most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
+            batches.append(
+                Batch(
+                    entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
+                    count=min(count, most),
+                )
+            )  # fmt: skip
+    return batches
+
+
+def campaign_rounds(
+    forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int, speed: Speed
+) -> Iterator[list[Batch]]:
+    """Iterate over the rounds of a campaign, in order and without end."""
+    reached = Coverage()
+    waiting: deque[Coverage] = deque()
+    number = 0
+    while True:
+        while number - len(waiting) < epoch_known(number):
+            reached.merge(waiting.popleft())
+        waiting.append(Coverage())
+        batches = round_batches(
+            forms,
+            target=target,
+            version=version,
+            key=round_key(seed, number),
+            focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
+            count=images_per_program(number, speed),
+        )
+        for batch in batches:
+            waiting[-1].add(batch)
+        yield batches
+        number += 1
+
+
+def _some_classes(key: int) -> tuple[ValueClass, ...]:
+    """Return classes of values that a program's images begin with.
+
+    The rest comes in the order of `ValueClass`, first what reveals most; with 8 images of a program
+    the last would never have their turn.
+    """
+    classes = list(ValueClass)
+    random.Random(key).shuffle(classes)
+    return tuple(classes[:_RANDOM_CLASSES])

@@ -1,0 +1,262 @@
+"""What a worker does with a finding that was stored raw: replay it, and make it smaller."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Self
+
+import msgspec
+import numpy as np
+
+from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
+from corpus.images import unpack
+from fuzz.campaign.heartbeat import BeatingRunner, Heart
+from fuzz.campaign.messages import ConfirmJob, Examined, ShrinkJob, Stored
+from fuzz.campaign.status import Stage
+from fuzz.checks.program_draws import main_form
+from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.findings.families import (
+    family_of_difference,
+    family_of_failure,
+    family_of_flaky,
+    family_when_shrunk,
+)
+from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.runner import OpenRunner, RunnerChoice, open_runner
+from fuzz.shrinking import runner_verdicts, shrink
+from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
+from runners.protocol import Failure, Runner, Trouble
+
+_LEVELS = (0, 3)
+"""-O levels of which the one is tried that was not used: without optimisation, and the default."""
+
+
+class Elsewhere:
+    """Other runners than the one that found something, opened when they are needed."""
+
+    def __init__(self, ready: OpenRunner) -> None:
+        self._ready = ready
+        self._stack = ExitStack()
+        self._runners: dict[RunnerChoice, Runner | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the runners."""
+        self._stack.close()
+
+    def details(self, subject: Subject, shown: Attempt) -> dict[str, str]:
+        """Return what became of a subject elsewhere, in words, by where that was.
+
+        Parameters
+        ----------
+        subject
+            What came out wrong.
+        shown
+            A run in which it did.
+        """
+        if shown.actual is None or shown.expected is None:
+            return {}
+        found = {}
+        choice = self._ready.choice
+        if choice.name == "cuda":
+            used = max(_LEVELS) if choice.level is None else choice.level
+            level = next(level for level in _LEVELS if level != used)
+            said = self._attempt(replace(choice, level=level), subject, shown)
+            found[f"at -O{level}"] = said
+        plain = RunnerChoice(
+            name="sim", target=subject.module.target, ptx_version=subject.module.version
+        )
+        found["simulated device"] = self._attempt(plain, subject, shown)
+        return found
+
+    def _attempt(self, choice: RunnerChoice, subject: Subject, shown: Attempt) -> str:
+        try:
+            if choice not in self._runners:
+                self._runners[choice] = None
+                self._runners[choice] = self._stack.enter_context(open_runner(choice).runner)
+            runner = self._runners[choice]
+            if runner is None:
+                return "not available"
+            other = attempt(runner, subject)
+        except DeviceLostError:
+            raise
+        except WarpfuzzError as error:
+            return f"cannot be asked: {error}"
+        return _words(other, shown)
+
+
+def _words(other: Attempt, shown: Attempt) -> str:
+    if other.failure is not None:
+        return f"does not run it: {other.failure}"
+    if other.kind is None:
+        return "agrees with the oracle"
+    if other.actual is not None and shown.actual is not None:
+        wrong = (shown.actual != shown.expected).any(axis=1)
+        if np.array_equal(other.actual[0], shown.actual[int(np.argmax(wrong))]):
+            return "agrees with the device"
+    return f"gives a third result: {other.kind}"
+
+
+COPIES = 256
+"""Warps of a launch in which something is run that does not fail alone: more than a device has
+multiprocessors (132 on an H200)."""
+SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
+"""What is made smaller."""
+_TROUBLES = {
+    Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
+    Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
+    Kind.HANG: Trouble.HANG,
+    Kind.CRASH: Trouble.CRASH,
+    Kind.UNREADABLE: Trouble.CORRUPTED_REPLY,
+}
+"""By what a finding is called: what the runner said."""
+
+
+class Examiner:
+    """Examines findings on one runner."""
+
+    def __init__(self, ready: OpenRunner, heart: Heart) -> None:
+        self._heart = heart
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heart))
+        self._elsewhere = Elsewhere(ready)
+
+    def close(self) -> None:
+        """Close the runners with which findings were compared."""
+        self._elsewhere.close()
+
+    def examine(self, job: ConfirmJob | ShrinkJob) -> Examined:
+        """Replay a finding, or make it smaller.
+
+        Raises
+        ------
+        WarpfuzzError
+            If it cannot be read or run at all.
+        """
+        self._heart.enter(Stage.RUN)
+        entry = open_corpus(job.corpus).get(job.id)
+        subject = subject_of(entry)
+        try:
+            if isinstance(job, ConfirmJob):
+                evidence, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
+            else:
+                evidence, status = self._shrunk(entry, subject, job)
+        except DeviceLostError as error:
+            return self._lost(entry, subject, job, error)
+        finally:
+            self._heart.enter(Stage.WAIT)
+        return self._examined(entry, evidence, status, job)
+
+    def _examined(
+        self,
+        entry: Entry,
+        evidence: Evidence,
+        status: ShrinkStatus,
+        job: ConfirmJob | ShrinkJob,
+        lost: str = "",
+    ) -> Examined:
+        origin = entry.finding.origin
+        if origin is None:
+            raise InfrastructureError(
+                f"finding {entry.id} does not say where it was found; a campaign did not store it"
+            )
+        case = case_of(evidence, self._ready, origin=origin, status=status)
+        if not lost and evidence.kind in SHRUNK_KINDS:
+            known = self._elsewhere.details(evidence.subject, evidence.shown)
+            case = msgspec.structs.replace(case, details={**case.details, **known})
+        stored = Stored(case=case, files=files_of(evidence))
+        return Examined(
+            id=job.id, kind=evidence.kind, family=evidence.family, stored=stored, lost=lost
+        )
+
+    def _lost(
+        self,
+        entry: Entry,
+        subject: Subject,
+        job: ConfirmJob | ShrinkJob,
+        error: DeviceLostError,
+    ) -> Examined:
+        """Report that the device went away over a finding."""
+        failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
+        kind = Kind.DEVICE_LOST
+        evidence = Evidence(
+            kind=kind,
+            family=family_of_failure(kind, main_form(subject.program), failure),
+            subject=subject,
+            attempts=[Attempt(kind=kind, failure=failure, failed=1)],
+        )
+        return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
+
+    def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence:
+        """Run a finding again, by itself, and name it as it then deserves."""
+        kind = entry.finding.kind
+        form = main_form(subject.program)
+        first = _first(entry, subject)
+        attempts = self._repeated(subject, kind)
+        if not any(one.failed for one in attempts) and first.failure is None:
+            # What fails only in some places of the device needs warps in many.
+            wide = replace(subject, copies=COPIES)
+            in_company = self._repeated(wide, kind)
+            if any(one.failed for one in in_company):
+                subject, attempts = wide, in_company
+        concluded = conclusion(attempts)
+        if concluded is kind:
+            return Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        if concluded in (None, Kind.FLAKY):
+            # The first run is part of the evidence: it may be the only one that failed.
+            flaky = family_of_flaky(form)
+            best = sorted([first, *attempts], key=lambda one: -one.failed)
+            return Evidence(kind=Kind.FLAKY, family=flaky, subject=subject, attempts=best)
+        return Evidence(
+            kind=concluded,
+            family=_family(concluded, subject, attempts[0]),
+            subject=subject,
+            attempts=attempts,
+        )
+
+    def _shrunk(
+        self, entry: Entry, subject: Subject, job: ShrinkJob
+    ) -> tuple[Evidence, ShrinkStatus]:
+        """Return a finding, smaller and confirmed; as it was, where it does not last."""
+        kind, family = entry.finding.kind, job.family
+        shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
+        attempts = self._repeated(shrunk.subject, kind)
+        if conclusion(attempts) is kind:
+            made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
+            program = shrunk.subject.program
+            family = family_when_shrunk(kind, family, program, made.differences())
+            return replace(made, family=family), shrunk.status
+        again = [_first(entry, subject)]
+        made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
+        return made, ShrinkStatus.FLAKY
+
+    def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
+        return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
+
+
+def _family(kind: Kind, subject: Subject, shown: Attempt) -> Family:
+    form = main_form(subject.program)
+    if shown.failure is not None:
+        return family_of_failure(kind, form, shown.failure)
+    return family_of_difference(kind, form, ())
+
+
+def _first(entry: Entry, subject: Subject) -> Attempt:
+    """Return the run in which a finding was seen first, from what is stored of it."""
+    finding = entry.finding
+    if ACTUAL in finding.files and EXPECTED in finding.files:
+        return Attempt(
+            kind=finding.kind,
+            actual=unpack(entry, ACTUAL),
+            expected=unpack(entry, EXPECTED)[0],
+            failed=1,
+        )
+    said = finding.runners[-1].message if finding.runners else ""
+    trouble = _TROUBLES.get(finding.kind, Trouble.LAUNCH_FAILURE)
+    failure = Failure(trouble=trouble, message=said or "it failed")
+    return Attempt(kind=finding.kind, failure=failure, failed=subject.copies)

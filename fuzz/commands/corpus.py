@@ -1,0 +1,198 @@
+"""`warpfuzz corpus`: what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from corpus import Cause, Entry, Problem, create_corpus, open_corpus
+from corpus.difference import compare
+from corpus.entry import DESCRIPTION, read_entry
+from corpus.export import export_zip, json_lines
+from corpus.families import families
+from corpus.handwritten import import_case
+from corpus.merging import Merged, merge
+from corpus.pruning import prune
+from fuzz.output import console, counted, emit, tracked
+from oracle.errors import InfrastructureError, UsageError
+
+
+def generator() -> str:
+    """Return what corpora name as their maker."""
+    return f"warpfuzz {version('warpfuzz')}"
+
+
+def list_findings(path: Path, *, json: bool) -> None:
+    """Print a line for each family, worst first."""
+    problems: list[Problem] = []
+    groups = families(open_corpus(path).entries(problems.append))
+    if json:
+        for group in groups:
+            emit(
+                {
+                    "kind": group.kind.value,
+                    "family": group.key,
+                    "title": group.title,
+                    "members": len(group.members),
+                    "id": group.smallest.id,
+                    "text": group.smallest.finding.text,
+                    "path": str(group.smallest.path),
+                }
+            )
+        report_problems(problems)
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("id", "members", "family", "smallest"):
+        table.add_column(heading, overflow="fold")
+    for group in groups:
+        table.add_row(
+            group.smallest.id,
+            str(len(group.members)),
+            escape(group.title),
+            escape(group.smallest.finding.text),
+        )
+    out = console()
+    out.print(table)
+    out.print(f"{counted(len(groups), 'family', 'families')} in {path}", markup=False)
+    report_problems(problems)
+
+
+def found(case: str, corpus: Path) -> Entry:
+    """Return the finding that a person names, by its folder or by how its id starts.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or there are several.
+    BrokenEntryError
+        If it is not as it was stored.
+    """
+    folder = Path(case)
+    if (folder / DESCRIPTION).exists():
+        return read_entry(folder.resolve())
+    return open_corpus(corpus).get(case)
+
+
+def show_finding(path: Path, case: str, *, json: bool) -> None:
+    """Print the page of a finding, or its description as JSON."""
+    entry = found(case, path)
+    if json:
+        emit(entry.finding)
+        return
+    from fuzz.explain.page import page_of
+
+    console().print(page_of(entry))
+
+
+def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
+    """Add the findings of `sources` to `destination`, and print how many were new."""
+    opened = [open_corpus(source) for source in sources]
+    made = create_corpus(destination, generator=generator())
+    # One source after the other comes to the same as all of them at once.
+    parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
+    merged = Merged(
+        added=tuple(one for part in parts for one in part.added),
+        updated=tuple(dict.fromkeys(one for part in parts for one in part.updated)),
+        problems=tuple(one for part in parts for one in part.problems),
+    )
+    if json:
+        emit({"added": list(merged.added), "updated": list(merged.updated)})
+    else:
+        console().print(f"{len(merged.added)} added, {len(merged.updated)} updated")
+    report_problems(merged.problems)
+
+
+def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
+    """Remove all but the smallest finding of each family, and print how many went."""
+    pruned = prune(open_corpus(path), dry_run=dry_run)
+    removed = [entry.id for entry in pruned.removed]
+    if json:
+        emit({"kept": [entry.id for entry in pruned.kept], "removed": removed, "dry_run": dry_run})
+    else:
+        would = "would be " if dry_run else ""
+        console().print(f"{len(pruned.kept)} kept, {len(removed)} {would}removed")
+    report_problems(pruned.problems)
+
+
+def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
+    """Print what one corpus has and the other has not; tell whether there is any such thing."""
+    difference = compare(open_corpus(left), open_corpus(right))
+    if json:
+        emit(
+            {
+                "only_left": [entry.id for entry in difference.only_left],
+                "only_right": [entry.id for entry in difference.only_right],
+                "common": list(difference.common),
+                "families_only_left": [group.key for group in difference.families_only_left],
+                "families_only_right": [group.key for group in difference.families_only_right],
+            }
+        )
+    else:
+        out = console()
+        for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
+            for entry in entries:
+                line = f"{mark} {entry.id}  {entry.finding.family.title}"
+                out.print(line, markup=False, soft_wrap=True)
+        out.print(
+            f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
+            f"{right}, {len(difference.common)} in both",
+            markup=False,
+        )
+    differ = bool(difference.only_left or difference.only_right)
+    report_problems(difference.problems, fail=not differ)
+    return differ
+
+
+def export_corpus(path: Path, file: Path, *, json: bool) -> None:
+    """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
+    corpus = open_corpus(path)
+    problems: list[Problem] = []
+    entries = list(tracked(corpus.entries(problems.append), "reading", json=json))
+    if file.suffix == ".zip":
+        export_zip(corpus, entries, file)
+    elif file.suffix == ".jsonl":
+        try:
+            file.write_text("".join(line + "\n" for line in json_lines(entries)))
+        except OSError as error:
+            raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from None
+    else:
+        raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
+    if json:
+        emit({"path": str(file), "findings": [entry.id for entry in entries]})
+    else:
+        console().print(f"{counted(len(entries), 'finding')} written to {file}", markup=False)
+    report_problems(problems)
+
+
+def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
+    """Add a case that a person wrote."""
+    saved = import_case(create_corpus(path, generator=generator()), folder)
+    if json:
+        emit({"id": saved.id, "path": str(saved.path), "new": saved.new})
+    else:
+        was = "added" if saved.new else "was there already"
+        console().print(f"{saved.id} {was}: {saved.path}", markup=False)
+
+
+def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
+    """Print what is wrong with a corpus, behind all that is right.
+
+    Raises
+    ------
+    InfrastructureError
+        If findings are broken, and `fail` is set. What a killed writer left is no finding.
+    """
+    errors = console(stderr=True)
+    broken = 0
+    for problem in problems:
+        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False, soft_wrap=True)
+        broken += problem.cause is not Cause.LEFTOVER
+    if broken and fail:
+        entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
+        raise InfrastructureError(
+            f"{broken} {entries} broken and left out; mend or remove what is named above"
+        )

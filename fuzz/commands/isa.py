@@ -1,0 +1,91 @@
+"""`warpfuzz isa`: the table of documented forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fuzz.campaign.draws import Selection
+from fuzz.output import console, emit
+from oracle.isa import Form, LdmatrixForm, MmaForm
+from oracle.notes import is_available, notes_of
+from oracle.targets import parse_target, parse_version
+from strategies.drafts import canonical
+
+
+def list_forms(*, target: str | None, ptx_version: str | None, only: str, json: bool) -> None:
+    """Print every documented form that is available on a target and in a version.
+
+    Where neither is given, everything that was ever documented.
+    """
+    forms = Selection(pattern=only).forms()
+    if target or ptx_version:
+        forms = tuple(form for form in forms if _available(form, target, ptx_version))
+    if json:
+        for form in forms:
+            emit(_row(form))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("form", "registers", "since", "target", "section"):
+        table.add_column(heading, overflow="fold")
+    for form in forms:
+        row = _row(form)
+        registers = " ".join(f"{name}:{count}" for name, count in _registers(form).items())
+        targets = str(row["target"])
+        table.add_row(form.opcode, registers, str(row["since"]), targets, form.section)
+    out = console()
+    out.print(table)
+    counts = Counter(form.mnemonic for form in forms)
+    parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
+    out.print(f"{len(forms)} forms: {parts or 'none'}")
+
+
+def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:
+    """Tell whether a form exists in a version on a target; either may be left open."""
+    notes = notes_of(form)
+    if target and ptx_version:
+        return is_available(form, parse_version(ptx_version), parse_target(target))
+    if ptx_version:
+        version = parse_version(ptx_version)
+        return all(
+            (note.since is None or note.since <= version)
+            and (note.until is None or version < note.until)
+            for note in notes
+        )
+    goal = parse_target(target or "")
+    return all(
+        (note.target is None or note.target <= goal.number)
+        and (not note.specific or (goal.is_specific and goal.family is not None))
+        for note in notes
+    )
+
+
+def _row(form: Form) -> dict[str, object]:
+    notes = notes_of(form)
+    since = max(note.since for note in notes if note.since is not None)
+    until = [note.until for note in notes if note.until is not None]
+    smallest = max(note.target for note in notes if note.target is not None)
+    specific = any(note.specific for note in notes)
+    return {
+        "text": canonical(form).text,
+        "opcode": form.opcode,
+        "mnemonic": form.mnemonic,
+        "registers": _registers(form),
+        "since": str(since),
+        "until": str(until[0]) if until else None,
+        "target": "sm_100a, sm_101a/sm_110a, sm_120a and families"
+        if specific
+        else f"sm_{smallest}",
+        "section": form.section,
+        "block": form.page_family,
+        "notes": [note.text for note in notes],
+    }
+
+
+def _registers(form: Form) -> dict[str, int]:
+    if isinstance(form, MmaForm):
+        return {name: form.matrix(name).registers for name in "dabc"}
+    if isinstance(form, LdmatrixForm):
+        return {"r": form.registers}
+    return {"r": form.matrix.registers}

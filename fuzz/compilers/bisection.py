@@ -1,0 +1,366 @@
+"""Which compiler version changed a result: the search, whatever is asked of each version."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+
+from corpus import Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """Where a result first is what the finding says."""
+
+    version: str
+    level: int
+    before: str | None
+    """The version before it, with another result; None if the oldest that was asked is it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclusion:
+    """What several columns say together."""
+
+    names: Sequence[str]
+    """Versions, oldest first."""
+    columns: Sequence[Column]
+    """One for each level, lowest first."""
+    driver: Mapping[int, Cell] = field(default_factory=dict)
+    """What the driver's compiler does, by level; empty where it was not asked."""
+
+    @property
+    def course(self) -> Course:
+        """The course that says most: of the levels that have one, the most eventful."""
+        order = [
+            Course.NOT_MONOTONIC, Course.CHANGED, Course.ALWAYS, Course.NEVER, Course.UNKNOWN,
+        ]  # fmt: skip
+        courses = (column.course for column in self.columns)
+        return min(courses, key=order.index, default=Course.UNKNOWN)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some version was not the same every time."""
+        return any(column.flaky for column in self.columns) or any(
+            cell.flaky for cell in self.driver.values()
+        )
+
+    @property
+    def bad(self) -> bool:
+        """Whether anything disagreed with the ISA."""
+        return any(cell.bad for cell in self.driver.values()) or any(
+            cell.bad for column in self.columns for cell in column.cells.values()
+        )
+
+    @property
+    def first(self) -> First | None:
+        """The first version and level that disagrees, where there is one and another does not.
+
+        Where nothing disagrees with the ISA (assemblers differ, and both may), the first change.
+        """
+        agrees = any(
+            cell.known and not cell.bad for column in self.columns for cell in column.cells.values()
+        )
+        found = []
+        for column in self.columns:
+            for index, cell in column.cells.items():
+                if cell.bad and agrees:
+                    found.append((index, column.level, self._before(column, index)))
+                    break
+        if not self.bad:
+            found = [
+                (change.after, column.level, change.before)
+                for column in self.columns
+                for change in column.changes[:1]
+            ]
+        if not found:
+            return None
+        index, level, before = min(found)
+        return First(
+            version=self.names[index],
+            level=level,
+            before=None if before is None else self.names[before],
+        )
+
+    @staticmethod
+    def _before(column: Column, index: int) -> int | None:
+        known = [at for at, cell in column.cells.items() if cell.known and at < index]
+        return known[-1] if known else None
+
+    @property
+    def sentence(self) -> str:
+        """Everything in one sentence."""
+        said: dict[str, list[int]] = {}
+        for column in self.columns:
+            said.setdefault(self._course_of(column), []).append(column.level)
+        parts = [
+            f"{'at all levels' if len(levels) == len(self.columns) else _levels(levels)}: {words}"
+            for words, levels in said.items()
+        ]
+        first = self.first
+        start = ""
+        if first is not None and len(said) > 1:
+            start = f"first {first.version} at -O{first.level}; "
+        if self.driver:
+            parts.append(f"the driver's compiler: {self._of_driver}")
+        end = "; flaky: not the same in every run" if self.flaky else ""
+        return f"{start}{'; '.join(parts)}{end}"
+
+    @property
+    def _of_driver(self) -> str:
+        """What the driver's compiler does at its levels."""
+        said: dict[str, list[int]] = {}
+        for level, cell in self.driver.items():
+            said.setdefault(cell.label, []).append(level)
+        if len(said) == 1:
+            return next(iter(said))
+        return ", ".join(f"{words} {_levels(levels)}" for words, levels in said.items())
+
+    def _course_of(self, column: Column) -> str:
+        names, cells = self.names, column.cells
+        match column.course:
+            case Course.UNKNOWN:
+                return "no version knows the module's target and PTX ISA version"
+            case Course.ALWAYS | Course.NEVER:
+                known = [index for index, cell in cells.items() if cell.known]
+                ends = dict.fromkeys((names[known[0]], names[known[-1]]))
+                span = " to ".join(ends)
+                return f"{column.course.value} ({cells[known[0]].label}), {span}"
+            case _:
+                changes = [
+                    f"{cells[one.before].label} up to {names[one.before]}, "
+                    f"{cells[one.after].label} from {names[one.after]} on"
+                    for one in column.changes
+                ]
+                prefix = "not monotonic: " if len(changes) > 1 else ""
+                return prefix + ", then ".join(changes)
+
+
+def _levels(levels: Sequence[int]) -> str:
+    return "at " + " and ".join(f"-O{level}" for level in levels)
+
+
+MISSED = 1e-3
+"""Probability with which a failure of the known rate may be overlooked."""
+_LEAST = 2
+"""Runs of what fails every time: one that is not repeated says nothing about being flaky."""
+_MOST = 10_000
+"""Runs after which the search gives up on rarer failures; the chance that is left is reported."""
+
+
+def repeats_for(rate: float) -> int:
+    """Return how many runs miss a failure of this rate with a probability below `MISSED`.
+
+    All n runs pass with a probability of (1 - rate)^n.
+
+    Parameters
+    ----------
+    rate
+        Share of runs that fail, above 0 and up to 1.
+    """
+    if rate >= 1:
+        return _LEAST
+    if rate <= 0:
+        return _MOST
+    return max(_LEAST, min(_MOST, math.floor(math.log(MISSED) / math.log1p(-rate)) + 1))
+
+
+def missed(rate: float, times: int) -> float:
+    """Return the probability that `times` runs all pass although each fails with this rate."""
+    return float((1 - min(max(rate, 0.0), 1.0)) ** times)
+
+
+def rate_of(finding: Finding) -> float:
+    """Return the share of a finding's runs that failed when it was confirmed; 1 if none is told."""
+    runs, failed = finding.details.get("runs"), finding.details.get("failed runs")
+    if isinstance(runs, int) and isinstance(failed, int) and 0 < failed <= runs:
+        return failed / runs
+    rate = finding.details.get("rate")
+    if isinstance(rate, float) and 0 < rate <= 1:
+        return rate
+    return 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What one run showed."""
+
+    label: str
+    """Equal for results that are the same: "accepted", "match", "violation 3f2a91c0"."""
+    bad: bool
+    """Whether this is a disagreement with the ISA."""
+
+
+Probe = Callable[[int, int], Sample | None]
+"""Run once with the version of this index at this -O level; None if it cannot be asked there."""
+
+
+@dataclass(kw_only=True)
+class Cell:
+    """What one version does at one level."""
+
+    samples: Counter[Sample] = field(default_factory=Counter)
+    """Empty where the version cannot be asked."""
+
+    @property
+    def known(self) -> bool:
+        """Whether the version can be asked."""
+        return bool(self.samples)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether its runs were not alike."""
+        return len(self.samples) > 1
+
+    @property
+    def bad(self) -> bool:
+        """Whether any of its runs disagreed with the ISA."""
+        return any(sample.bad for sample in self.samples)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return self.samples.total()
+
+    @property
+    def label(self) -> str:
+        """What it did, in words."""
+        if not self.known:
+            return UNKNOWN
+        if not self.flaky:
+            return next(iter(self.samples)).label
+        failed = sum(count for sample, count in self.samples.items() if sample.bad)
+        return f"flaky ({failed} of {self.runs} bad)"
+
+    def same(self, other: Cell) -> bool:
+        """Whether two versions do the same; of what is flaky, whether it is ever bad."""
+        if self.known and other.known and (self.flaky or other.flaky):
+            return self.bad == other.bad
+        return self.label == other.label
+
+
+UNKNOWN = "cannot be asked"
+"""Label of a version that does not know the module's target or PTX ISA version."""
+
+
+class Course(StrEnum):
+    """How the result goes from the oldest version to the newest."""
+
+    NEVER = "never"
+    """The same everywhere, and as the ISA says."""
+    ALWAYS = "always was so"
+    """The same everywhere, and not as the ISA says."""
+    CHANGED = "changed"
+    """One change."""
+    NOT_MONOTONIC = "not monotonic"
+    """Several changes."""
+    UNKNOWN = "no version can be asked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """Two versions between which the result changes, with none between them that was asked."""
+
+    before: int
+    """Index of the last version with the old result."""
+    after: int
+    """Index of the first version with the new one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What the versions do at one level."""
+
+    level: int
+    cells: dict[int, Cell]
+    """By the index of the version, oldest first; those that were asked."""
+    changes: tuple[Change, ...]
+
+    @property
+    def course(self) -> Course:
+        """How the result goes."""
+        known = [cell for cell in self.cells.values() if cell.known]
+        if not known:
+            return Course.UNKNOWN
+        if not self.changes:
+            return Course.ALWAYS if known[0].bad else Course.NEVER
+        return Course.CHANGED if len(self.changes) == 1 else Course.NOT_MONOTONIC
+
+    @property
+    def flaky(self) -> bool:
+        """Whether some version was not the same every time."""
+        return any(cell.flaky for cell in self.cells.values())
+
+
+def bisect(
+    probe: Probe, *, versions: int, level: int, at_hand: Collection[int], times: int
+) -> Column:
+    """Find the changes of a result over versions, at one level.
+
+    The oldest and the newest version are asked, and those at hand; then, wherever two neighbours
+    differ, the one in the middle between them, until none is left between. What lies on both sides
+    of a change is asked as often again.
+
+    Parameters
+    ----------
+    versions
+        How many there are; index 0 is the oldest.
+    at_hand
+        Those that cost nothing to ask.
+    times
+        Runs of each.
+    """
+    cells: dict[int, Cell] = {}
+    for index in sorted({0, versions - 1, *at_hand}):
+        cells[index] = ask(Cell(), probe, index, level, times)
+    verified: set[int] = set()
+    while True:
+        middle = _between(cells)
+        if middle is not None:
+            cells[middle] = ask(Cell(), probe, middle, level, times)
+            continue
+        sides = {index for one in _changes(cells) for index in (one.before, one.after)}
+        if sides <= verified:
+            break
+        for index in sorted(sides - verified):
+            verified.add(index)
+            ask(cells[index], probe, index, level, times)
+    ordered = dict(sorted(cells.items()))
+    return Column(level=level, cells=ordered, changes=tuple(_changes(ordered)))
+
+
+def ask(cell: Cell, probe: Probe, index: int, level: int, times: int) -> Cell:
+    """Ask a version some times and add what it says to a cell, which is returned."""
+    for _ in range(times):
+        sample = probe(index, level)
+        if sample is None:
+            break
+        cell.samples[sample] += 1
+    return cell
+
+
+def _between(cells: dict[int, Cell]) -> int | None:
+    """Return a version that was not asked and lies between two that differ."""
+    asked = sorted(cells)
+    for before, after in pairwise(asked):
+        if after - before > 1 and not cells[before].same(cells[after]):
+            return (before + after) // 2
+    # What cannot be asked on both sides of a version says nothing of it.
+    for change in _changes(cells):
+        open_ones = [one for one in range(change.before, change.after) if one not in cells]
+        if open_ones:
+            return open_ones[len(open_ones) // 2]
+    return None
+
+
+def _changes(cells: dict[int, Cell]) -> list[Change]:
+    known = [index for index in sorted(cells) if cells[index].known]
+    return [
+        Change(before=before, after=after)
+        for before, after in pairwise(known)
+        if not cells[before].same(cells[after])
+    ]

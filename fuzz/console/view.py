@@ -1,0 +1,167 @@
+"""Watching a campaign of many workers: live, as lines, or as JSON."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.progress import FamilyState
+from fuzz.campaign.status import CampaignStatus
+from fuzz.console.dashboard import dashboard, limiting_words, stage_shares
+from fuzz.console.styles import duration
+from fuzz.console.tables import finding_row
+from fuzz.findings.groups import group_counts, group_name
+from fuzz.output import console, counted, emit, printable
+
+HEARTBEAT_SECONDS = 30.0
+"""Between two lines in a pipe: 20,000 lines a week."""
+_PER_SECOND = 4
+"""Redraws of a terminal."""
+
+
+class Watching(Protocol):
+    """Somebody who is told of a campaign now and then, within a `with` statement."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the terminal as it was."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Hear what the campaign is like now; cheap, to be called as often as one likes."""
+
+
+class LiveWatching:
+    """A view that redraws itself, for a terminal."""
+
+    def __init__(self, budget: Budget, out: Console) -> None:
+        self._budget = budget
+        self._status: CampaignStatus | None = None
+        self._live = Live(
+            console=out,
+            get_renderable=self._render,
+            refresh_per_second=_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, status: CampaignStatus) -> None:
+        """Keep what the next redraw shows."""
+        self._status = status
+
+    def _render(self) -> RenderableType:
+        if self._status is None:
+            return Text("starting …", style="quiet")
+        return dashboard(self._status, self._budget)
+
+
+class LineWatching:
+    """A line now and then, and one for each new family, for a pipe or a log."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._told: set[tuple[object, str]] = set()
+        """Names of the groups of which there was a line."""
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Print what is new, and how far the campaign is if the last such line is a while ago."""
+        for family in status.families:
+            name = group_name(family)
+            if name not in self._told:
+                self._told.add(name)
+                self._print(_news(family))
+        now = time.monotonic()
+        if now - self._last >= HEARTBEAT_SECONDS:
+            self._last = now
+            self._print(heartbeat(status))
+
+    def _print(self, line: str) -> None:
+        self._out.print(line, markup=False, soft_wrap=True)
+
+
+def _news(family: FamilyState) -> str:
+    """Return the first family of a group as one line."""
+    known = f" (known: {family.known.id})" if family.known is not None else ""
+    stored = f" ({family.saved.id})" if family.saved is not None else ""
+    return printable(f"{family.title}{known}; smallest case{stored}: {family.text}")
+
+
+def heartbeat(status: CampaignStatus) -> str:
+    """Return a campaign as one line."""
+    stalled = sum(worker.stalled for worker in status.workers)
+    parts = [
+        f"{duration(status.seconds)}: {counted(status.cases, 'case')}, "
+        f"{status.recent_rate:,.0f} a second",
+        limiting_words(stage_shares(status.workers)),
+        _found(status),
+        f"nothing new for {duration(status.seconds_since_new)}",
+    ]
+    if status.examining:
+        parts.append(f"{counted(status.examining, 'finding')} to be replayed and shrunk")
+    if stalled:
+        parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
+    parts += [
+        f"{printable(device.name)}: {count:,} {printable(name)}"
+        for device in status.devices
+        for name, count in device.errors.items()
+        if count
+    ]
+    return "; ".join(parts)
+
+
+def _found(status: CampaignStatus) -> str:
+    """Return how many groups of findings there are."""
+    unknown, known = group_counts(status.families)
+    if not unknown + known:
+        return "nothing found"
+    words = f"{counted(unknown + known, 'family', 'families')} found"
+    return f"{words}, {known:,} of them known" if known else words
+
+
+class JsonWatching:
+    """One JSON object for each family as it is found, and nothing else."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def update(self, status: CampaignStatus) -> None:
+        """Print families that are new."""
+        for family in status.families:
+            if family.key not in self._told:
+                self._told.add(family.key)
+                emit({"finding": finding_row(family)})
+
+
+def watching(budget: Budget, *, json: bool) -> Watching:
+    """Return the one who watches as fits where the output goes."""
+    if json:
+        return JsonWatching()
+    out = console()
+    # A dumb terminal cannot take back what it has shown.
+    live = out.is_terminal and not out.is_dumb_terminal
+    return LiveWatching(budget, out) if live else LineWatching(out)

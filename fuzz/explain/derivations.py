@@ -1,0 +1,213 @@
+"""How each step came to one element of its result, in words that can be checked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.explain.dot_products import Derivation, Element, derive
+from fuzz.explain.numbers import decimal, exact, hexadecimal, number, pattern, signed
+from fuzz.findings.tracing import Event
+from oracle.formats import Format
+from oracle.fragments import CANONICAL_NAN
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.models import Model
+from oracle.program import Elementwise, LoadRows, Multiply, Operation
+
+_LEAST, _GREATEST = -(2**31), 2**31 - 1
+"""Of a 32-bit signed integer."""
+
+
+def derivation(event: Event, row: int, column: int, model: Model) -> Derivation | None:
+    """Derive one element of what a step made; None for a step that only moves data.
+
+    Parameters
+    ----------
+    row, column
+        Of the matrix, or lane and register.
+    """
+    match event.step:
+        case Multiply(form=form):
+            element = _element(event, form, row, column)
+            if form.a_type.is_float:
+                return derive(form, element, model)
+            return _counted(form, element) if form.op else _summed(form, element)
+        case Elementwise() as step:
+            before = raw(event.inputs["source"][row, column], step.matrix.type)
+            return _changed(step, before)
+        case LoadRows(form=form):
+            return _loaded(form, event.inputs["rows"], row, column)
+        case _:
+            return None
+
+
+def raw(value: Any, format_: Format) -> int:
+    """Return an element of an array as unsigned bits."""
+    return int(value) & ((1 << format_.bits) - 1)
+
+
+def _element(event: Event, form: MmaForm, row: int, column: int) -> Element:
+    a, b, c = (event.inputs[name] for name in "abc")
+    return Element(
+        row=row,
+        column=column,
+        a=[raw(value, form.a_type) for value in a[row]],
+        b=[raw(value, form.b_type) for value in b[:, column]],
+        c=raw(c[row, column], form.c_type),
+    )
+
+
+def _summed(form: MmaForm, element: Element) -> Derivation:
+    """Derive an integer dot product."""
+    lines = ["", "| k | A | B | product |", "|---|---|---|---|"]
+    products = []
+    for k, (x, y) in enumerate(zip(element.a, element.b, strict=True)):
+        left, right = signed(x, form.a_type), signed(y, form.b_type)
+        products.append(left * right)
+        if left * right:
+            lines.append(f"| {k} | {left} | {right} | {left * right} |")
+    zeros = products.count(0)
+    c = signed(element.c, form.c_type)
+    total = sum(products) + c
+    lines += [
+        "",
+        f"{zeros} products are zero. C[{element.row}, {element.column}] = {c}.",
+        f"The sum is {sum(products)} + {c} = {total}.",
+    ]
+    if form.satfinite:
+        value = max(_LEAST, min(_GREATEST, total))
+        lines.append(f"Clamped to {_LEAST} … {_GREATEST} (.satfinite): **{value}**.")
+    else:
+        value = (total - _LEAST) % 2**32 + _LEAST
+        lines.append(f"Wrapped to 32 bits: **{value}**.")
+    lines.append("")
+    return Derivation(lines=lines, bits=value & 0xFFFF_FFFF)
+
+
+def _counted(form: MmaForm, element: Element) -> Derivation:
+    """Derive a population count."""
+    row, column = (sum(bit << k for k, bit in enumerate(bits)) for bits in (element.a, element.b))
+    both = row ^ column if form.op == "xor" else row & column
+    size = len(element.a)
+    c = signed(element.c, form.c_type)
+    total = both.bit_count() + c
+    value = (total - _LEAST) % 2**32 + _LEAST
+    lines = [
+        "",
+        f"- row {element.row} of A (bit k is element k): `{hexadecimal(row, size)}`",
+        f"- column {element.column} of B: `{hexadecimal(column, size)}`",
+        f"- their {str(form.op).upper()}: `{hexadecimal(both, size)}`, {both.bit_count()} bits set",
+        f"- plus C[{element.row}, {element.column}] = {c}: {total}, wrapped to 32 bits **{value}**",
+        "",
+    ]
+    return Derivation(lines=lines, bits=value & 0xFFFF_FFFF)
+
+
+def _changed(step: Elementwise, before: int) -> Derivation:
+    """Derive an element-wise operation."""
+    type_ = step.matrix.type
+    bits, how = _operated(step.operation, type_, before, step.constant)
+    shown = f"`{hexadecimal(before, type_.bits)}` = {decimal(before, type_)}"
+    constant = (
+        f" with `{hexadecimal(step.constant, type_.bits)}` = {decimal(step.constant, type_)}"
+        if step.operation.takes_constant
+        else ""
+    )
+    made = f"**`{hexadecimal(bits, type_.bits)}` = {decimal(bits, type_)}**"
+    return Derivation(lines=[f"{step.operation} of {shown}{constant}{how}: {made}.", ""], bits=bits)
+
+
+def _operated(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
+    """Return the bits that an operation makes, and what there is to say of it."""
+    mask, sign = (1 << type_.bits) - 1, 1 << (type_.bits - 1)
+    arithmetic = operation in (Operation.MULTIPLY, Operation.ADD)
+    if arithmetic and type_.is_float:
+        return _arithmetic(operation, type_, bits, constant)
+    match operation:
+        case Operation.NEGATE:
+            return (bits ^ sign if type_.is_float else -bits & mask), ""
+        case Operation.ABSOLUTE:
+            return bits & ~sign, ""
+        case Operation.MULTIPLY:
+            return bits * constant & mask, ", wrapped"
+        case Operation.ADD:
+            return bits + constant & mask, ", wrapped"
+        case Operation.AND:
+            return bits & constant, ""
+        case Operation.OR:
+            return bits | constant, ""
+        case Operation.XOR:
+            return bits ^ constant, ""
+        case Operation.NOT:
+            return ~bits & mask, ""
+        case _:
+            return bits, ""
+
+
+def _arithmetic(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
+    x, y = number(bits, type_), number(constant, type_)
+    product = operation is Operation.MULTIPLY
+    nan = CANONICAL_NAN[type_.name]
+    quiet = 1 << (type_.fraction_bits - 1)
+    if "NaN" in (x.kind, y.kind):
+        if type_.name == "f64":
+            return (bits if x.kind == "NaN" else constant) | quiet, ", a NaN made quiet"
+        return nan, ", NaN"
+    negative = x.negative != y.negative
+    if "infinity" in (x.kind, y.kind):
+        invalid = (x.is_zero or y.is_zero) if product else x.kind == y.kind and negative
+        if invalid:
+            return nan, ", NaN"
+        if not product:
+            negative = x.negative if x.kind == "infinity" else y.negative
+        infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
+        return infinity | negative << (type_.bits - 1), ""
+    value = x.value * y.value if product else x.value + y.value
+    zero = negative if product else x.negative and y.negative
+    made = pattern(value, type_, "rn", negative_zero=zero)
+    return made, f" is {exact(value)} exactly, rounded to nearest even"
+
+
+def _loaded(form: LdmatrixForm, rows: NDArray[np.uint8], lane: int, register: int) -> Derivation:
+    """Derive one register of one lane after ldmatrix (9.7.14.5.15)."""
+    # Four lanes hold a row of E, 32 bits each; m16n16 has rows 8 to 15 in a second register.
+    matrix, half = divmod(register, 2 if form.rows == 16 else 1)
+    e_row = lane // 4 + 8 * half
+    held = form.columns // 4
+    size = 32 // held
+    lines = [
+        "",
+        f"Register {register} of lane {lane} holds row {e_row} of matrix {matrix}, columns "
+        f"{lane % 4 * held} to {lane % 4 * held + held - 1}"
+        + (" (transposed: an address points to a column)." if form.transposed else "."),
+        "",
+        "| element | address from lane | the row's 16 bytes | place in it | value |",
+        "|---|---|---|---|---|",
+    ]
+    bits = 0
+    for index in range(held):
+        e_column = lane % 4 * held + index
+        line, place = (e_column, e_row) if form.transposed else (e_row, e_column)
+        giver = matrix * form.rows + line
+        row = int.from_bytes(rows[giver].tobytes(), "little")
+        value = row >> (place * form.element_bits) & ((1 << form.element_bits) - 1)
+        bits |= value << (index * size)
+        lines.append(
+            f"| [{e_row}, {e_column}] | {giver} | `{rows[giver].tobytes().hex(' ')}` | element "
+            f"{place} | `{hexadecimal(value, form.element_bits)}` |"
+        )
+    lines += ["", f"Together, the first lowest: **`{hexadecimal(bits, 32)}`**.", ""]
+    return Derivation(lines=lines, bits=bits)
+
+
+def type_of(event: Event) -> Format | None:
+    """Return the format of the elements that a step made; None for registers."""
+    match event.step:
+        case Multiply(form=form):
+            return form.d_type
+        case Elementwise(matrix=matrix):
+            return matrix.type
+        case _:
+            return None

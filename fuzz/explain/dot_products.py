@@ -1,0 +1,273 @@
+"""One element of a floating-point multiplication, term by term, in exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import trunc
+
+from fuzz.explain.markdown import table
+from fuzz.explain.numbers import Number, decimal, exact, hexadecimal, number, pattern
+from oracle.formats import FORMATS, Format
+from oracle.isa import MmaForm
+from oracle.models import Model, NanRule, TruncatedDot
+
+_CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
+"""NaN of a dot product (measured on H200, 2026-11)."""
+_TENSOR_CORE = {"f32": "rz, infinite beyond", "f16": "rn"}
+"""How a block's sum is rounded to the accumulator's format (measured on H200, 2026-11)."""
+_IN_WORDS = {
+    "rn": "to nearest even",
+    "rz": "toward zero",
+    "rm": "toward negative infinity",
+    "rp": "toward positive infinity",
+    "rz, infinite beyond": "toward zero",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derivation:
+    """How a value comes about."""
+
+    lines: Sequence[str]
+    """Markdown."""
+    bits: int
+    """Where it ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """The operands of one element of D: a row of A, a column of B, an element of C, as raw bits."""
+
+    row: int
+    column: int
+    a: Sequence[int]
+    b: Sequence[int]
+    c: int
+
+
+def derive(form: MmaForm, element: Element, model: Model) -> Derivation:
+    """Derive one element of D of a multiplication of floats, as a target's model has it."""
+    if form.a_type.name == "f64":
+        return _double_chain(form, element, model.double_nan.value)
+    return _truncated(form, element, model.dot_for(form))
+
+
+@dataclass(kw_only=True)
+class _Page:
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, *lines: str) -> None:
+        self.lines.extend(lines)
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        self.say(*table(head, rows))
+
+
+def _shown(bits: int, format_: Format) -> str:
+    return f"`{hexadecimal(bits, format_.bits)}` = {decimal(bits, format_)}"
+
+
+def _truncated(form: MmaForm, element: Element, rule: TruncatedDot) -> Derivation:
+    page, accumulator = _Page(), rule.accumulator_format
+    total = element.c
+    if form.c_type.name != accumulator.name:
+        total = _widened(element.c, form.c_type, accumulator)
+        page.say(
+            f"C is .{form.c_type.name} and the sum is kept in .{accumulator.name}: "
+            f"{_shown(element.c, form.c_type)} is widened to {_shown(total, accumulator)}."
+        )
+    length, k = rule.block.value, len(element.a)
+    count = -(-k // length)
+    for block in range(count):
+        start = block * length
+        page.say(
+            f"Block {block + 1} of {count}: k = {start} to {min(start + length, k) - 1}, and the "
+            f"sum so far, {_shown(total, accumulator)}."
+        )
+        terms = list(_terms(form.a_type, element, range(start, min(start + length, k))))
+        total = _block(page, terms, total, rule)
+    if form.d_type.name != accumulator.name:
+        total = _narrowed(page, total, accumulator, form.d_type)
+    return Derivation(lines=page.lines, bits=total)
+
+
+def _widened(bits: int, narrow: Format, wide: Format) -> int:
+    one = number(bits, narrow)
+    if one.kind == "NaN":
+        return _CANONICAL[wide.name]
+    if one.kind == "infinity":
+        return _infinity(wide, negative=one.negative)
+    return pattern(one.value, wide, "rn", negative_zero=one.negative)
+
+
+def _narrowed(page: _Page, bits: int, wide: Format, narrow: Format) -> int:
+    one = number(bits, wide)
+    if one.kind == "NaN":
+        made = _CANONICAL[narrow.name]
+    elif one.kind == "infinity":
+        made = _infinity(narrow, negative=one.negative)
+    else:
+        made = pattern(one.value, narrow, "rn", negative_zero=one.negative)
+    page.say(
+        f"D is .{narrow.name}: the sum {_shown(bits, wide)} is rounded to nearest even, "
+        f"{_shown(made, narrow)}."
+    )
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Term:
+    name: str
+    operands: tuple[Number, ...]
+    text: str
+
+    @property
+    def is_nan(self) -> bool:
+        kinds = [one.kind for one in self.operands]
+        zero = any(one.is_zero for one in self.operands)
+        return "NaN" in kinds or ("infinity" in kinds and zero)
+
+    @property
+    def is_infinite(self) -> bool:
+        return not self.is_nan and any(one.kind == "infinity" for one in self.operands)
+
+    @property
+    def negative(self) -> bool:
+        return sum(one.negative for one in self.operands) % 2 == 1
+
+    @property
+    def value(self) -> Fraction:
+        product = Fraction(1)
+        for one in self.operands:
+            product *= one.value
+        return product
+
+    @property
+    def exponent(self) -> int:
+        return sum(one.exponent for one in self.operands)
+
+
+def _terms(format_: Format, element: Element, ks: range) -> Iterator[_Term]:
+    for k in ks:
+        x, y = element.a[k], element.b[k]
+        yield _Term(
+            name=f"A[{element.row}, {k}] x B[{k}, {element.column}]",
+            operands=(number(x, format_), number(y, format_)),
+            text=f"{_shown(x, format_)} x {_shown(y, format_)}",
+        )
+
+
+def _block(page: _Page, products: list[_Term], c: int, rule: TruncatedDot) -> int:
+    """Write down one truncated fused dot product, and return the sum's bits."""
+    accumulator = rule.accumulator_format
+    addend = _Term(
+        name="sum so far", operands=(number(c, accumulator),), text=_shown(c, accumulator)
+    )
+    terms = [*products, addend]
+    special = _special(page, terms, accumulator)
+    if special is not None:
+        return special
+    present = [term for term in terms if term.value]
+    absent = len(terms) - len(present)
+    zero, kept = rule.zero_exponent.value, rule.fraction_bits.value
+    if not present:
+        page.say(f"All {len(terms)} terms are zero. A zero sum is +0.", "")
+        return 0
+    largest = max([term.exponent for term in present] + ([zero] if absent else []))
+    unit = Fraction(2) ** (largest - kept)
+    units = [trunc(term.value / unit) for term in present]
+    rows = [
+        (
+            term.name, term.text, exact(term.value), str(term.exponent), str(count),
+            exact(term.value - count * unit),
+        )
+        for term, count in zip(present, units, strict=True)
+    ]  # fmt: skip
+    page.table(("term", "operands", "exact value", "exponent", "in units", "cut off"), rows)
+    if absent:
+        page.say(f"{absent} terms are zero, and count with exponent {zero}.")
+    exact_sum = sum(units) * unit
+    mode = _TENSOR_CORE[accumulator.name]
+    bits = pattern(exact_sum, accumulator, mode)
+    if number(bits, accumulator).is_zero:
+        bits = 0  # "A zero result is +0" (measured on H200, 2026-11)
+    page.say(
+        f"The largest exponent is {largest}. {kept} bits are kept below it, so that the unit is "
+        f"2^({largest} - {kept}) = {exact(unit)}; what is below is cut off, toward zero.",
+        "",
+        f"The sum is {' '.join(f'{count:+d}' for count in units)} = {sum(units)} units = "
+        f"{exact(exact_sum)}.",
+        f"Rounded {_IN_WORDS[mode]} to .{accumulator.name}: **{_shown(bits, accumulator)}**.",
+        "",
+    )
+    return bits
+
+
+def _special(page: _Page, terms: list[_Term], accumulator: Format) -> int | None:
+    """Write down a sum with NaN or infinity in it, and return its bits; None if there is none."""
+    rows = [(term.name, term.text, _kind(term)) for term in terms if _kind(term)]
+    if not rows:
+        return None
+    page.table(("term", "operands", "is"), rows)
+    signs = {term.negative for term in terms if term.is_infinite}
+    if any(term.is_nan for term in terms) or len(signs) > 1:
+        bits = _CANONICAL[accumulator.name]
+        why = "one term is NaN" if any(term.is_nan for term in terms) else "infinity - infinity"
+        page.say(f"The sum is NaN ({why}), always as **{_shown(bits, accumulator)}**.", "")
+        return bits
+    bits = _infinity(accumulator, negative=signs.pop())
+    page.say(f"The sum is infinite: **{_shown(bits, accumulator)}**.", "")
+    return bits
+
+
+def _kind(term: _Term) -> str:
+    if term.is_nan:
+        return "NaN"
+    return f"{'-' if term.negative else '+'}infinity" if term.is_infinite else ""
+
+
+def _infinity(format_: Format, *, negative: bool) -> int:
+    width = format_.exponent_bits + format_.fraction_bits
+    return ((1 << format_.exponent_bits) - 1) << format_.fraction_bits | negative << width
+
+
+def _double_chain(form: MmaForm, element: Element, rule: NanRule) -> Derivation:
+    double, mode = FORMATS["f64"], form.rounding or "rn"
+    page, total = _Page(), element.c
+    page.say(
+        f"A chain of fused multiply-adds, each rounded {_IN_WORDS[mode]}, that starts with "
+        f"C[{element.row}, {element.column}] = {_shown(total, double)}."
+    )
+    rows = []
+    for k, (x, y) in enumerate(zip(element.a, element.b, strict=True)):
+        made, how = _fused(x, y, total, mode, rule)
+        rows.append((str(k), _shown(x, double), _shown(y, double), how, _shown(made, double)))
+        total = made
+    page.table(("k", "A", "B", "A x B + sum, exact", "rounded"), rows)
+    return Derivation(lines=page.lines, bits=total)
+
+
+def _fused(a: int, b: int, c: int, mode: str, rule: NanRule) -> tuple[int, str]:
+    """Return the bits of a x b + c in f64, and the exact value in words."""
+    double = FORMATS["f64"]
+    bits = {"a": a, "b": b, "c": c}
+    numbers = {name: number(one, double) for name, one in bits.items()}
+    for name in rule.order:
+        if numbers[name].kind == "NaN":
+            return bits[name] | 1 << (double.fraction_bits - 1), f"NaN of {name}, made quiet"
+    x, y, z = numbers["a"], numbers["b"], numbers["c"]
+    negative = x.negative != y.negative
+    if "infinity" in (x.kind, y.kind):
+        if x.is_zero or y.is_zero:
+            return rule.invalid, "0 x infinity"
+        if z.kind == "infinity" and z.negative != negative:
+            return rule.invalid, "infinity - infinity"
+        return _infinity(double, negative=negative), "infinity"
+    if z.kind == "infinity":
+        return c, "infinity"
+    value = x.value * y.value + z.value
+    # IEEE 754-2019, 6.3: a zero sum of unlike signs is +0, or -0 if rounded down.
+    zero = z.negative if z.negative == negative else mode == "rm"
+    return pattern(value, double, mode, negative_zero=zero), exact(value)

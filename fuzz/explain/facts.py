@@ -1,0 +1,281 @@
+"""Everything that a page says of a finding with images, gathered from what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Entry, Finding
+from corpus.images import unpack
+from fuzz.explain.numbers import hexadecimal, number, ordinal, signed
+from fuzz.findings.case import ACTUAL, EXPECTED, REWRITTEN, subject_of
+from fuzz.findings.places import Result, results
+from fuzz.findings.replay import Subject
+from fuzz.findings.tracing import Event, Trace, Written, trace
+from fuzz.findings.verdicts import Difference, differences
+from oracle.errors import InfrastructureError
+from oracle.formats import Format, format_named
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.permission import Bound, permitted
+from oracle.program import LoadRows, Multiply, Program, walk
+
+LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
+"""Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""
+NOT_A_NUMBER = "N"
+
+
+def units(one: Difference, type_: Format | None) -> int | None:
+    """Return how far two values are apart, with a sign; None if one of them is NaN.
+
+    Floats: in units in the last place, that is, steps from one number of the format to the next,
+    with +0 and -0 as one. Integers: their difference. What has no type (registers, bytes outside of
+    every result): the number of bits that differ.
+    """
+    if type_ is None:
+        return (one.expected ^ one.actual).bit_count()
+    if not type_.is_float:
+        return signed(one.actual, type_) - signed(one.expected, type_)
+    if "NaN" in (number(one.expected, type_).kind, number(one.actual, type_).kind):
+        return None
+    return ordinal(one.actual, type_) - ordinal(one.expected, type_)
+
+
+def unit_words(type_: Format | None) -> str:
+    """Say what `units` counts."""
+    if type_ is None:
+        return "differing bits"
+    return "units in the last place" if type_.is_float else "difference"
+
+
+def level(distance: int | None) -> str:
+    """Return a digit for a distance, from 0 (the other zero) to 9; "N" where one is NaN."""
+    if distance is None:
+        return NOT_A_NUMBER
+    return str(sum(abs(distance) >= least for least in LEVELS))
+
+
+def level_words(sign: str) -> str:
+    """Say what a level means."""
+    if sign == NOT_A_NUMBER:
+        return "NaN"
+    index = int(sign)
+    if index == 0:
+        return "the other zero"
+    low = LEVELS[index - 1]
+    if index == len(LEVELS):
+        return f"{_short(low)} or more"
+    high = LEVELS[index] - 1
+    return _short(low) if low == high else f"{_short(low)} to {_short(LEVELS[index])}"
+
+
+def _short(value: int) -> str:
+    power = value.bit_length() - 1
+    return str(value) if value < 1 << 16 else f"2^{power}"
+
+
+_LEVEL = 3
+"""-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValueFacts:
+    """A finding of a program on an image."""
+
+    entry: Entry
+    subject: Subject
+    rewritten: str | None
+    """What was run, if a pass or a planted fault changed it."""
+    expected: NDArray[np.uint8]
+    """uint8 (image_bytes,)."""
+    actual: NDArray[np.uint8] | None
+    """uint8 (image_bytes,); None if nothing came out."""
+    architecture: str
+    """Whose model expects this."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> ValueFacts:
+        """Read a stored finding.
+
+        Raises
+        ------
+        WarpfuzzError
+            If a file is broken, or the program is none any more.
+        """
+        subject = subject_of(entry)
+        files = entry.finding.files
+        architecture = str(entry.finding.details.get("architecture", entry.finding.target))
+        stored = _image(entry, EXPECTED, subject.program) if EXPECTED in files else None
+        expected = (
+            trace(subject.program, subject.image, target=architecture).image
+            if stored is None
+            else stored
+        )
+        return cls(
+            entry=entry,
+            subject=subject,
+            rewritten=(
+                entry.read(REWRITTEN).decode(errors="replace") if REWRITTEN in files else None
+            ),
+            expected=expected,
+            actual=_image(entry, ACTUAL, subject.program) if ACTUAL in files else None,
+            architecture=architecture,
+        )
+
+    @property
+    def finding(self) -> Finding:
+        """The description."""
+        return self.entry.finding
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return self.subject.program
+
+    @property
+    def kernel(self) -> str:
+        """The PTX that was run."""
+        return self.rewritten if self.rewritten is not None else self.subject.module.ptx
+
+    @property
+    def level(self) -> int:
+        """-O level."""
+        level = self.finding.details.get("opt", _LEVEL)
+        return level if isinstance(level, int) else _LEVEL
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The program's way over the image, by the model."""
+        return trace(self.program, self.subject.image, target=self.architecture)
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """Where the results lie."""
+        return results(self.program)
+
+    @cached_property
+    def differences(self) -> Sequence[Difference]:
+        """What differs."""
+        if self.actual is None:
+            return ()
+        return differences(self.program, self.expected, self.actual)
+
+    @cached_property
+    def shown(self) -> Difference | None:
+        """The difference that the page is about: one that the ISA forbids, if there is any."""
+        forbidden = [one for one in self.differences if not self.is_permitted(one)]
+        return next(iter(forbidden or self.differences), None)
+
+    @cached_property
+    def written(self) -> Written | None:
+        """Who wrote it."""
+        return None if self.shown is None else self.trace.writer(self.shown.byte)
+
+    @cached_property
+    def producer(self) -> Event | None:
+        """The last multiplication or ldmatrix behind it."""
+        return None if self.written is None else self.trace.producer(self.written)
+
+    @cached_property
+    def form(self) -> MmaForm | LdmatrixForm | None:
+        """The form of the producer, or the first that the program has."""
+        if self.producer is not None and isinstance(self.producer.step, Multiply | LoadRows):
+            return self.producer.step.form
+        if self.written is not None:
+            return None
+        steps = (step for step in walk(self.program.steps) if isinstance(step, Multiply | LoadRows))
+        return next((step.form for step in steps), None)
+
+    @cached_property
+    def _allowed(self) -> NDArray[np.bool_]:
+        if self.actual is None:
+            return np.ones(len(self.expected), bool)
+        allowed: NDArray[np.bool_] = self._permission.allows(self.actual[None])[0]
+        return allowed
+
+    @cached_property
+    def _permission(self) -> Any:
+        return permitted(self.program, self.subject.image[None], target=self.architecture)
+
+    def is_permitted(self, difference: Difference) -> bool:
+        """Whether the ISA permits what is there."""
+        size = difference.bits // 8
+        return bool(self._allowed[difference.byte : difference.byte + size].all())
+
+    def bound(self, difference: Difference) -> Bound | None:
+        """Return what the ISA permits there, None if it is one value or anything."""
+        found = (one for one in self._permission.bounds() if one.byte == difference.byte)
+        return next(found, None)
+
+    def is_exact(self, difference: Difference) -> bool:
+        """Whether the ISA permits one value alone."""
+        return bool(self._permission.exact[0, difference.byte])
+
+    def type_of(self, difference: Difference) -> Format | None:
+        """Return the format of what differs; None for registers and bytes."""
+        for result in self.results:
+            if not result.is_registers and difference.byte in result.offsets:
+                return format_named(result.type)
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """Return what `repro.json` holds."""
+        finding, module = self.finding, self.subject.module
+        kernel = module.kernel()
+        return {
+            "finding": finding.id,
+            "kind": finding.kind.value,
+            "title": finding.family.title,
+            "entry": kernel.entry,
+            "image_bytes": kernel.image_bytes,
+            "warps_per_block": kernel.warps_per_block,
+            "copies": self.subject.copies,
+            "opt": self.level,
+            "target": finding.target,
+            "results": [
+                {
+                    "name": one.name,
+                    "type": one.type,
+                    "bits": one.bits,
+                    "start": one.start,
+                    "rows": one.rows,
+                    "columns": one.columns,
+                    "row_bytes": one.row_bytes,
+                    "column_bytes": one.column_bytes,
+                }
+                # A later result owns the bytes that two of them have.
+                for one in reversed(self.results)
+            ],
+            "buffers": [
+                {
+                    "name": buffer.name,
+                    "offset": self.program.offset(buffer.name),
+                    "size": buffer.size,
+                }
+                for buffer in self.program.buffers
+                if buffer.space == "global"
+            ],
+            "first": None if self.shown is None else self._described(self.shown),
+        }
+
+    def _described(self, one: Difference) -> dict[str, str]:
+        return {
+            "where": one.where,
+            "expected": hexadecimal(one.expected, one.bits),
+            "actual": hexadecimal(one.actual, one.bits),
+        }
+
+
+def _image(entry: Entry, name: str, program: Program) -> NDArray[np.uint8]:
+    images = unpack(entry, name)
+    if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
+        raise InfrastructureError(
+            f"{entry.path / name} holds {images.dtype} of shape {images.shape}, and an image of "
+            f"the program is uint8 (1, {program.image_bytes}); restore the folder from a backup"
+        )
+    image: NDArray[np.uint8] = images[0]
+    return image

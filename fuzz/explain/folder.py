@@ -1,0 +1,189 @@
+"""Writing the folder that reproduces a finding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from corpus import Entry
+from fuzz.explain.facts import ValueFacts
+from fuzz.explain.instruction_page import instruction_files
+from fuzz.explain.program_page import value_page
+from fuzz.findings.case import is_value_finding
+from oracle.errors import InfrastructureError, UsageError
+
+_TEMPLATE = Path(__file__).with_name("standalone.cu")
+_MARK = "//@DATA@\n"
+_BYTES_IN_LINE = 16
+_PART_CHARACTERS = 8000
+"""Of one string literal; compilers take at least 65,536 (C++17, annex B), and some 16,380."""
+
+
+def cuda_source(
+    case: dict[str, Any], *, ptx: str, image: bytes, expected: bytes, about: Sequence[str]
+) -> str:
+    """Return the text of `repro.cu`.
+
+    Parameters
+    ----------
+    case
+        Contents of `repro.json`.
+    about
+        Lines of comment for the top.
+    """
+    results = [
+        f"    {{{_string(one['name'])}, {_string(one['type'])}, {one['bits'] // 8}, "
+        f"{one['start']}, {one['rows']}, {one['columns']}, {one['row_bytes']}, "
+        f"{one['column_bytes']}}},"
+        for one in case["results"]
+    ]
+    buffers = [
+        f"    {{{_string(one['name'])}, {one['offset']}, {one['size']}}},"
+        for one in case["buffers"]
+    ]
+    data = [
+        f"const char *const kEntry = {_string(case['entry'])};",
+        f"const size_t kImageBytes = {len(image)};",
+        f"const unsigned kWarpsPerBlock = {case['warps_per_block']};",
+        f"const long kCopies = {case['copies']};",
+        f"const long kLevel = {case['opt']};",
+        "",
+        "const std::vector<Result> kResults = {",
+        *results,
+        "};",
+        "const std::vector<Buffer> kBuffers = {",
+        *buffers,
+        "};",
+        "",
+        "// What was run; in parts, because some compilers limit the length of a literal.",
+        "const std::vector<const char *> kPtx = {",
+        *(f"{_raw(part)}," for part in _parts(ptx)),
+        "};",
+        "",
+        "// Memory before the kernel",
+        *_array("kInput", image),
+        "",
+        "// Memory after it, as it should be",
+        *_array("kExpected", expected),
+        "",
+    ]
+    comment = "".join(f"// {line}\n" for line in about)
+    return comment + "//\n" + _TEMPLATE.read_text().replace(_MARK, "\n".join(data))
+
+
+def _string(text: str) -> str:
+    # JSON's strings of plain names are C's.
+    return msgspec.json.encode(text).decode()
+
+
+def _parts(ptx: str) -> Iterator[str]:
+    """Cut a text between lines; what one line makes too long is left so."""
+    part = ""
+    for line in ptx.splitlines(keepends=True):
+        if part and len(part) + len(line) > _PART_CHARACTERS:
+            yield part
+            part = ""
+        part += line
+    yield part
+
+
+def _raw(text: str) -> str:
+    """Return a raw string literal, with a delimiter that is not in the text."""
+    delimiter = "PTX"
+    while f"){delimiter}" in text:
+        delimiter += "_"
+    return f'R"{delimiter}({text}){delimiter}"'
+
+
+def _array(name: str, data: bytes) -> Iterator[str]:
+    yield f"const unsigned char {name}[kImageBytes] = {{"
+    for start in range(0, len(data), _BYTES_IN_LINE):
+        yield "    " + " ".join(f"{byte}," for byte in data[start : start + _BYTES_IN_LINE])
+    yield "};"
+
+
+_EXECUTABLE = (".py", ".sh")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A folder that was written."""
+
+    path: Path
+    files: tuple[str, ...]
+    """Names, in the order of the alphabet."""
+
+
+def write_reproduction(entry: Entry, output: Path) -> Reproduction:
+    """Write the folder of a finding.
+
+    Parameters
+    ----------
+    output
+        The folder; made if it is not there, refused if it holds anything else.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds other files, or the finding nothing to reproduce.
+    InfrastructureError
+        If a file of the finding is broken, or the folder cannot be written.
+    """
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is a file; name a folder with --output")
+    files = reproduction(entry)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        others = sorted({path.name for path in output.iterdir()} - files.keys())
+        if others:
+            raise UsageError(
+                f"{output} holds other files ({', '.join(others[:3])}); choose an empty folder "
+                "with --output"
+            )
+        for name, data in files.items():
+            path = output / name
+            path.write_bytes(data)
+            if path.suffix in _EXECUTABLE:
+                path.chmod(0o755)
+    except OSError as error:
+        what = error.strerror or os.strerror(error.errno or 0)
+        raise InfrastructureError(
+            f"{output} cannot be written: {what}; choose another folder with --output"
+        ) from error
+    return Reproduction(path=output, files=tuple(sorted(files)))
+
+
+def reproduction(entry: Entry) -> Mapping[str, bytes]:
+    """Return the files of a finding's folder, by name."""
+    if is_value_finding(entry):
+        return _of_values(ValueFacts.of(entry))
+    return instruction_files(entry)
+
+
+def _of_values(facts: ValueFacts) -> Mapping[str, bytes]:
+    document = facts.document()
+    image, expected = facts.subject.image.tobytes(), facts.expected.tobytes()
+    about = [
+        " ".join(text.replace("\\", "/").split())
+        for text in (facts.finding.family.title, f"finding {facts.finding.id}; see README.md")
+    ]
+    source = cuda_source(document, ptx=facts.kernel, image=image, expected=expected, about=about)
+    files = {
+        "README.md": value_page(facts).encode(),
+        "expected.bin": expected,
+        "input.bin": image,
+        "kernel.ptx": facts.kernel.encode(),
+        "repro.cu": source.encode(),
+        "repro.json": msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n",
+        "repro.py": Path(__file__).with_name("standalone.py").read_bytes(),
+    }
+    if facts.actual is not None:
+        files["actual.bin"] = facts.actual.tobytes()
+    if facts.rewritten is not None:
+        files["module.ptx"] = facts.subject.module.ptx.encode()
+    return files

@@ -1,0 +1,554 @@
+"""The page of a finding with images: what came out, where in the tile, how far off, from what."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.markup import escape
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from corpus import Entry, Kind
+from corpus.entry import DESCRIPTION, read_entry
+from corpus.store import RAW
+from fuzz.console.blocks import in_ascii
+from fuzz.console.styles import kind_style, plain
+from fuzz.explain.derivations import raw
+from fuzz.explain.facts import NOT_A_NUMBER, ValueFacts, level, level_words, unit_words, units
+from fuzz.explain.numbers import decimal, hexadecimal, number
+from fuzz.findings.case import is_value_finding
+from fuzz.findings.places import Result
+from fuzz.findings.verdicts import Difference
+from oracle.formats import Format
+from oracle.isa import MmaForm
+from oracle.program import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+    Uniform,
+    Word,
+)
+
+EQUAL = "·"
+_COLOURS = {
+    "0": "black on #d9d9d9",
+    "1": "black on #ffffb2",
+    "2": "black on #fee187",
+    "3": "black on #feca66",
+    "4": "black on #feab49",
+    "5": "black on #fd8c3c",
+    "6": "white on #fc5b2e",
+    "7": "white on #ed2e21",
+    "8": "white on #d41020",
+    "9": "white on #b00026",
+    NOT_A_NUMBER: "white on #6a3d9a",
+}
+"""From light to dark, as ColorBrewer's YlOrRd does; violet is on no such scale, as NaN is not.
+Both colours of a cell are set, so that it reads the same on light and dark terminals."""
+
+
+def heat_map(
+    result: Result,
+    found: Mapping[tuple[int, int], Difference],
+    type_: Format | None,
+    *,
+    width: int,
+) -> list[Text]:
+    """Return a map of a result: a digit for each element that differs, "·" for the others.
+
+    Parameters
+    ----------
+    result
+        A matrix, whose rows go down and columns to the right; or the registers of ldmatrix, of
+        which there are few, and which go down, whereas lanes go to the right.
+    found
+        What differs, by row (or lane) and column (or register).
+    type_
+        Format of an element; None for registers.
+    width
+        Columns of the terminal; what is wider than that goes on below.
+    """
+    names = ("register", "lane") if result.is_registers else ("row", "column")
+    across = result.rows if result.is_registers else result.columns
+    margin = max(map(len, names)) + 3
+    cell = 3 if margin + 3 * across <= width else 2
+    step = max(1, (width - margin) // cell)
+    lines: list[Text] = []
+    for start in range(0, across, step):
+        if start:
+            lines.append(Text())
+        part = range(start, min(start + step, across))
+        lines += _part(result, found, type_, part, names=names, margin=margin, cell=cell)
+    return lines
+
+
+def _part(
+    result: Result,
+    found: Mapping[tuple[int, int], Difference],
+    type_: Format | None,
+    part: range,
+    *,
+    names: tuple[str, str],
+    margin: int,
+    cell: int,
+) -> list[Text]:
+    turned = result.is_registers
+    head = Text(f"{names[1]:<{margin}}", style="quiet")
+    for index in part:
+        # Two columns have no room for a gap between two numbers of two digits.
+        shown = str(index) if cell > 2 or index % 2 == 0 else ""
+        head.append(f"{shown:>{cell}}")
+    lines = [head]
+    for index in range(result.columns if turned else result.rows):
+        name = names[0] if index == 0 else ""
+        line = Text().append(f"{name}{index:>{margin - len(name)}}", style="quiet")
+        for other in part:
+            one = found.get((other, index) if turned else (index, other))
+            if one is None:
+                line.append(f"{EQUAL:>{cell}}", style="quiet")
+            else:
+                sign = level(units(one, type_))
+                line.append(" " * (cell - 2)).append(f" {sign}", style=_COLOURS[sign])
+        lines.append(line)
+    return lines
+
+
+def legend(found: Sequence[Difference], type_: Format | None) -> Text:
+    """Return what the signs of a map mean, as far as they are there."""
+    signs = sorted({level(units(one, type_)) for one in found})
+    line = Text().append(f"{EQUAL} equal", style="quiet")
+    for sign in signs:
+        line.append("   ").append(f" {sign} ", style=_COLOURS[sign])
+        line.append(f" {level_words(sign)}", style="quiet")
+    return line.append(f"   ({unit_words(type_)})", style="quiet")
+
+
+def step_lines(program: Program) -> list[tuple[str, str]]:
+    """Return what each step does, and its opcode where it is a matrix instruction."""
+    return [line for step in program.steps for line in _lines(step, "")]
+
+
+def _lines(step: Step, indent: str) -> Iterator[tuple[str, str]]:
+    match step:
+        case Load():
+            yield f"{indent}{step.fragment} = {_access(step)}", step.form.opcode
+        case Multiply():
+            yield f"{indent}{step.d} = {step.a} × {step.b} + {step.c}", step.form.opcode
+        case Store():
+            yield f"{indent}{_access(step)} = {step.fragment}", step.form.opcode
+        case LoadRows():
+            yield f"{indent}{step.registers} = rows of [{step.buffer}]", step.form.opcode
+        case StoreRegisters():
+            yield f"{indent}{_place(step.place)} = {step.registers}", ""
+        case Elementwise():
+            constant = f" 0x{step.constant:x}" if step.operation.takes_constant else ""
+            yield f"{indent}{step.destination} = {step.operation}{constant} {step.source}", ""
+        case Copy():
+            to = f"{_place(step.destination)} = {_place(step.source)}"
+            yield f"{indent}{to}, {step.size} bytes", ""
+        case Barrier():
+            yield f"{indent}barrier", ""
+        case Branch():
+            yield f"{indent}if {_uniform(step.condition)}:", ""
+            for inner in step.then:
+                yield from _lines(inner, f"{indent}  ")
+            if step.otherwise:
+                yield f"{indent}else:", ""
+                for inner in step.otherwise:
+                    yield from _lines(inner, f"{indent}  ")
+        case Loop():
+            yield f"{indent}{_uniform(step.count)} times:", ""
+            for inner in step.body:
+                yield from _lines(inner, f"{indent}  ")
+
+
+def _access(step: Load | Store) -> str:
+    stride = "" if step.stride is None else f", stride {step.stride}"
+    return f"{_place(step.place)}{stride}"
+
+
+def _place(place: Place) -> str:
+    offset = f"{place.offset:+d}" if place.offset else ""
+    return f"[{place.buffer}{offset}]"
+
+
+def _uniform(value: Uniform) -> str:
+    if isinstance(value, Word):
+        return f"(word {_place(value.place)} & 0x{value.mask:x})"
+    return str(value)
+
+
+def page_of(entry: Entry) -> RenderableType:
+    """Return the page of a finding: with images, or of an instruction that was judged.
+
+    Raises
+    ------
+    WarpfuzzError
+        If a file of it is broken.
+    """
+    if is_value_finding(entry):
+        return finding_page(entry)
+    return _instruction_page(entry)
+
+
+def _instruction_page(entry: Entry) -> RenderableType:
+    """Return verdicts, reasons, versions and modules."""
+    finding = entry.finding
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="quiet")
+    table.add_column(overflow="fold")
+    for name, value in _instruction_facts(entry):
+        table.add_row(name, escape(value))
+    parts: list[RenderableType] = [Text(finding.family.title, style="bold"), table]
+    for name in finding.files:
+        if name.endswith(".ptx"):
+            text = entry.read(name).decode(errors="replace")
+            parts.append(plain(str(entry.path / name), style="quiet"))
+            parts.append(Syntax(text, "text", background_color="default"))
+    return Group(*parts)
+
+
+def _instruction_facts(entry: Entry) -> Iterable[tuple[str, str]]:
+    finding = entry.finding
+    yield "id", finding.id
+    yield "kind", finding.kind
+    yield "instruction", finding.text
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    yield "ISA", finding.oracle.verdict
+    for reason in finding.oracle.reasons:
+        yield "", f"{reason.text} [PTX ISA {reason.section}]"
+    for verdict in finding.runners:
+        yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
+    yield "shrinking", finding.shrink
+    if finding.origin is not None:
+        yield "found", f"seed {finding.origin.seed}, round {finding.origin.round}"
+    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
+    if finding.comment:
+        yield "comment", finding.comment
+
+
+_ROWS = 16
+"""Differing elements that are listed; the map shows all."""
+_TERMS = 16
+"""Inputs that are listed."""
+_WIDE = 118
+"""Columns from which the values of an f64 stand side by side."""
+_MEANINGS = {
+    Kind.VIOLATION: "the PTX ISA permits what came out on no target.",
+    Kind.DEVIATION: "the PTX ISA permits what came out, but it is not what this target is known "
+    "to return.",
+    Kind.FLAKY: "the same program on the same image does not come out the same every time.",
+    Kind.CRASH: "the runner's process died.",
+    Kind.HANG: "the program did not come to an end in time.",
+    Kind.DEVICE_LOST: "the device did not answer any more.",
+    Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
+    Kind.COMPILE_FAILURE: "a legal program was not compiled.",
+    Kind.UNREADABLE: "what came back could not be read.",
+}
+
+
+def finding_page(entry: Entry) -> RenderableType:
+    """Return the page of a finding that has a program and an image.
+
+    Raises
+    ------
+    WarpfuzzError
+        If a file of it is broken.
+    """
+    facts = ValueFacts.of(entry)
+    finding = entry.finding
+    parts: list[RenderableType] = [
+        plain(finding.family.title, style="bold"),
+        _verdict(facts),
+        Text(),
+        _facts(facts),
+        *_section("program", _program(facts)),
+    ]
+    parts += _maps(facts, "")
+    parts += _as_found(entry)
+    if facts.differences:
+        parts += _section("what differs", _Differences(facts))
+        parts += _inputs(facts)
+    parts += _section("files", _files(entry))
+    parts += _section("again", _commands(entry))
+    return Group(*parts)
+
+
+def _section(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Rule(Text(title, style="bold"), align="left", style="quiet"), body]
+
+
+def _verdict(facts: ValueFacts) -> Text:
+    finding = facts.finding
+    line = Text().append(finding.kind.value, style=kind_style(finding.kind, known=False))
+    meaning = _MEANINGS.get(finding.kind)
+    if meaning:
+        line.append(f": {meaning}")
+    found = facts.differences
+    if found:
+        some = "element differs" if len(found) == 1 else "elements differ"
+        line.append(f" {len(found):,} {some}.")
+    return line
+
+
+# Facts
+
+
+def _facts(facts: ValueFacts) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="quiet", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _fact_rows(facts):
+        table.add_row(name, plain(value))
+    return table
+
+
+def _fact_rows(facts: ValueFacts) -> Iterable[tuple[str, str]]:
+    finding, details = facts.finding, facts.finding.details
+    yield "id", finding.id
+    yield "family", finding.family.key
+    for runner in finding.runners:
+        yield "found on", runner.device or runner.runner
+        yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    compiler = str(details.get("compiler", "not recorded"))
+    yield "compiled by", f"{compiler}, -O{details['opt']}" if "opt" in details else compiler
+    sms = str(details.get("sms", ""))
+    if sms:
+        yield "SMs", sms
+    if "runs" in details:
+        yield "replayed", _replays(details)
+    if "confidence" in details:
+        yield "the model is", str(details["confidence"])
+    yield "shrinking", finding.shrink.value
+    if finding.origin is not None:
+        where = finding.origin
+        yield "drawn from", f"seed {where.seed}, round {where.round}, image {where.image}"
+
+
+def _replays(details: Mapping[str, object]) -> str:
+    runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
+    text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
+    if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
+        text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
+    return text
+
+
+def _program(facts: ValueFacts) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="quiet", justify="right")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold", style="quiet")
+    for number_, (what, opcode) in enumerate(step_lines(facts.program), start=1):
+        table.add_row(str(number_), plain(what), plain(opcode))
+    return table
+
+
+# The map and the table
+
+
+def _maps(facts: ValueFacts, note: str) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for result, found in _by_result(facts):
+        type_ = facts.type_of(next(iter(found.values())))
+        title = f"{result.name}, {_kind_of(result)}{note}"
+        parts += _section(title, _Map(result, found, type_))
+    return parts
+
+
+def _as_found(entry: Entry) -> list[RenderableType]:
+    """Return the maps of the raw finding: what a fault does to a tile tells where it sits."""
+    origin = entry.finding.shrunk_from
+    if origin is None:
+        return []
+    path = entry.path.parents[1] / RAW / origin
+    if not (path / DESCRIPTION).is_file():
+        return []
+    raw_entry = read_entry(path)
+    if not is_value_finding(raw_entry):
+        return []
+    return _maps(ValueFacts.of(raw_entry), ", before it was shrunk")
+
+
+def _kind_of(result: Result) -> str:
+    if result.is_registers:
+        return f"{result.columns} registers of 32 lanes"
+    return f"{result.rows} × {result.columns} elements of {result.type}"
+
+
+def _by_result(facts: ValueFacts) -> list[tuple[Result, Mapping[tuple[int, int], Difference]]]:
+    """Return the results in which something differs, and what."""
+    parts: list[tuple[Result, Mapping[tuple[int, int], Difference]]] = []
+    for result in facts.results:
+        found = {
+            (one.row, one.column): one
+            for one in facts.differences
+            if one.row >= 0 and one.where == result.where(one.row, one.column)
+        }
+        if found:
+            parts.append((result, found))
+    return parts
+
+
+class _Map:
+    """The map of one result, and what its signs mean."""
+
+    def __init__(
+        self,
+        result: Result,
+        found: Mapping[tuple[int, int], Difference],
+        type_: Format | None,
+    ) -> None:
+        self._result, self._found, self._type = result, found, type_
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = heat_map(self._result, self._found, self._type, width=options.max_width)
+        for line in [*lines, Text(), legend(list(self._found.values()), self._type)]:
+            yield in_ascii(line) if options.ascii_only else line
+
+
+class _Differences:
+    """The elements that differ; where there is little room, the two values below each other."""
+
+    def __init__(self, facts: ValueFacts) -> None:
+        self._facts = facts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        found = self._facts.differences
+        together = any(one.bits > 32 for one in found) and options.max_width < _WIDE
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("place", no_wrap=True)
+        for heading in ("", "bits", "value") if together else (
+            "expected", "actual", "expected", "actual"
+        ):  # fmt: skip
+            table.add_column(heading, justify="left" if together else "right", overflow="fold")
+        table.add_column("difference", justify="right", overflow="fold")
+        for one in self._ordered(found)[:_ROWS]:
+            table.add_row(*self._row(one, together=together))
+        yield table
+        if len(found) > _ROWS:
+            yield Text(f"… and {len(found) - _ROWS:,} more", style="quiet")
+
+    def _ordered(self, found: Sequence[Difference]) -> list[Difference]:
+        """Put what the ISA forbids first."""
+        return sorted(found, key=self._facts.is_permitted)
+
+    def _row(self, one: Difference, *, together: bool) -> list[RenderableType]:
+        type_ = self._facts.type_of(one)
+        bits = [hexadecimal(value, one.bits) for value in (one.expected, one.actual)]
+        values = [
+            "" if type_ is None else decimal(value, type_) for value in (one.expected, one.actual)
+        ]
+        place = plain(one.where)
+        apart = Text(distance_words(one, type_))
+        if together:
+            return [place, "expected\nactual", "\n".join(bits), "\n".join(values), apart]
+        return [place, *bits, *values, apart]
+
+
+def distance_words(one: Difference, type_: Format | None) -> str:
+    """Say how far two values are apart."""
+    distance = units(one, type_)
+    if distance is None:
+        return "NaN"
+    if type_ is None:
+        return f"{distance} bit{'s' if distance != 1 else ''}"
+    if not type_.is_float:
+        return f"{distance:+,}"
+    return f"{distance:+,} ulp" if distance else "the other zero"
+
+
+# Inputs
+
+
+def _inputs(facts: ValueFacts) -> list[RenderableType]:
+    """Return the inputs of the first element, if a multiplication made it."""
+    shown, written, event = facts.shown, facts.written, facts.producer
+    if shown is None or written is None or event is None or not isinstance(event.step, Multiply):
+        return []
+    form, row, column = event.step.form, written.row, written.column
+    a = [raw(value, form.a_type) for value in event.inputs["a"][row]]
+    b = [raw(value, form.b_type) for value in event.inputs["b"][:, column]]
+    c = raw(event.inputs["c"][row, column], form.c_type)
+    places = [k for k in range(len(a)) if _matters(a[k], b[k], form)]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("k", justify="right")
+    for heading in (f"A[{row}, k]", "", f"B[k, {column}]", ""):
+        table.add_column(Text(heading), justify="right", overflow="fold")
+    for k in places[:_TERMS]:
+        table.add_row(
+            str(k),
+            hexadecimal(a[k], form.a_type.bits),
+            decimal(a[k], form.a_type),
+            hexadecimal(b[k], form.b_type.bits),
+            decimal(b[k], form.b_type),
+        )
+    left = len(a) - len(places)
+    words = f"C[{row}, {column}] = {hexadecimal(c, form.c_type.bits)} ({decimal(c, form.c_type)})"
+    notes = [Text(words)]
+    if len(places) > _TERMS:
+        notes.append(Text(f"… and {len(places) - _TERMS} more terms", style="quiet"))
+    if left:
+        notes.append(Text(f"{left} of {len(a)} terms are zero", style="quiet"))
+    body = Group(*([table] if places else []), *notes)
+    return _section(f"what {shown.where} is made of", body)
+
+
+def _matters(x: int, y: int, form: MmaForm) -> bool:
+    """Whether a term of a dot product is not plainly zero."""
+    if form.op is not None:
+        return bool(x ^ y if form.op == "xor" else x & y)
+    if not form.a_type.is_float:
+        return bool(x and y)
+    left, right = number(x, form.a_type), number(y, form.b_type)
+    if left.kind != "finite" or right.kind != "finite":
+        return True
+    return not (left.is_zero or right.is_zero)
+
+
+# Files and commands
+
+
+def _files(entry: Entry) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", style="quiet")
+    for name, record in sorted(entry.finding.files.items()):
+        table.add_row(plain(name), f"{record.size:,} bytes")
+    return Group(plain(str(entry.path), style="quiet"), table)
+
+
+def _commands(entry: Entry) -> RenderableType:
+    path = shlex.quote(str(entry.path))
+    planted = " ".join(_planted(entry))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="quiet")
+    table.add_column(overflow="fold")
+    table.add_row("run it again", plain(f"warpfuzz replay {path} {planted}".rstrip()))
+    table.add_row("without warpfuzz", plain(f"warpfuzz repro {path}"))
+    return table
+
+
+def _planted(entry: Entry) -> list[str]:
+    """Return the options that plant what was planted: without them the finding is gone."""
+    for verdict in entry.finding.runners:
+        words = verdict.options.split()
+        found = [word for pair in pairwise(words) if pair[0] == "--fault" for word in pair]
+        if found:
+            return found
+    return []

@@ -1,0 +1,411 @@
+"""The page that explains a wrong image to somebody who never saw warpfuzz."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corpus import Kind
+from fuzz.explain.derivations import derivation, raw
+from fuzz.explain.facts import ValueFacts
+from fuzz.explain.isa_sentences import sentences_about
+from fuzz.explain.markdown import fenced, table
+from fuzz.explain.numbers import decimal, hexadecimal, number, ordinal
+from fuzz.findings.tracing import Event
+from fuzz.findings.verdicts import Difference
+from oracle.formats import Format
+from oracle.isa import LdmatrixForm, MmaForm
+from oracle.models import Figure, NanRule
+from oracle.program import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Store,
+    StoreRegisters,
+    walk,
+)
+
+_DIFFERENCES = 48
+_INPUTS = 200
+_MULTIPLICATIONS = 6
+"""Steps of a chain that are derived: the last ones."""
+
+
+def value_page(facts: ValueFacts) -> str:
+    """Return the page as Markdown."""
+    lines = [
+        f"# {facts.finding.family.title}",
+        "",
+        *_summary(facts),
+        *_facts(facts),
+        *_isa(facts),
+        *_kernel(facts),
+        *_inputs(facts),
+        *_differences(facts),
+        *_arithmetic(facts),
+        *_permission(facts),
+        *_confidence(facts),
+        *_reproduction(facts),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _instruction(facts: ValueFacts) -> str:
+    form = facts.form
+    return "a matrix that is loaded and stored" if form is None else f"`{form.opcode}`"
+
+
+def _summary(facts: ValueFacts) -> list[str]:
+    shown, finding = facts.shown, facts.finding
+    if shown is None:
+        message = finding.runners[-1].message if finding.runners else ""
+        return [
+            f"The kernel below was not run to its end: **{finding.kind}**.",
+            "",
+            *(fenced(message) if message else []),
+        ]
+    type_ = facts.type_of(shown)
+    permitted = facts.is_permitted(shown)
+    how = (
+        "The PTX ISA permits the value; it is not what this target is known to return, so it is a "
+        "**deviation**."
+        if permitted
+        else "The PTX ISA permits this value on no target: it is a **violation**."
+    )
+    return [
+        f"A kernel with {_instruction(facts)} leaves `{shown.where}` = "
+        f"{_value(shown.actual, shown, type_)} where {_value(shown.expected, shown, type_)} is "
+        f"expected{_apart(shown, type_)}. {how}",
+        "",
+    ]
+
+
+def _value(bits: int, one: Difference, type_: Format | None) -> str:
+    text = f"`{hexadecimal(bits, one.bits)}`"
+    return text if type_ is None else f"{text} ({decimal(bits, type_)})"
+
+
+def _apart(one: Difference, type_: Format | None) -> str:
+    distance = "" if type_ is None else _distance(one, type_)
+    return f", {distance}" if distance else ""
+
+
+def _distance(one: Difference, type_: Format) -> str:
+    """Say how far two values are apart."""
+    if not type_.is_float:
+        difference = raw_signed(one.actual, type_) - raw_signed(one.expected, type_)
+        return f"a difference of {difference:+d}"
+    if "NaN" in (number(one.expected, type_).kind, number(one.actual, type_).kind):
+        return ""
+    units = ordinal(one.actual, type_) - ordinal(one.expected, type_)
+    if units == 0:
+        return "the other zero"
+    return f"{units:+d} unit{'s' if abs(units) != 1 else ''} in the last place"
+
+
+def raw_signed(bits: int, type_: Format) -> int:
+    """Return the integer that raw bits stand for."""
+    return int(decimal(bits, type_))
+
+
+def _facts(facts: ValueFacts) -> list[str]:
+    finding = facts.finding
+    details = finding.details
+    runner = finding.runners[-1] if finding.runners else None
+    rows = [
+        ("kind", str(finding.kind)),
+        ("instruction", _instruction(facts)),
+        ("`.target`, `.version`", f"{finding.target}, {finding.ptx_version}"),
+        ("runs on", facts.architecture),
+    ]
+    if runner is not None:
+        rows += [
+            ("device", runner.device or "not recorded"),
+            ("found by", f"warpfuzz {runner.version}, runner `{runner.runner}`"),
+        ]
+    rows.append(("compiled by", str(details.get("compiler", "not recorded"))))
+    if details.get("runner") != "sim":
+        rows.append(("level", f"-O{facts.level}"))
+    if runner is not None and runner.options:
+        rows.append(("planted or changed", f"`{runner.options}`"))
+    if finding.origin is not None:
+        where = finding.origin
+        rows.append(("seed", f"{where.seed}, round {where.round}, image {where.image}"))
+    rows.append(
+        (
+            "runs that differed",
+            f"{details.get('failed runs', '?')} of {details.get('runs', '?')}, "
+            f"{facts.subject.copies} warp(s) each",
+        )
+    )
+    if details.get("sms"):
+        rows.append(("multiprocessors", str(details["sms"])))
+    rows.append(("finding", f"{finding.id}, {finding.shrink}"))
+    return table(("what", "value"), rows)
+
+
+def _isa(facts: ValueFacts) -> list[str]:
+    lines = ["## What the PTX ISA says", ""]
+    for section, text in sentences_about(facts.form):
+        lines.append(f"- {section}: “{text}”")
+    return [*lines, ""]
+
+
+def _kernel(facts: ValueFacts) -> list[str]:
+    lines = [
+        "## The kernel",
+        "",
+        "One warp works on one memory image. In this order it does:",
+        "",
+    ]
+    lines += [f"{number_}. {text}" for number_, text in enumerate(_steps(facts), start=1)]
+    lines.append("")
+    if facts.rewritten is not None:
+        lines += [
+            "**The PTX was changed on its way to the compiler**, by a pass or a planted fault: "
+            "`kernel.ptx` is what was run, `module.ptx` what was written first. Run `module.ptx` "
+            "to see the difference.",
+            "",
+        ]
+    return lines
+
+
+def _steps(facts: ValueFacts) -> Iterator[str]:
+    for step in walk(facts.program.steps):
+        match step:
+            case Load() | Store():
+                stride = "" if step.stride is None else f", stride {step.stride}"
+                to = "to" if isinstance(step, Store) else "from"
+                yield (
+                    f"`{step.form.opcode}`: `{step.fragment}` {to} byte {step.place.offset} of "
+                    f"`{step.place.buffer}`{stride}"
+                )
+            case Multiply():
+                yield f"`{step.form.opcode}`: `{step.d}` = `{step.a}` × `{step.b}` + `{step.c}`"
+            case Elementwise():
+                yield (
+                    f"{step.operation} of every element of `{step.source}` to `{step.destination}`"
+                )
+            case LoadRows():
+                yield f"`{step.form.opcode}`: rows of `{step.buffer}` to `{step.registers}`"
+            case StoreRegisters():
+                yield f"the registers `{step.registers}` of all lanes to `{step.place.buffer}`"
+            case Copy():
+                yield (
+                    f"{step.size} bytes of `{step.source.buffer}` are copied to "
+                    f"`{step.destination.buffer}`"
+                )
+            case Branch() | Loop():
+                yield "a branch or a loop around some of the next steps"
+            case Barrier():
+                yield "a barrier of the warp"
+
+
+def _inputs(facts: ValueFacts) -> list[str]:
+    """List the elements that are not zero of whatever is loaded."""
+    rows: list[tuple[str, str, str]] = []
+    for event in facts.trace.events:
+        if not isinstance(event.step, Load) or event.result is None:
+            continue
+        type_, name = event.step.form.type, event.step.fragment
+        for row, values in enumerate(event.result):
+            for column, value in enumerate(values):
+                bits = raw(value, type_)
+                if bits:
+                    shown = f"`{hexadecimal(bits, type_.bits)}`"
+                    rows.append(
+                        (f"{name}[{row}, {column}] .{type_.name}", shown, decimal(bits, type_))
+                    )
+    lines = ["## The inputs that matter", ""]
+    if isinstance(facts.form, LdmatrixForm):
+        return [*lines, "The rows that the lanes point to are in the derivation below.", ""]
+    if not rows:
+        return [*lines, "Every element that is loaded is zero.", ""]
+    return [
+        *lines,
+        "Elements that are not zero, [row, column]; all others are.",
+        *table(("element", "bits", "value"), rows, most=_INPUTS),
+    ]
+
+
+def _differences(facts: ValueFacts) -> list[str]:
+    if not facts.differences:
+        return []
+    rows = []
+    for one in facts.differences:
+        type_ = facts.type_of(one)
+        rows.append(
+            (
+                one.where,
+                _value(one.expected, one, type_),
+                _value(one.actual, one, type_),
+                "" if type_ is None else _distance(one, type_),
+                "yes" if facts.is_permitted(one) else "no",
+            )
+        )
+    return [
+        "## What came out",
+        *table(("element", "expected", "actual", "apart", "permitted"), rows, most=_DIFFERENCES),
+    ]
+
+
+def _arithmetic(facts: ValueFacts) -> list[str]:
+    shown, written = facts.shown, facts.written
+    if shown is None:
+        return []
+    lines = [f"## How {shown.where} comes about", ""]
+    if written is None:
+        return [
+            *lines,
+            "No instruction of the kernel writes this byte, or it is copied from one that none "
+            "writes: it has to stay as it was.",
+            "",
+        ]
+    history = [event for event in facts.trace.history(written) if not isinstance(event.step, Load)]
+    if len(history) > _MULTIPLICATIONS:
+        lines += [f"The first {len(history) - _MULTIPLICATIONS} steps are left out.", ""]
+    end: int | None = None
+    for event in history[-_MULTIPLICATIONS:]:
+        derived = derivation(event, written.row, written.column, facts.trace.model)
+        if derived is None:
+            continue
+        lines += [f"### {_heading(event)}", "", *derived.lines]
+        end = derived.bits
+    return [*lines, _check(end, shown), ""]
+
+
+def _heading(event: Event) -> str:
+    match event.step:
+        case Multiply(form=form) | LoadRows(form=form):
+            return f"`{form.opcode}`"
+        case Elementwise(operation=operation):
+            return f"{operation}, element by element"
+        case _:
+            return "step"
+
+
+def _check(end: int | None, shown: Difference) -> str:
+    actual = hexadecimal(shown.actual, shown.bits)
+    if end is None:
+        return f"It is loaded and stored as it is. The device left `{actual}`."
+    ends = hexadecimal(end, shown.bits)
+    if end == shown.expected:
+        return f"That is the expected `{ends}`. The device left `{actual}`."
+    # A page that hides this would mislead its reader.
+    return (
+        f"**This ends in `{ends}`, and `{hexadecimal(shown.expected, shown.bits)}` was recorded as "
+        "expected: the model of this version of warpfuzz is another than the one that found it.** "
+        f"The device left `{actual}`."
+    )
+
+
+def _permission(facts: ValueFacts) -> list[str]:
+    shown = facts.shown
+    if shown is None:
+        return []
+    lines = ["## What the PTX ISA permits there", ""]
+    bound = facts.bound(shown)
+    if bound is not None:
+        nan = "NaN is permitted, too" if bound.nan_ok else "NaN is not permitted"
+        either = (
+            "only NaN"
+            if not bound.low <= bound.high
+            else f"every value from {bound.low!r} ({bound.low.hex()}) to {bound.high!r} "
+            f"({bound.high.hex()}); {nan}"
+        )
+        lines.append(
+            f"Over every order of accumulation, every rounding and either treatment of subnormal "
+            f"inputs: {either}."
+        )
+    elif facts.is_exact(shown):
+        lines.append("Exactly the expected bits.")
+    else:
+        lines.append("Nothing is known of this element: anything counts as permitted.")
+    verdict = "inside: a deviation" if facts.is_permitted(shown) else "outside: a violation"
+    return [*lines, "", f"The actual value is {verdict}.", ""]
+
+
+def _confidence(facts: ValueFacts) -> list[str]:
+    form = facts.form
+    if not isinstance(form, MmaForm):
+        return []
+    model = facts.trace.model
+    figures = model.figures_for(form)
+    if not form.a_type.is_float:
+        names = ["the sum"]
+    elif form.a_type.name == "f64":
+        names = ["the chain", "NaN"]
+    else:
+        names = ["products in a block", "bits kept", "exponent of a zero term", "mixed types"]
+    rows = [
+        (name, _shown_figure(figure), str(figure.confidence), figure.source)
+        for name, figure in zip(names, figures, strict=False)
+    ]
+    return [
+        "## How sure the expected value is",
+        "",
+        f"It comes from the model of {facts.architecture} (that of {model.base}).",
+        *table(("figure", "value", "confidence", "source"), rows),
+    ]
+
+
+def _shown_figure(figure: Figure[int] | Figure[str] | Figure[NanRule]) -> str:
+    value = figure.value
+    if isinstance(value, NanRule):
+        return f"NaN of {', then '.join(value.order)}; invalid: {hexadecimal(value.invalid, 64)}"
+    return str(value)
+
+
+def _reproduction(facts: ValueFacts) -> list[str]:
+    other = ["python repro.py --ptx module.ptx        # what was written first"]
+    commands = [
+        "python repro.py                         # needs PyCUDA and NumPy",
+        "nvcc -o repro repro.cu -lcuda && ./repro",
+        "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
+        *(other if facts.rewritten is not None else []),
+        *(["./repro module.ptx"] if facts.rewritten is not None else []),
+    ]
+    simulated = (
+        [
+            "It was found on a simulated device. Where the fault sits inside that device, and not "
+            "in `kernel.ptx`, a GPU runs it without a difference.",
+            "",
+        ]
+        if facts.finding.details.get("runner") == "sim"
+        else []
+    )
+    hang = (
+        ["The kernel did not end: be ready to interrupt it.", ""]
+        if facts.finding.kind is Kind.HANG
+        else []
+    )
+    return [
+        "## Seeing it again",
+        "",
+        *fenced("\n".join(commands), "sh"),
+        "Both print each differing element and end with exit code 1; with 0 if every byte of the "
+        "image is as expected.",
+        "",
+        *simulated,
+        *hang,
+        *_files(facts),
+    ]
+
+
+def _files(facts: ValueFacts) -> Sequence[str]:
+    rows = [
+        ("`kernel.ptx`", "what was run"),
+        ("`input.bin`", f"memory before, {len(facts.expected)} bytes"),
+        ("`expected.bin`", "memory after, by the model"),
+        ("`repro.json`", "where the results lie in it, and how the kernel is launched"),
+        ("`repro.py`, `repro.cu`", "run it"),
+    ]
+    if facts.actual is not None:
+        rows.insert(3, ("`actual.bin`", "memory after, as it was found"))
+    if facts.rewritten is not None:
+        rows.insert(1, ("`module.ptx`", "before a pass or a planted fault changed it"))
+    return table(("file", "what"), rows)

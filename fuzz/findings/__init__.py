@@ -1,0 +1,1 @@
+"""What went wrong: verdicts, where results differ, why, and the finding that is kept."""

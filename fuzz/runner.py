@@ -1,0 +1,262 @@
+"""Which runner a campaign or a replay uses, and what is planted in it."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
+from importlib.util import find_spec
+from pathlib import Path
+
+from fuzz.findings.verdicts import kind_of_failure
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, TARGETS, parse_target, parse_version
+from runners.faults import Place, by_name
+from runners.protocol import Failure, Runner
+from runners.ptx_pass import PtxPass, RewritingRunner
+
+_DEFAULT_LEVEL = 3
+"""-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
+LAYOUTS = 2
+"""Fragment layouts that the simulated device has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunnerChoice:
+    """What a person asks for."""
+
+    name: str
+    """"sim" or "cuda"."""
+    target: str | None = None
+    """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
+    ptx_version: str | None = None
+    """Value of .version; None: DEFAULT_VERSION, or the first that knows the target."""
+    faults: tuple[str, ...] = ()
+    """Names of planted faults."""
+    ptx_pass: str | None = None
+    """Command that rewrites PTX before the runner gets it."""
+    level: int | None = None
+    """-O level; None: the compiler's default."""
+    assembler: str | None = None
+    """Path or version of the ptxas that compiles for a GPU; None: the driver's compiler. On the
+    simulated device one that judges the modules, too, and may say what it assembled."""
+    layout: int = 0
+    """Fragment layout of the simulated device."""
+    device: int = 0
+    """Number of the GPU, as the driver counts."""
+    deadline: float | None = None
+    """Seconds that one batch may take on a GPU; None: the runner's default."""
+
+    @property
+    def options(self) -> str:
+        """What was asked for beyond the defaults, as a person would type it, without folders.
+
+        It is part of a finding, whose id must not depend on where a person keeps a ptxas.
+        """
+        parts = [f"--fault {name}" for name in self.faults]
+        parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
+        parts += [f"--opt {self.level}"] if self.level is not None else []
+        parts += [f"--assembler {_without_folders(self.assembler)}"] if self.assembler else []
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenRunner:
+    """A runner that is ready, and what it is."""
+
+    choice: RunnerChoice
+    runner: Runner
+    target: str
+    """Value of .target of the modules."""
+    ptx_version: str
+    """Value of .version of the modules."""
+    version: str
+    """Of the runner: the driver's, or warpfuzz's."""
+    device: str
+    """One line that names the device."""
+
+
+def _without_folders(command: str) -> str:
+    return " ".join(word.rpartition("/")[2] or word for word in command.split())
+
+
+def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
+    """Return the name of the best runner there is: "cuda", "ptxas" or "sim".
+
+    Parameters
+    ----------
+    planted
+        Whether PTX is changed on its way: then an assembler alone shows nothing.
+    device_faults
+        Whether a fault sits inside the simulated device.
+    has_assembler
+        Whether a ptxas is here; asked only if it matters.
+    """
+    if device_faults:
+        return "sim"
+    # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
+    if (
+        Path("/dev/nvidiactl").exists()
+        and ctypes.util.find_library("cuda") is not None
+        and find_spec("pycuda") is not None
+    ):
+        return "cuda"
+    return "ptxas" if not planted and has_assembler() else "sim"
+
+
+def has_device_fault(names: tuple[str, ...]) -> bool:
+    """Whether one of these faults sits inside the simulated device.
+
+    Raises
+    ------
+    UsageError
+        If a fault does not exist.
+    """
+    return any(by_name(name).place is Place.DEVICE for name in names)
+
+
+def visible_devices() -> int:
+    """Return how many GPUs CUDA shows, at least 1: asked of files, without a context.
+
+    The driver makes one file for each, and CUDA_VISIBLE_DEVICES shows the first ones of a list up
+    to one that does not exist (CUDA C++ Programming Guide, CUDA Environment Variables).
+    """
+    there = sum(path.name[6:].isdigit() for path in Path("/dev").glob("nvidia[0-9]*"))
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is not None:
+        there = min(there, len([part for part in wanted.split(",") if part.strip()]))
+    return max(1, there)
+
+
+@contextmanager
+def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
+    """Open a runner and close it in the end.
+
+    Raises
+    ------
+    UsageError
+        If something is asked for that the runner does not do.
+    DeviceLostError, InfrastructureError
+        If there is no device, or something that it needs is missing.
+    """
+    ready = open_runner(choice)
+    with ready.runner:
+        yield ready
+
+
+def open_runner(choice: RunnerChoice) -> OpenRunner:
+    """Open a runner; the caller closes it. Raises as `opened` does."""
+    _check(choice)
+    runner = _plain(choice)
+    rewriters = [by_name(name) for name in choice.faults]
+    passes = [fault.rewrite for fault in rewriters if fault.place is Place.PTX]
+    if passes or choice.ptx_pass is not None:
+        given = [PtxPass(choice.ptx_pass)] if choice.ptx_pass is not None else []
+        runner = RewritingRunner(runner, [*passes, *given])
+    try:
+        can = runner.capabilities()
+        if isinstance(can, Failure):
+            kind_of_failure(can)
+            raise InfrastructureError(f"{can}")
+        target = choice.target or _own_target(can.targets)
+        if target not in can.targets:
+            raise UsageError(
+                f"{can.description} does not run {target}; it runs "
+                f"{', '.join(name for name in TARGETS if name in can.targets)}"
+            )
+        return OpenRunner(
+            choice=choice,
+            runner=runner,
+            target=target,
+            ptx_version=version_for(choice.ptx_version, target),
+            version=distribution_version("warpfuzz"),
+            device=can.description,
+        )
+    except BaseException:
+        runner.close()
+        raise
+
+
+def _check(choice: RunnerChoice) -> None:
+    device_faults = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
+    if choice.name == "sim":
+        if choice.level is not None and choice.assembler is None:
+            raise UsageError(
+                f"--opt {choice.level} says how to compile for a GPU, and the simulated device "
+                "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
+                "choose --runner cuda"
+            )
+    elif device_faults:
+        raise UsageError(
+            f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
+            f"{choice.name}; choose --runner sim, or a fault of the PTX"
+        )
+    if choice.target is not None:
+        parse_target(choice.target)
+    if choice.ptx_pass is not None and (missing := PtxPass(choice.ptx_pass).missing) is not None:
+        raise UsageError(
+            f"--ptx-pass {choice.ptx_pass!r}: there is no program {missing}; give its path, or put "
+            "it where PATH leads, and let it be executable"
+        )
+
+
+def _plain(choice: RunnerChoice) -> Runner:
+    from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
+
+    level = _DEFAULT_LEVEL if choice.level is None else choice.level
+    compiler: Compiler | None = None
+    if choice.assembler is not None:
+        compiler = PtxasCompiler(
+            _assembler(choice.assembler), level=level, text_taken=choice.name == "sim"
+        )
+    if choice.name == "sim":
+        from runners.simulated_runner import SimulatedRunner
+
+        return SimulatedRunner(
+            choice.target or DEFAULT_TARGET,
+            layout_seed=choice.layout,
+            faults=[fault for fault in map(by_name, choice.faults) if fault.place is Place.DEVICE],
+            compiler=compiler,
+        )
+    from runners.cuda.runner import CudaRunner
+
+    compiler = compiler or DriverCompiler(level=level)
+    if choice.deadline is None:
+        return CudaRunner(device=choice.device, compiler=compiler)
+    return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
+
+
+def _assembler(wanted: str) -> Path:
+    """Return the path of an assembler; one that is a file need not work: that is for campaigns."""
+    if Path(wanted).is_file():
+        return Path(wanted)
+    from runners.assemblers.discovery import find
+
+    return Path(find(wanted).path)
+
+
+def _own_target(targets: frozenset[str]) -> str:
+    """Return the highest portable target that runs: the device's own."""
+    plain = [TARGETS[name] for name in targets if not TARGETS[name].is_specific]
+    return max(plain, key=lambda target: target.number).name
+
+
+def version_for(wanted: str | None, target: str) -> str:
+    """Return the PTX ISA version of modules for a target: DEFAULT_VERSION, or the first to know it.
+
+    Raises
+    ------
+    UsageError
+        If the version or the target does not exist, or the one does not know the other.
+    """
+    row, default = parse_target(target), parse_version(DEFAULT_VERSION)
+    version = max(default, row.since) if wanted is None else parse_version(wanted)
+    if not row.known_to(version):
+        raise UsageError(
+            f"PTX ISA version {version} does not know {target}, which is known since {row.since}"
+            f"{f' and until {row.until}' if row.until else ''}; choose another --ptx-version"
+        )
+    return str(version)

@@ -1,0 +1,194 @@
+"""Parts of the engine by themselves: states, folders, budgets, options, signs of life."""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus import Kind, ShrinkStatus, durable
+from fuzz.campaign.campaign import check_options, options_of
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.messages import Facts, Plan
+from fuzz.campaign.status import Stage
+from fuzz.campaign.store import (
+    PREVIOUS,
+    STATE,
+    STATISTICS,
+    CampaignStore,
+    FamilyRecord,
+    State,
+    decode,
+    encode,
+)
+from fuzz.checks.programs import different
+from fuzz.runner import RunnerChoice
+from oracle.errors import InfrastructureError, UsageError
+
+TEXTS = st.text(max_size=20)
+COUNTS = st.integers(0, 10**15)
+FAMILIES = st.builds(
+    FamilyRecord,
+    kind=st.sampled_from(Kind),
+    key=TEXTS, title=TEXTS, text=TEXTS, verdict=TEXTS, message=TEXTS,
+    cases=COUNTS,
+    id=st.none() | TEXTS,
+    shrink=st.sampled_from(ShrinkStatus),
+    confirmed=st.booleans(),
+    finished=st.booleans(),
+)  # fmt: skip
+STATES = st.builds(
+    State,
+    options=st.dictionaries(TEXTS, TEXTS | COUNTS | st.none(), max_size=3),
+    started=TEXTS,
+    seconds=st.floats(0, 1e9),
+    rounds=COUNTS,
+    parts=st.dictionaries(COUNTS, COUNTS, max_size=3),
+    whole=st.lists(COUNTS, max_size=3),
+    skipped=st.dictionaries(COUNTS, TEXTS, max_size=2),
+    cases=COUNTS,
+    by_kind=st.dictionaries(st.sampled_from(Kind), COUNTS, max_size=3),
+    families=st.lists(FAMILIES, max_size=3),
+    tries=st.dictionaries(TEXTS, COUNTS, max_size=3),
+)
+
+
+@given(STATES)
+def test_a_state_comes_back_from_json(state: State) -> None:
+    assert decode(encode(state)) == state
+
+
+@given(STATES, st.floats(0, 1, exclude_max=True))
+def test_no_part_of_a_state_passes_for_a_whole_one(state: State, share: float) -> None:
+    data = encode(state).rstrip()
+    with pytest.raises(ValueError, match=r"not whole|schema"):
+        decode(data[: int(share * len(data))])
+
+
+def some_state(cases: int) -> State:
+    return State(options={}, started="now", cases=cases)
+
+
+@pytest.mark.parametrize("step", ["write_file", "sync_folder"])
+def test_a_full_disk_leaves_a_state_that_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with CampaignStore(tmp_path) as store:
+        store.save(some_state(1))
+        store.save(some_state(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(durable, step, full)
+            with pytest.raises(InfrastructureError, match="the disk is full; free some space"):
+                store.save(some_state(3))
+        loaded, said = store.load()
+        assert loaded is not None
+        assert loaded.cases in ((2,) if step == "write_file" else (2, 3))
+        assert not said
+
+
+def test_killed_between_two_renames_the_state_before_is_there(tmp_path: Path) -> None:
+    with CampaignStore(tmp_path) as store:
+        store.save(some_state(1))
+        store.save(some_state(2))
+        (store.folder / STATE).replace(store.folder / PREVIOUS)
+        loaded, said = store.load()
+        assert loaded is not None
+        assert (loaded.cases, said) == (2, "")
+
+
+def test_a_folder_has_one_campaign_at_a_time(tmp_path: Path) -> None:
+    with (
+        CampaignStore(tmp_path),
+        pytest.raises(InfrastructureError, match=r"a campaign runs in .* already"),
+    ):
+        CampaignStore(tmp_path)
+    CampaignStore(tmp_path).close()
+
+
+def test_a_line_of_statistics_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    with CampaignStore(tmp_path) as store:
+        store.record({"a": 1})
+        path = store.folder / STATISTICS
+        path.write_bytes(path.read_bytes() + b'{"half')
+        store.record({"a": 2})
+    lines = path.read_text().splitlines()
+    assert [json.loads(line) for line in (lines[0], lines[2])] == [{"a": 1}, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (Budget(), ""),
+        (Budget(seconds=10, cases=100, findings=3, quiet=5), ""),
+        (Budget(seconds=9), "budget spent"),
+        (Budget(cases=99), "budget spent"),
+        (Budget(findings=2), "2 families found"),
+        (Budget(quiet=4), "nothing new for 4 s"),
+    ],
+)
+def test_whichever_limit_is_reached_ends_a_campaign(budget: Budget, reason: str) -> None:
+    assert budget.reason(9, 99, found=2, quiet=4) == reason
+
+
+def test_the_options_that_differ_are_named_and_no_others() -> None:
+    plan = Plan(choice=RunnerChoice(name="sim"), seed=1)
+    facts = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
+    before = options_of(plan, facts)
+    check_options(before, before)
+    check_options(json.loads(json.dumps(before)), before)
+    with pytest.raises(UsageError, match=r"begun with --seed 1 \(now 2\); resume"):
+        check_options(before, options_of(replace(plan, seed=2), facts))
+
+
+def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:
+    beats = Beats(2)
+    heart = Heart(beats, 1)
+    heart.enter(Stage.ORACLE, round=7)
+    heart.count(12)
+    heart.enter(Stage.COMPARE)
+    pulse = beats.read(1)
+    assert (pulse.stage, pulse.round, pulse.cases) == (Stage.COMPARE, 7, 12)
+    assert pulse.seconds[Stage.ORACLE] > 0
+    assert beats.read(0).written == 0
+    # Who takes the place of one that was killed goes on with its figures.
+    Heart(beats, 1)
+    assert beats.read(1).cases == 12
+    assert beats.read(1).seconds[Stage.ORACLE] == pulse.seconds[Stage.ORACLE]
+    assert not heart.interrupted
+    beats.interrupted = True
+    assert heart.interrupted
+    beats.close()
+
+
+@given(st.integers(1, 5), st.integers(1, 21), st.data())
+def test_every_byte_that_differs_is_seen(count: int, size: int, data: st.DataObject) -> None:
+    expected = np.zeros((count, size), np.uint8)
+    wrong = data.draw(st.sets(st.integers(0, count - 1)))
+    actual = expected.copy()
+    for image in wrong:
+        actual[image, data.draw(st.integers(0, size - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    assert different(expected, actual).tolist() == sorted(wrong)
+
+
+def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
+    one, other = (
+        RunnerChoice(
+            name="cuda",
+            assembler=f"{folder}/ptxas",
+            ptx_pass=f"{folder}/python {folder}/pass.py --twice",
+            level=3,
+        )
+        for folder in ("/opt/one", "tools/other")
+    )
+    assert one.options == other.options
+    assert one.options == "--ptx-pass 'python pass.py --twice' --opt 3 --assembler ptxas"

@@ -1,0 +1,61 @@
+"""Images are filled where the runner reads them: not copied on the way, and not mixed up."""
+
+import numpy as np
+
+from fuzz.campaign.coverage import Coverage
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.messages import Plan, RoundJob
+from fuzz.checks.program_draws import round_focuses, selected_forms
+from fuzz.checks.programs import RoundWorker
+from fuzz.runner import OpenRunner, RunnerChoice
+from runners.protocol import Lender, Runner
+from runners.simulated_runner import SimulatedRunner
+
+TARGET, VERSION = "sm_90", "8.0"
+
+
+class LendingRunner(SimulatedRunner):
+    """A simulated device with memory of its own, and garbage in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.lent = []
+        self.submitted = []
+
+    def lease(self, count, image_bytes):
+        self.lent.append(np.full((count, image_bytes), 0xA5, np.uint8))
+        return self.lent[-1]
+
+    def submit(self, compiled, images, *, entry=None):
+        self.submitted.append(images)
+        return super().submit(compiled, images, entry=entry)
+
+
+def carried_out(runner):
+    forms = selected_forms(Selection(pattern="*"), target=TARGET, version=VERSION)
+    focuses = round_focuses(forms, seed=3, number=0, reached=Coverage())
+    ready = OpenRunner(
+        choice=RunnerChoice(name="sim"),
+        runner=runner,
+        target=TARGET,
+        ptx_version=VERSION,
+        version="1",
+        device="a simulated device",
+    )
+    beats = Beats(1)
+    try:
+        worker = RoundWorker(ready, Plan(choice=ready.choice, seed=3), Heart(beats, 0))
+        return worker.report(RoundJob(number=0, focuses=tuple(focuses), count=5))
+    finally:
+        beats.close()
+
+
+def test_a_round_is_filled_into_the_memory_that_the_runner_lends():
+    with LendingRunner() as runner:
+        report = carried_out(runner)
+        assert isinstance(runner, Runner)
+        assert isinstance(runner, Lender)
+    assert len(runner.submitted) == len(runner.lent) == 8
+    assert all(one is other for one, other in zip(runner.lent, runner.submitted, strict=True))
+    assert (report.cases, report.judged, report.suspects) == (40, 40, {})

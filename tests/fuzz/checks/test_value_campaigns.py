@@ -1,0 +1,119 @@
+"""Campaigns on the simulated device, from the draw to the stored finding and its replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from value_runs import entries, replayed, run
+
+from corpus import Kind
+from corpus.images import unpack
+from fuzz.findings.case import ACTUAL, EXPECTED, INPUT, subject_of
+from fuzz.findings.verdicts import differences
+from oracle.execution import execute
+from oracle.permission import permitted
+
+REFUSES_S8 = """sh -c 'p=$(cat); case "$p" in *s32.s8.s8*) exit 3;; esac; echo "$p"'"""
+SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_100a"])
+def test_a_sound_device_gives_no_finding(tmp_path: Path, target: str) -> None:
+    progress = run(tmp_path, cases=512, seed=int(target[3:5]), target=target)
+    assert not progress.families
+    assert progress.judged == progress.cases == 512
+    assert progress.missing == 0
+    assert len(progress.reached) > 10
+    assert not entries(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fault", "only", "kinds"),
+    [
+        ("accumulator-ignored", "m16n16k16.f32.f32", {Kind.VIOLATION, Kind.DEVIATION}),
+        ("store-one-row-off", "m8n8k4", {Kind.VIOLATION, Kind.LAUNCH_FAILURE}),
+        ("load-a-layout-flipped", "m16n16k16*s8", {Kind.VIOLATION}),
+        ("mma-b-register-slip", "m8n32k16*bf16", {Kind.VIOLATION, Kind.DEVIATION}),
+        ("rounding-turned-round", "rp.f64", {Kind.DEVIATION, Kind.VIOLATION}),
+        ("s4-as-u4", "s4", {Kind.VIOLATION}),
+        ("trans-lost", "ldmatrix*trans*", {Kind.VIOLATION}),
+        ("alignment-one-bit-less", "m16n16k16.f16.f16", {Kind.DEVIATION}),
+        ("block-halved", "m32n8k16.f32.f32", {Kind.DEVIATION}),
+        ("tf32-rounded", "tf32", {Kind.DEVIATION, Kind.VIOLATION}),
+        ("subnormals-flushed-in-a", "m16n16k16.f32.f32", {Kind.DEVIATION}),
+        ("saturation-bound-off-by-one", "s8*satfinite", {Kind.VIOLATION}),
+        ("popcount-off-by-one", "b1", {Kind.VIOLATION}),
+        ("ldmatrix-rotated-rows", "ldmatrix", {Kind.VIOLATION}),
+        ("stuck-bit-on-one-sm", "m16n16k16*u8", {Kind.VIOLATION}),
+    ],
+)
+def test_a_fault_is_found_and_stored_and_gone_without_it(
+    tmp_path: Path, fault: str, only: str, kinds: set[Kind]
+) -> None:
+    pattern = f"*{only}*"
+    # A fault of one multiprocessor needs launches that reach it.
+    images = 256 if "one-sm" in fault else 32
+    progress = run(tmp_path, cases=256, images=images, only=pattern, faults=(fault,))
+    assert {family.kind for family in progress.findings} <= kinds
+    found = replayed(tmp_path, faults=(fault,))
+    assert len(found) == len(progress.families) > 0
+    assert set(found.values()) == {"reproduced"}
+    assert set(replayed(tmp_path).values()) == {"gone"}
+
+
+def test_a_transient_is_flaky_with_its_rate(tmp_path: Path) -> None:
+    progress = run(tmp_path, cases=768, only="*m8n8k32*", faults=("transient-often",))
+    assert {family.kind for family in progress.findings} == {Kind.FLAKY}
+    for entry in entries(tmp_path):
+        assert 0 < entry.finding.details["rate"] < 1
+    assert set(replayed(tmp_path).values()) == {"gone"}
+
+
+def test_a_ptx_pass_that_breaks_programs_is_found(tmp_path: Path) -> None:
+    progress = run(tmp_path, cases=1024, only="*s8*satfinite", ptx_pass=SATURATED)
+    assert {family.kind for family in progress.findings} == {Kind.VIOLATION}
+    assert set(replayed(tmp_path, ptx_pass=SATURATED).values()) == {"reproduced"}
+    assert set(replayed(tmp_path).values()) == {"gone"}
+    assert all("rewritten.ptx" in entry.finding.files for entry in entries(tmp_path))
+
+
+def test_a_ptx_pass_that_changes_nothing_finds_nothing(tmp_path: Path) -> None:
+    assert not run(tmp_path, cases=512, ptx_pass="cat").families
+
+
+def test_a_ptx_pass_that_fails_now_and_then_is_a_compile_failure(tmp_path: Path) -> None:
+    progress = run(tmp_path, cases=1300, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4)
+    assert {family.kind for family in progress.findings} == {Kind.COMPILE_FAILURE}
+    assert progress.compiled
+    assert progress.uncompiled
+    assert set(replayed(tmp_path, ptx_pass=REFUSES_S8).values()) == {"reproduced"}
+
+
+def test_the_same_seed_finds_the_same(tmp_path: Path) -> None:
+    made = []
+    for name in ("one", "two"):
+        run(tmp_path / name, cases=512, only="*m16n16k16*", faults=("accumulator-ignored",), seed=5)
+        made.append({entry.finding.family.key: entry for entry in entries(tmp_path / name)})
+    assert made[0].keys() == made[1].keys() != set()
+    for key, entry in made[0].items():
+        assert entry.finding.origin == made[1][key].finding.origin
+
+
+def test_what_is_stored_holds_together(tmp_path: Path) -> None:
+    """Input and program give the expected image; the actual one differs as the description says."""
+    run(tmp_path, cases=512, only="*.m16n16k16.f32.f32", faults=("accumulator-ignored",))
+    assert entries(tmp_path)
+    for entry in entries(tmp_path):
+        subject, finding = subject_of(entry), entry.finding
+        image, expected, actual = (unpack(entry, name) for name in (INPUT, EXPECTED, ACTUAL))
+        assert np.array_equal(execute(subject.program, image).images, expected)
+        found = differences(subject.program, expected[0], actual[0])
+        assert finding.details["differing elements"] == len(found) > 0
+        assert finding.details["difference 1"] == str(found[0])
+        allowed = permitted(subject.program, image).allows(actual).all()
+        assert finding.kind is (Kind.DEVIATION if allowed else Kind.VIOLATION)
+        assert finding.shrink == "complete"
+        # One element of C is enough to see that C is ignored.
+        assert finding.complexity <= (3 if finding.kind is Kind.DEVIATION else 1)

@@ -1,0 +1,88 @@
+"""What value campaigns draw: defined programs, contents from the recipe alone, JSON and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.campaign.draws import Selection, draw
+from fuzz.checks.program_draws import GENERATOR_VERSION, round_batches, selected_forms
+from fuzz.findings.case import decode_program, encode_program
+from oracle.errors import InfrastructureError, UsageError
+from oracle.image import position
+from oracle.isa import FORMS, MmaForm
+from oracle.program import Program
+from oracle.storage import read
+from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.features import Focus
+from strategies.matrices import inputs, outputs
+from strategies.programs import VALUED_FORMS, programs
+
+PROGRAMS = programs(Focus(), target="sm_90", version="8.0", forms=FORMS)
+
+
+def _plainest(form: MmaForm) -> Program:
+    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    # The first example that Hypothesis makes is the simplest one there is.
+    return draw(strategy, 1, 0)[0]
+
+
+PLAIN = tuple(map(_plainest, VALUED_FORMS[::9]))
+"""Programs of one multiplication, whose matrices lie in buffers of their own."""
+
+
+@settings(max_examples=50)
+@given(PROGRAMS)
+def test_a_program_comes_back_from_json(program: Program) -> None:
+    assert decode_program(encode_program(program), "here") == program
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[1]", b'{"format": 2}', b'{"format": 1}', b"\xff"])
+def test_what_describes_no_program_is_said_by_name(data: bytes) -> None:
+    with pytest.raises(InfrastructureError, match=r"here\.json describes no program"):
+        decode_program(data, "here.json")
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(PLAIN), recipes())
+def test_contents_depend_on_the_recipe_alone(program: Program, recipe: Recipe) -> None:
+    images = expand(recipe, program, 24)
+    assert images.shape == (24, program.image_bytes)
+    assert np.array_equal(images, expand(recipe, program, 24))
+    assert len(np.unique(images, axis=0)) == 24
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(PLAIN))
+def test_matrices_are_found_where_they_are_loaded_and_stored(program: Program) -> None:
+    assert [placed.operand for placed in inputs(program)] == ["a", "b", "c"]
+    assert [placed.place.buffer for placed in inputs(program)] == ["ga", "gb", "gc"]
+    assert [placed.place.buffer for placed in outputs(program)] == ["gd"]
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(PLAIN))
+def test_bits_are_finite_where_they_are_floats(program: Program) -> None:
+    images = expand(Recipe(classes=(ValueClass.BITS,), seed=3), program, 16)
+    for placed in inputs(program):
+        type_ = placed.tile.matrix.type
+        raw = read(images, position(program, placed.place), placed.tile)
+        if type_.is_float:
+            field = ((1 << type_.exponent_bits) - 1) << (type_.bits - 1 - type_.exponent_bits)
+            assert ((raw & raw.dtype.type(field)) != field).all()
+
+
+def test_a_round_depends_on_its_key_alone() -> None:
+    forms = selected_forms(Selection(), target="sm_90", version="8.0")
+    rounds = [round_batches(forms, target="sm_90", version="8.0", key=key) for key in (1, 2, 1)]
+    assert rounds[0] == rounds[2] != rounds[1]
+    assert GENERATOR_VERSION == 5
+
+
+def test_a_selection_without_multiplications_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"no wmma\.mma or ldmatrix"):
+        selected_forms(Selection(pattern="wmma.store*"), target="sm_90", version="8.0")
+    with pytest.raises(UsageError, match=r"no wmma\.mma or ldmatrix"):
+        selected_forms(Selection(pattern="bf16"), target="sm_75", version="8.0")

@@ -1,0 +1,117 @@
+"""Campaigns on values, in this process: one who carries out jobs at once, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus import Entry, create_corpus, open_corpus
+from corpus.known import Known
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import Event, Finished, GaveUp
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.limits import Budget
+from fuzz.campaign.messages import Blame, Broken, Facts, Job, Plan
+from fuzz.campaign.progress import ValueProgress
+from fuzz.campaign.status import WorkerStatus
+from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.worker import Station
+from fuzz.commands.replay_rows import ReplayOptions, ValueReplays
+from fuzz.runner import OpenRunner, RunnerChoice, opened
+
+
+class Nobody:
+    """Watches nothing."""
+
+    def update(self, status: object) -> None: ...
+
+
+class LocalCrew:
+    """One worker in this process, who goes when the device does."""
+
+    def __init__(self, ready: OpenRunner, plan: Plan) -> None:
+        self._station = Station(ready, plan, Heart(Beats(1), 0))
+        self._job: Job | None = None
+        self.workers = 1
+
+    def places_for_rounds(self) -> int:
+        return int(self._job is None and self.workers)
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        return self.places_for_rounds()
+
+    def give(self, job: Job) -> None:
+        assert self._job is None
+        self._job = job
+
+    def poll(self, seconds: float) -> list[Event]:
+        job, self._job = self._job, None
+        if job is None:
+            return []
+        report = self._station.carry_out(job)
+        events: list[Event] = [Finished(job=job, report=report)]
+        if report.lost:
+            self.workers = 0
+            events.append(GaveUp(broken=Broken(blame=Blame.DEVICE_LOST, message=report.lost)))
+        return events
+
+    def interrupt(self) -> None: ...
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        return ()
+
+    def close(self) -> None: ...
+
+
+def campaign(
+    ready: OpenRunner,
+    folder: Path,
+    *,
+    cases: int,
+    seed: int = 1,
+    only: str = "*",
+    images: int | None = None,
+) -> Campaign:
+    plan = Plan(choice=ready.choice, seed=seed, pattern=only, images=images)
+    corpus = create_corpus(folder, generator="test")
+    return Campaign(
+        LocalCrew(ready, plan),
+        Facts.of(ready),
+        plan=plan,
+        budget=Budget(cases=cases),
+        corpus=corpus,
+        known=Known(entries=()),
+        observer=Nobody(),
+        store=CampaignStore(corpus.path),
+    )
+
+
+def run(
+    folder: Path,
+    *,
+    cases: int,
+    seed: int = 1,
+    only: str = "*",
+    images: int | None = None,
+    **planted: Any,
+) -> ValueProgress:
+    """Run a campaign on the simulated device."""
+    with opened(RunnerChoice(name="sim", layout=seed % 2, **planted)) as ready:
+        return campaign(ready, folder, cases=cases, seed=seed, only=only, images=images).run()
+
+
+def entries(folder: Path) -> list[Entry]:
+    problems: list[object] = []
+    found = list(open_corpus(folder).entries(problems.append))
+    assert not problems
+    return found
+
+
+def replayed(folder: Path, *, times: int = 2, **options: Any) -> dict[str, str]:
+    """Return the verdict of each finding of a corpus, by id."""
+    with ValueReplays(ReplayOptions(**options)) as replays:
+        return {
+            entry.id: str(replays.replay(entry, times=times)["verdict"])
+            for entry in entries(folder)
+        }

@@ -1,0 +1,143 @@
+"""Programs of one multiplication or ldmatrix, and findings of planted faults on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpus import Entry, Family, Kind, Origin, ShrinkStatus, create_corpus
+from fuzz.findings.case import Evidence, case_of, files_of
+from fuzz.findings.replay import Subject, attempt
+from fuzz.runner import RunnerChoice, opened
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, LdmatrixForm, MmaForm, mma_form
+from oracle.program import (
+    Barrier,
+    Buffer,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Multiply,
+    Operation,
+    Place,
+    Program,
+    Step,
+    Store,
+    StoreRegisters,
+)
+from oracle.targets import parse_target
+from runners.emission import emit
+from strategies.contents import Recipe, ValueClass, expand
+
+VALUED = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float))
+"""The forms whose results are documented (9.7.14.4.5)."""
+HALF = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
+_LOADS = {
+    (form.operand, form.layout, form.shape.name, form.type.name): form
+    for form in LOAD_FORMS
+    if form.space == "global"
+}
+_STORES = {
+    (form.layout, form.shape.name, form.type.name): form
+    for form in STORE_FORMS
+    if form.space == "global"
+}
+
+
+def multiplication(
+    form: MmaForm, *, d_layout: str = "row", changes: tuple[Operation, ...] = (), times: int = 1
+) -> Program:
+    """Load a, b and c, multiply (again and again, on the same accumulator), store d."""
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": d_layout}
+    buffers = []
+    steps: list[Step] = []
+    for operand, layout in layouts.items():
+        matrix = form.matrix(operand)
+        size = matrix.rows * matrix.columns * matrix.type.bits // 8
+        buffers.append(Buffer(name=f"g{operand}", space="global", size=size + 32))
+        if operand != "d":
+            load = _LOADS[operand, layout, form.shape.name, matrix.type.name]
+            steps.append(Load(form=load, fragment=operand, place=Place(buffer=f"g{operand}")))
+    c = "c"
+    for _ in range(times):
+        steps.append(Multiply(form=form, d="d", a="a", b="b", c=c))
+        c = "d"
+    steps += [
+        Elementwise(operation=operation, matrix=form.matrix("d"), source="d", destination="d")
+        for operation in changes
+    ]
+    store = _STORES[d_layout, form.shape.name, form.d_type.name]
+    steps.append(Store(form=store, fragment="d", place=Place(buffer="gd")))
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+def row_load(form: LdmatrixForm) -> Program:
+    """Copy rows to shared memory, ldmatrix, store the registers."""
+    addresses = tuple(16 * (5 * lane % 32) for lane in range(32))
+    return Program(
+        buffers=(
+            Buffer(name="rows", space="global", size=512),
+            Buffer(name="tile", space="shared", size=512),
+            Buffer(name="out", space="global", size=128 * form.registers),
+        ),
+        steps=(
+            Copy(source=Place(buffer="rows"), destination=Place(buffer="tile"), size=512),
+            Barrier(),
+            LoadRows(form=form, registers="r", buffer="tile", addresses=addresses),
+            StoreRegisters(registers="r", count=form.registers, place=Place(buffer="out")),
+        ),
+    )
+
+
+def contents(program: Program, count: int, *, seed: int = 1) -> np.ndarray[Any, Any]:
+    """Return images with random bits in their matrices."""
+    images = expand(Recipe(classes=(ValueClass.NORMAL, ValueClass.BITS), seed=seed), program, count)
+    for buffer in program.buffers:
+        if buffer.name == "rows":
+            some = np.random.default_rng(seed).integers(0, 256, (count, buffer.size), np.uint8)
+            start = program.offset(buffer.name)
+            images[:, start : start + buffer.size] = some
+    return images
+
+
+def stored(
+    folder: Path,
+    program: Program,
+    *,
+    target: str = "sm_90",
+    seed: int = 1,
+    image: np.ndarray[Any, Any] | None = None,
+    **planted: Any,
+) -> Entry:
+    """Run images with something planted, and store the first that comes out wrong."""
+    corpus = create_corpus(folder, generator="test")
+    version = max("8.0", str(parse_target(target).since), key=lambda text: float(text))
+    module = emit(program, target=target, version=version)
+    images = contents(program, 64, seed=seed) if image is None else image[None]
+    choice = RunnerChoice(name="sim", target=target, ptx_version=version, **planted)
+    with opened(choice) as ready:
+        for number, one in enumerate(images):
+            subject = Subject(module=module, program=program, image=one)
+            first = attempt(ready.runner, subject)
+            if first.kind is None:
+                continue
+            evidence = Evidence(
+                kind=first.kind,
+                family=Family(key="test", title=f"{first.kind}: a test's finding"),
+                subject=subject,
+                attempts=[first],
+            )
+            origin = Origin(seed=seed, round=0, image=number)
+            case = case_of(evidence, ready, origin=origin, status=ShrinkStatus.RAW)
+            return corpus.get(corpus.add(case, files_of(evidence)).id)
+    raise AssertionError(f"no image of {len(images)} comes out wrong with {planted}")
+
+
+def half() -> MmaForm:
+    """Return the form that most is known of."""
+    return mma_form(HALF)
+
+
+__all__ = ["HALF", "VALUED", "Kind", "contents", "half", "multiplication", "row_load", "stored"]

@@ -1,0 +1,203 @@
+"""The folder of `warpfuzz repro`: both programs show the fault, and its absence, by themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import ROOT, warpfuzz
+from repro_cases import half, multiplication, row_load, stored
+
+from corpus import Entry
+from fuzz.explain.folder import write_reproduction
+from oracle.isa import ldmatrix_form, mma_form
+from oracle.program import Operation, Program
+
+HERE = Path(__file__).parent
+ROWS = row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"))
+INTEGERS = multiplication(
+    mma_form("wmma.mma.sync.aligned.row.row.m8n32k16.s32.s8.s8.s32"), d_layout="col"
+)
+DOUBLES = multiplication(mma_form("wmma.mma.sync.aligned.col.row.m8n8k4.f64.f64.f64.f64"))
+HALVES = multiplication(half(), changes=(Operation.NEGATE,), times=2)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended."""
+
+    code: int
+    out: str
+
+
+def ended(command: list[object], **environment: str) -> Ended:
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout + done.stderr)
+
+
+def by_python(folder: Path, *options: object, **environment: str) -> Ended:
+    """Run repro.py where PyCUDA is a stand-in on the simulated device."""
+    path = os.pathsep.join((str(HERE / "fakes"), str(ROOT)))
+    return ended([sys.executable, folder / "repro.py", *options], PYTHONPATH=path, **environment)
+
+
+def reproduced(entry: Entry, folder: Path) -> Path:
+    return write_reproduction(entry, folder / "repro").path
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("halves")
+    return reproduced(stored(folder / "corpus", HALVES, faults=("accumulator-ignored",)), folder)
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"),
+    [
+        (INTEGERS, "mma-b-register-slip"),
+        (DOUBLES, "multiplication-doubled"),
+        (ROWS, "trans-lost"),
+        (INTEGERS, "store-one-row-off"),
+    ],
+)
+def test_python_fails_on_what_was_run_and_passes_on_what_was_written(
+    tmp_path: Path, program: Program, fault: str
+) -> None:
+    folder = reproduced(stored(tmp_path / "corpus", program, faults=(fault,)), tmp_path)
+    wrong = by_python(folder)
+    assert wrong.code == 1
+    assert "came out as recorded" in wrong.out
+    right = by_python(folder, "--ptx", folder / "module.ptx", "--times", 2, "--copies", 11)
+    assert right.code == 0
+    assert right.out.count("every byte of 11 image(s) is as expected") == 2
+
+
+def test_python_names_each_element_with_both_values(halves: Path) -> None:
+    expected, actual = (
+        np.fromfile(halves / f"{name}.bin", np.uint8) for name in ("expected", "actual")
+    )
+    out = by_python(halves, "--all").out
+    listed = [line for line in out.splitlines() if line.strip().startswith("d[")]
+    words = (expected != actual)[: len(expected) // 4 * 4].reshape(-1, 4).any(axis=1).sum()
+    assert len(listed) == words > 0
+    assert all(": expected 0x" in line and ", actual 0x" in line for line in listed)
+
+
+def test_python_compiles_with_an_assembler_or_loads_machine_code(
+    halves: Path, tmp_path: Path
+) -> None:
+    ptxas = tmp_path / "fake_ptxas.py"
+    shutil.copy(HERE / ptxas.name, ptxas)
+    ptxas.chmod(0o755)
+    assembled = by_python(halves, "--ptxas", ptxas, "--opt", 1)
+    assert assembled.code == 1
+    assert "fake_ptxas.py -O1 -arch=sm_90" in assembled.out
+    other = by_python(halves, "--ptxas", ptxas, "--opt", 1, "--ptx", halves / "module.ptx")
+    assert other.code == 0
+    refused = by_python(halves, "--ptxas", ptxas, "--opt", 1, "--arch", "sm_1")
+    assert (refused.code, "not defined for option" in refused.out) == (1, True)
+    cubin = tmp_path / "kernel.cubin"
+    cubin.write_bytes(b"\x7fELF" + (halves / "kernel.ptx").read_bytes())
+    assert by_python(halves, "--cubin", cubin).code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "code", "words"),
+    [
+        ((), "gone", 3, "no CUDA-capable device"),
+        (("--device", "1"), "", 3, "invalid device ordinal"),
+        (("--ptx", "nowhere.ptx"), "", 3, "nowhere.ptx cannot be read"),
+        (("--ptxas", "nowhere"), "", 3, "nowhere cannot be run"),
+        ((), "misaligned", 1, "misaligned address"),
+        (("--opt", "4"), "", 2, "invalid choice"),
+    ],
+)
+def test_python_says_what_is_missing_or_failed(
+    halves: Path, options: tuple[str, ...], mode: str, code: int, words: str
+) -> None:
+    run = by_python(halves, *options, FAKE_DEVICE=mode)
+    assert (run.code, words in run.out) == (code, True), run.out
+
+
+@pytest.fixture(scope="module")
+def program_in_c(halves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile repro.cu against a stand-in for the CUDA driver."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ is not installed, so that repro.cu cannot be compiled")
+    program = tmp_path_factory.mktemp("c") / "repro"
+    flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", "-I", HERE / "cuda_stub", "-x", "c++"]
+    made = ended([compiler, *flags, halves / "repro.cu", "-o", program])
+    assert made.code == 0, made.out
+    return program
+
+
+def in_c(program: Path, result: Path, *options: object, **environment: str) -> Ended:
+    return ended([program, *options], FAKE_RESULT=str(result), **environment)
+
+
+def test_c_holds_all_it_needs_and_prints_what_python_does(halves: Path, program_in_c: Path) -> None:
+    wrong = in_c(program_in_c, halves / "actual.bin", "--copies", 9, "--times", 2)
+    assert wrong.code == 1
+    assert wrong.out.count("9 of 9 image(s) differ") == 2
+    elements = [line.split(" (")[0] for line in wrong.out.splitlines() if "expected 0x" in line]
+    assert elements[0] in by_python(halves).out
+    right = in_c(program_in_c, halves / "expected.bin", halves / "module.ptx")
+    assert right.code == 0
+    assert "every byte of 1 image(s) is as expected" in right.out
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "code", "words"),
+    [
+        ((), "gone", 3, "CUDA_ERROR_NO_DEVICE"),
+        (("--device", "1"), "", 3, "cuDeviceGet failed"),
+        (("nowhere.ptx",), "", 3, "nowhere.ptx cannot be read"),
+        ((str(HERE / "conftest.py"),), "", 1, "no kernel here"),
+        ((), "misaligned", 1, "the kernel failed"),
+        (("--opt",), "", 2, "--opt"),
+        (("--times", "x"), "", 2, "x is no number"),
+        (("--copies", "0"), "", 2, "at least 1"),
+        (("--huh",), "", 2, "--huh"),
+    ],
+)
+def test_c_says_what_is_missing_or_failed(
+    halves: Path, program_in_c: Path, options: tuple[str, ...], mode: str, code: int, words: str
+) -> None:
+    run = in_c(program_in_c, halves / "expected.bin", *options, FAKE_DEVICE=mode)
+    assert (run.code, words in run.out) == (code, True), run.out
+
+
+def test_the_command_writes_the_folder_by_id_and_by_path(tmp_path: Path) -> None:
+    entry = stored(tmp_path / "corpus", INTEGERS, faults=("store-one-row-off",))
+    by_id = warpfuzz(tmp_path, "repro", entry.id[:6], "--corpus", "corpus", "--json")
+    assert by_id.code == 0
+    (row,) = by_id.rows
+    assert row["id"] == entry.id
+    assert sorted(row["files"]) == sorted(path.name for path in (tmp_path / row["path"]).iterdir())
+    by_path = warpfuzz(tmp_path, "repro", entry.path, "--output", "here")
+    assert by_path.code == 0
+    assert {path.name for path in (tmp_path / "here").iterdir()} == set(row["files"])
+    again = warpfuzz(tmp_path, "repro", entry.path, "--output", "here")
+    assert again.code == 0
+    (tmp_path / "here" / "mine.txt").write_text("keep this")
+    refused = warpfuzz(tmp_path, "repro", entry.path, "--output", "here")
+    assert (refused.code, "holds other files" in refused.err) == (2, True)
+    in_the_way = warpfuzz(tmp_path, "repro", entry.path, "--output", "here/mine.txt")
+    assert (in_the_way.code, "is a file; name a folder" in in_the_way.err) == (2, True)
+    missing = warpfuzz(tmp_path, "repro", "0000", "--corpus", "corpus")
+    assert missing.code == 2
