@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracle.arithmetic import conversions, fma, integers
-from oracle.arithmetic.truncated import truncated_dot
+from oracle.arithmetic import fma, integers
+from oracle.arithmetic.dots import dot_product
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.isa import mma_form
@@ -125,18 +125,17 @@ def _multiply_chunk(
     model: Model,
     scratch: Scratch,
 ) -> NDArray[Any]:
+    exact = model.exact
     if form.op is not None:
-        return integers.accumulate(integers.bit_counts(a, b, form.op), c, satfinite=False)
+        return integers.accumulate(
+            integers.bit_counts(a, b, form.op), c, clamped=exact.bits.value == "clamp"
+        )
     if not form.a_type.is_float:
+        overflow = exact.satfinite if form.satfinite else exact.plain
         products = integers.integer_products(a, b)
-        return integers.accumulate(products, c, satfinite=form.satfinite)
+        return integers.accumulate(products, c, clamped=overflow.value == "clamp")
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
-        return fma.chain(a, b, c, rounding=rounding, nan=model.double_nan.value)
-    rule = model.dot_for(form)
-    if form.c_type.name != rule.accumulator:
-        c = conversions.widen(c)
-    d = truncated_dot(a, b, c, multiplicand=form.a_type, rule=rule, scratch=scratch)
-    if form.d_type.name != rule.accumulator:
-        d = conversions.narrow(d)
+        return fma.chain(a, b, c, rounding=rounding, rule=model.double_chain)
+    d = dot_product(a, b, c, rule=model.dot_for(form), scratch=scratch)
     return d.transpose(2, 0, 1)

@@ -50,7 +50,7 @@ class Element:
 def derive(form: MmaForm, element: Element, model: Model) -> Derivation:
     """Derive one element of D of a multiplication of floats, as a target's model has it."""
     if form.a_type.name == "f64":
-        return _double_chain(form, element, model.double_nan.value)
+        return _double_chain(form, element, model.double_chain.nan.value)
     return _truncated(form, element, model.dot_for(form))
 
 

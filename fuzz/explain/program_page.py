@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from corpus import Kind
 from fuzz.explain.derivations import derivation, raw
@@ -334,16 +335,9 @@ def _confidence(facts: ValueFacts) -> list[str]:
     if not isinstance(form, MmaForm):
         return []
     model = facts.trace.model
-    figures = model.figures_for(form)
-    if not form.a_type.is_float:
-        names = ["the sum"]
-    elif form.a_type.name == "f64":
-        names = ["the chain", "NaN"]
-    else:
-        names = ["products in a block", "bits kept", "exponent of a zero term", "mixed types"]
     rows = [
-        (name, _shown_figure(figure), str(figure.confidence), figure.source)
-        for name, figure in zip(names, figures, strict=False)
+        (name.replace("_", " "), _shown_figure(figure), str(figure.confidence), figure.source)
+        for name, figure in model.figures_for(form).items()
     ]
     return [
         "## How sure the expected value is",
@@ -353,10 +347,11 @@ def _confidence(facts: ValueFacts) -> list[str]:
     ]
 
 
-def _shown_figure(figure: Figure[int] | Figure[str] | Figure[NanRule]) -> str:
+def _shown_figure(figure: Figure[Any]) -> str:
     value = figure.value
     if isinstance(value, NanRule):
-        return f"NaN of {', then '.join(value.order)}; invalid: {hexadecimal(value.invalid, 64)}"
+        kept = f"that of {', then '.join(value.order)}" if value.order else "always the same"
+        return f"{kept}; invalid: {hexadecimal(value.invalid, 64)}"
     return str(value)
 
 

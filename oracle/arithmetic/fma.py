@@ -25,7 +25,7 @@ from oracle.arithmetic.error_free import directed_step, odd_sum, product_error, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.models import NanRule
+    from oracle.models import DoubleChain, NanRule
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     """Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
+_ONE = 0x3FF0_0000_0000_0000
 _QUIET = 0x0008_0000_0000_0000
 """Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
 _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
@@ -267,29 +268,52 @@ def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: Na
     total = product + values["c"]
     result = total.view(np.uint64)
     result[np.isnan(total)] = nan.invalid
-    for name in reversed(nan.order):
+    for name in reversed(nan.order or "abc"):
         is_nan = np.isnan(values[name])
-        result[is_nan] = picked[name][is_nan] | np.uint64(_QUIET)
+        given = picked[name][is_nan] | np.uint64(_QUIET)
+        result[is_nan] = given if nan.order else nan.canonical
     out[at] = result
 
 
-def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, nan: NanRule) -> Bits:
-    """Return a @ b + c as fused multiply-adds with rising k (measured on H200, 2026-11).
+def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain) -> Bits:
+    """Return a @ b + c as a chain of multiply-adds.
 
     Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns. The result has the
     tiles last in memory.
     """
+    if rule.order.value == "falling":
+        a, b = a[:, :, ::-1], b[:, ::-1]
+    a, b, c = (
+        _flushed(bits) if figure.value == "flushed" else bits
+        for bits, figure in (
+            (a, rule.a_subnormals), (b, rule.b_subnormals), (c, rule.c_subnormals)
+        )
+    )  # fmt: skip
     with np.errstate(all="ignore"):
-        ordinary = _are_ordinary(a, b, c)
-        if ordinary.all():
-            return _ordinary_chain(a, b, c, rounding).transpose(2, 0, 1)
-        if not ordinary.any():
-            return _chain(a, b, c, rounding, nan).transpose(2, 0, 1)
-        result = np.empty((*c.shape[1:], len(c)), np.uint64)
-        tiles = np.flatnonzero(ordinary)
-        result[..., tiles] = _ordinary_chain(a[tiles], b[tiles], c[tiles], rounding)
-        tiles = np.flatnonzero(~ordinary)
-        result[..., tiles] = _chain(a[tiles], b[tiles], c[tiles], rounding, nan)
+        d = _any_chain(a, b, c, rounding, rule)
+    return _flushed(d) if rule.d_subnormals.value == "flushed" else d
+
+
+def _flushed(bits: Bits) -> Bits:
+    """Return patterns with zeros of their sign in place of subnormals."""
+    return np.where(bits & np.uint64(0x7FF << 52) == 0, bits & np.uint64(_SIGN), bits)
+
+
+def _any_chain(a: Bits, b: Bits, c: Bits, rounding: str, rule: DoubleChain) -> Bits:
+    """Return the chain, tile by tile in the way that its operands allow."""
+    nan = rule.nan.value
+    if rule.multiply_add.value == "separate":
+        return _separate_chain(a, b, c, rounding, nan).transpose(2, 0, 1)
+    ordinary = _are_ordinary(a, b, c)
+    if ordinary.all():
+        return _ordinary_chain(a, b, c, rounding).transpose(2, 0, 1)
+    if not ordinary.any():
+        return _chain(a, b, c, rounding, nan).transpose(2, 0, 1)
+    result = np.empty((*c.shape[1:], len(c)), np.uint64)
+    tiles = np.flatnonzero(ordinary)
+    result[..., tiles] = _ordinary_chain(a[tiles], b[tiles], c[tiles], rounding)
+    tiles = np.flatnonzero(~ordinary)
+    result[..., tiles] = _chain(a[tiles], b[tiles], c[tiles], rounding, nan)
     return result.transpose(2, 0, 1)
 
 
@@ -337,4 +361,19 @@ def _chain(a: Bits, b: Bits, c: Bits, rounding: str, nan: NanRule) -> Bits:
     for k in range(a.shape[2]):
         multiplicand = left.at((k, slice(None), None))
         total = fma(multiplicand, right.at(k), total, rounding=rounding, nan=nan)
+    return total
+
+
+def _separate_chain(a: Bits, b: Bits, c: Bits, rounding: str, nan: NanRule) -> Bits:
+    """Return the chain with every product rounded before it is added, with the tiles last."""
+    left = np.ascontiguousarray(a.transpose(2, 1, 0))
+    right = np.ascontiguousarray(b.transpose(1, 2, 0))
+    total = np.ascontiguousarray(c.transpose(1, 2, 0))
+    one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
+    for k in range(a.shape[2]):
+        x, y = np.ascontiguousarray(left[k][:, None]), right[k]
+        # A zero of the product's own sign changes no product.
+        zero = (x ^ y) & np.uint64(_SIGN)
+        product = fma(Decoded.of(x), Decoded.of(y), zero, rounding=rounding, nan=nan)
+        total = fma(Decoded.of(product), one, total, rounding=rounding, nan=nan)
     return total

@@ -38,10 +38,10 @@ def bit_counts(a: NDArray[np.uint8], b: NDArray[np.uint8], op: str) -> NDArray[n
 
 
 def accumulate(
-    products: NDArray[np.int32], c: NDArray[np.int32], *, satfinite: bool
+    products: NDArray[np.int32], c: NDArray[np.int32], *, clamped: bool
 ) -> NDArray[np.int32]:
-    """Return products + c: clamped once with `.satfinite`, else wrapped to 32 bits."""
-    if not satfinite:
+    """Return products + c: clamped once, or wrapped to 32 bits."""
+    if not clamped:
         # NumPy's int32 addition wraps (two's complement) on arrays, as the page asks.
         wrapped: NDArray[np.int32] = products + c
         return wrapped

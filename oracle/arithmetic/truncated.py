@@ -107,6 +107,7 @@ def truncated_dot(
     *,
     multiplicand: Format,
     rule: TruncatedDot,
+    blocks: list[slice],
     scratch: Scratch,
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
@@ -120,7 +121,9 @@ def truncated_dot(
     multiplicand
         f16, bf16 or tf32.
     rule
-        The figures of the target.
+        The figures of the unit, which are usual (`TruncatedDot.is_usual`).
+    blocks
+        The ks of each block, in the order in which they are added.
     scratch
         Working memory.
 
@@ -135,12 +138,10 @@ def truncated_dot(
         total = scratch.tiles_last("c", c, (1, 2, 0))
         m, n, tiles = total.shape
         rows = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
-        block = rule.block.value
         for row in range(0, m, rows):
             part = slice(row, row + rows)
             lines = left.lines(part)
-            for k in range(0, len(right.values), block):
-                ks = slice(k, k + block)
+            for ks in blocks:
                 _add_block(lines.ks(ks), right.ks(ks), total[part], rule, scratch)
     return total
 
@@ -176,7 +177,7 @@ class _Operand:
         special = exponents.max(axis=(0, 1), initial=0) > fmt.bias
         if fmt.name == "f16" and special.any():
             at = np.flatnonzero(exponents > fmt.bias)
-            values.put(at, _values(bits.take(at), fmt))
+            values.put(at, element_values(bits.take(at), fmt))
         return cls(values, exponents, working, special)
 
     def lines(self, part: slice) -> _Operand:
@@ -195,7 +196,7 @@ class _Operand:
         return zero
 
 
-def _values(bits: Array, fmt: Format) -> Array:
+def element_values(bits: Array, fmt: Format) -> Array:
     """Return elements as float32, which holds every format here; bits of f32 as a view."""
     if fmt.name == "f16":
         return bits.view(np.float16).astype(np.float32)
@@ -226,7 +227,7 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     np.equal(magnitude, 0, out=zero)
     exponents += scratch.copy("one", small, exponents.dtype)
     if fmt.name != "f16":
-        np.copyto(values, _values(bits, fmt))
+        np.copyto(values, element_values(bits, fmt))
     elif np.count_nonzero(small) == np.count_nonzero(zero):
         _shift_halves(bits, values)
     else:
@@ -309,7 +310,7 @@ def _add_block(a: _Operand, b: _Operand, c: Array, rule: TruncatedDot, scratch: 
     grid = binary.power(largest, scratch)
     scale = binary.reciprocal(grid, scratch)
     total = _truncated_sum(a.values, b.values, scale, rule.fraction_bits.value, scratch)
-    scale *= _values(c, fmt)
+    scale *= element_values(c, fmt)
     np.trunc(scale, out=scale)
     exact = scratch.copy("exact", total, np.float64)
     exact += scale
@@ -346,7 +347,7 @@ def _plain_sum(
     left, right = a.values[:, :, 0, :][..., tiles], b.values[..., tiles]
     total = scratch.array("plain", c.shape, a.working.binary.values)
     np.einsum("krt,knt->rnt", left, right, out=total)
-    total += _values(c, fmt)
+    total += element_values(c, fmt)
     return total
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from reference import dot_products
 from reference.numbers import BF16, F16, F32, TF32
 
-from oracle.arithmetic.truncated import truncated_dot
-from oracle.formats import FORMATS
+from oracle.arithmetic.dots import dot_product
 from oracle.models import model_for
 from oracle.scratch import Scratch
 
@@ -15,11 +14,10 @@ LAYOUTS = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32}
 
 def fast(multiplicand, rule, a, b, c):
     """Patterns of a . b + c for arrays (count, k), (count, k), (count,)."""
-    d = truncated_dot(
+    d = dot_product(
         a[:, None, :],
         b[:, :, None],
         c[:, None, None],
-        multiplicand=FORMATS[multiplicand],
         rule=rule,
         scratch=Scratch(),
     )
@@ -41,7 +39,7 @@ def reference_rule(rule, **wrong):
         block=rule.block.value,
         fraction_bits=rule.fraction_bits.value,
         zero_exponent=rule.zero_exponent.value,
-        accumulator=LAYOUTS[rule.accumulator],
+        accumulator=LAYOUTS[rule.accumulator.value],
         **wrong,
     )
 

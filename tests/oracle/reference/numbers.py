@@ -58,9 +58,10 @@ def floor_log2(value):
 
 
 def encode(value, layout, mode, *, negative_zero=False, overflow=None):
-    """Round an exact value; mode: rn, rz, rm, rp.
+    """Round an exact value; mode: rn, rz, rm, rp, rna (ties away).
 
-    `overflow` "inf" makes any magnitude that no longer fits infinite, whatever the mode.
+    `overflow` "inf" makes any magnitude that no longer fits infinite, whatever the mode, and
+    "largest" the largest finite number.
     """
     if value == 0:
         return (1 if negative_zero else 0) << (layout.exponent_bits + layout.fraction_bits)
@@ -72,6 +73,7 @@ def encode(value, layout, mode, *, negative_zero=False, overflow=None):
     steps = int(steps)
     up = {
         "rn": rest * 2 > quantum or (rest * 2 == quantum and steps % 2),
+        "rna": rest * 2 >= quantum,
         "rz": False,
         "rm": negative and rest > 0,
         "rp": not negative and rest > 0,
@@ -82,5 +84,6 @@ def encode(value, layout, mode, *, negative_zero=False, overflow=None):
     infinity = (2**layout.exponent_bits - 1) << layout.fraction_bits
     if pattern >= infinity:
         saturates = mode == "rz" or mode == ("rp" if negative else "rm")
-        pattern = infinity - 1 if saturates and overflow != "inf" else infinity
+        saturates = {"inf": False, "largest": True}.get(overflow, saturates)
+        pattern = infinity - 1 if saturates else infinity
     return pattern | negative << (layout.exponent_bits + layout.fraction_bits)

@@ -1,0 +1,138 @@
+"""A dot product of f16, bf16 or tf32 as a model's unit computes it, from operands to D."""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.arithmetic import conversions
+from oracle.arithmetic.error_free import odd_sum
+from oracle.arithmetic.rounding import rounded
+from oracle.arithmetic.truncated import truncated_dot
+from oracle.arithmetic.unusual import unusual_dot
+from oracle.formats import Format, format_named
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.models import TruncatedDot
+    from oracle.scratch import Scratch
+
+    Array = NDArray[Any]
+
+
+def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch) -> Array:
+    """Return a @ b + c, on raw bit patterns.
+
+    Parameters
+    ----------
+    a, b, c
+        Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw patterns of the rule's formats.
+    rule
+        The figures of the unit.
+    scratch
+        Working memory.
+
+    Returns
+    -------
+    Raw patterns of the format of D, shape (m, n, tiles): working memory, good until the next call.
+    """
+    multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
+    a = _prepared(a, multiplicand, rule, rule.a_subnormals.value)
+    b = _prepared(b, multiplicand, rule, rule.b_subnormals.value)
+    if rule.c_subnormals.value == "flushed":
+        c = flushed(c, format_named(rule.c_type))
+    if rule.c_type != accumulator.name:
+        c = conversions.widen(c)
+    last = rule.addend.value == "last"
+    d = _chain(a, b, np.zeros_like(c) if last else c, multiplicand, rule, scratch)
+    if rule.addition is not None and last:
+        d = _sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
+    result = format_named(rule.d_type)
+    if rule.narrowing is not None:
+        d = _narrowed(d, rule.narrowing.value, rule.overflow.value)
+    if rule.d_subnormals.value == "flushed":
+        d = flushed(d, result)
+    if rule.nan.value != conversions.CANONICAL_NAN[result.name]:
+        d = np.where(_is_nan(d, result), result_type(result)(rule.nan.value), d)
+    return d
+
+
+def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:
+    """Return the NumPy type of a format's patterns."""
+    kind: type[np.unsignedinteger[Any]] = np.dtype(fmt.raw).type
+    return kind
+
+
+def flushed(bits: Array, fmt: Format) -> Array:
+    """Return patterns with zeros of their sign in place of subnormals."""
+    field = ((1 << fmt.exponent_bits) - 1) << (fmt.bits - 1 - fmt.exponent_bits)
+    kind = bits.dtype.type
+    return np.where(bits & kind(field) == 0, bits & kind(1 << (fmt.bits - 1)), bits)
+
+
+def _is_nan(bits: Array, fmt: Format) -> NDArray[np.bool_]:
+    infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
+    nan: NDArray[np.bool_] = bits & bits.dtype.type((1 << (fmt.bits - 1)) - 1) > infinity
+    return nan
+
+
+def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
+    """Return multiplicands as they reach the multiplier, their low bits not cut yet."""
+    if rule.low_bits is not None and rule.low_bits.value == "rounded":
+        field = ((1 << fmt.exponent_bits) - 1) << (fmt.bits - 1 - fmt.exponent_bits)
+        kind = bits.dtype.type
+        half = kind(1 << (fmt.ignored_bits - 1))
+        bits = np.where(bits & kind(field) != field, bits + half, bits)
+    return flushed(bits, fmt) if subnormals == "flushed" else bits
+
+
+def _chain(
+    a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch
+) -> Array:
+    """Return the chain of blocks, patterns of the accumulator's format."""
+    members = rule.blocks(a.shape[2])
+    ks = tuple(chain.from_iterable(members))
+    if ks != tuple(range(len(ks))):
+        a, b = a[:, :, ks], b[:, ks, :]
+    ends = accumulate(map(len, members), initial=0)
+    blocks = [slice(start, end) for start, end in pairwise(ends)]
+    if rule.is_usual:
+        return truncated_dot(
+            a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch
+        )
+    return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
+
+
+def _sum(x: Array, y: Array, fmt: Format, rounding: str) -> Array:
+    """Return x + y, patterns of a format, as IEEE 754 adds; any NaN is canonical."""
+    floats = {"f16": np.float16, "f32": np.float32}[fmt.name]
+    with np.errstate(all="ignore"):
+        left, right = (np.ascontiguousarray(z).view(floats).astype(np.float64) for z in (x, y))
+        plain = left + right
+        finite = np.isfinite(plain)
+        exact = odd_sum(np.where(finite, left, 0.0), np.where(finite, right, 0.0))
+        if rounding == "rm":
+            # IEEE 754-2019, 6.3: x - x is -0 there.
+            exact = np.where((exact == 0.0) & (np.signbit(left) | np.signbit(right)), -0.0, exact)
+        result = rounded(exact, fmt, rounding, "IEEE")
+        special = plain.astype(floats).view(fmt.raw)
+    result = np.where(finite, result, special)
+    nan = result_type(fmt)(conversions.CANONICAL_NAN[fmt.name])
+    return np.where(np.isnan(plain), nan, result)
+
+
+def _narrowed(bits: NDArray[np.uint32], rounding: str, overflow: str) -> NDArray[np.uint16]:
+    """Return f32 patterns rounded to f16; the sign of a zero is kept, any NaN is canonical."""
+    if (rounding, overflow) == ("rn", "infinity"):
+        return conversions.narrow(bits)
+    with np.errstate(all="ignore"):
+        values = np.ascontiguousarray(bits).view(np.float32).astype(np.float64)
+        finite = np.isfinite(values)
+        result = rounded(np.where(finite, values, 0.0), format_named("f16"), rounding, overflow)
+        special = values.astype(np.float16).view(np.uint16)
+    result = np.where(finite, result, special)
+    nan = np.uint16(conversions.CANONICAL_NAN["f16"])
+    return np.where(np.isnan(values), nan, result)

@@ -1,0 +1,109 @@
+"""Chains of truncated fused dot products whose figures no GPU measured so far has.
+
+The rule is that of `oracle.arithmetic.truncated`, but zeros may have any exponent, products may be
+normalised or of limited range, and sums be rounded otherwise. In double precision, one step after
+the other: several times slower, and as exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.rounding import rounded
+from oracle.arithmetic.truncated import element_values
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.formats import Format
+    from oracle.models import TruncatedDot
+
+    Array = NDArray[Any]
+    Floats = NDArray[np.float64]
+
+_INFINITE = 2.0**128
+"""Where products of limited range end: beyond the largest f32."""
+
+
+class _Elements:
+    """Decoded elements, with the tiles last."""
+
+    def __init__(self, bits: Array, fmt: Format) -> None:
+        self.values: Floats = element_values(bits, fmt).astype(np.float64)
+        magnitude = (bits >> fmt.ignored_bits) & ((1 << fmt.exponent_bits + fmt.fraction_bits) - 1)
+        field = (magnitude >> fmt.fraction_bits).astype(np.int32)
+        self.exponents: NDArray[np.int32] = np.maximum(field, 1) - fmt.bias
+        self.finite = bool((field <= 2 * fmt.bias).all())
+
+
+def unusual_dot(
+    a: Array, b: Array, c: Array, *, multiplicand: Format, rule: TruncatedDot, blocks: list[slice]
+) -> Array:
+    """Return a @ b + c, on raw bit patterns; parameters and result as of `truncated_dot`."""
+    with np.errstate(all="ignore"):  # specials are garbage until the end of a block
+        left = _Elements(a.transpose(2, 1, 0), multiplicand)
+        right = _Elements(b.transpose(1, 2, 0), multiplicand)
+        total = np.ascontiguousarray(c.transpose(1, 2, 0))
+        for block in blocks:
+            total = _add_block(left, right, total, block, rule)
+    return total
+
+
+def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: TruncatedDot) -> Array:
+    """Return the accumulator's patterns after one block."""
+    fmt = rule.accumulator_format
+    addend = _Elements(c, fmt)
+    zero = rule.zero_exponent.value
+    largest = np.where(addend.values == 0.0, zero, addend.exponents)
+    for x, y, exponents in _products(a, b, block):
+        product = x * y
+        if rule.product_exponent.value == "normalised":
+            exponents = exponents + (np.abs(product) >= np.ldexp(2.0, exponents))
+        np.maximum(largest, np.where(product == 0.0, zero, exponents), out=largest)
+    scale = np.ldexp(1.0, rule.fraction_bits.value - largest)
+    total = np.trunc(addend.values * scale)
+    for x, y, _ in _products(a, b, block):
+        total += np.trunc(x * y * scale)
+    total /= scale
+    sign = -1.0 if rule.zero.value == "-" else 1.0
+    finite = np.where(np.isfinite(total), total, 0.0)
+    result = rounded(finite, fmt, rule.rounding.value, rule.overflow.value)
+    magnitude = result & result.dtype.type((1 << (fmt.bits - 1)) - 1)
+    signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
+    result = np.where(magnitude == 0, signed_zero, result)
+    limited = rule.product_range.value == "f32"
+    if limited or not (a.finite and b.finite and addend.finite):
+        _put_special(result, _plain_sum(a, b, addend, block, limited=limited), fmt)
+    return result
+
+
+def _products(a: _Elements, b: _Elements, block: slice) -> Any:
+    """Return the factors of each product of a block, and the sums of their exponents."""
+    for k in range(block.start, block.stop):
+        exponents = a.exponents[k][:, None] + b.exponents[k][None]
+        yield a.values[k][:, None], b.values[k][None], exponents
+
+
+def _plain_sum(
+    a: _Elements, b: _Elements, addend: _Elements, block: slice, *, limited: bool
+) -> Floats:
+    """Return the sum of a block as IEEE 754 adds, which is special exactly where the block's is."""
+    total = addend.values.copy()
+    for x, y, _ in _products(a, b, block):
+        product = x * y
+        if limited:
+            over = np.abs(product) >= _INFINITE
+            product = np.where(over, np.copysign(np.inf, product), product)
+        total += product
+    return total
+
+
+def _put_special(result: Array, plain: Floats, fmt: Format) -> None:
+    infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
+    sign = 1 << (fmt.bits - 1)
+    result[plain == np.inf] = infinity
+    result[plain == -np.inf] = infinity | sign
+    result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]

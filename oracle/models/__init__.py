@@ -1,0 +1,43 @@
+"""What each target is known to compute, as data: every figure with its source and its confidence.
+
+The figures of a target stand in a TOML file of this folder, in the format of
+`oracle.models.files`; a person's own file has the same. Their sources, by short name:
+
+H200
+    Measured on one NVIDIA H200 (compute capability 9.0, driver 580.159.04, CUDA 13.0), 2026-11:
+    all 138 documented variants on random bits, normal, wide-exponent and near-cancelling inputs,
+    0 differing outputs of several million.
+MMA-Sim
+    `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`.
+MATLAB-tensor-core
+    Dot products recorded by Khattak and Mikaitis on V100, A100, A2, Ada, L40S, H100, H200 and
+    B200 (commit b12b5a7, 2026-08): tests/data/gpu_dot_products.npz. They check the kept bits and
+    the block length of one block, not the zero exponent nor the order of blocks.
+SASS
+    What ptxas 13.0 emits for the target, disassembled, 2026-11.
+"""
+
+from oracle.models.figures import (
+    Confidence,
+    DoubleChain,
+    ExactSum,
+    Figure,
+    NanRule,
+    TruncatedDot,
+    Unit,
+    weakest,
+)
+from oracle.models.model import Model, model_for
+
+__all__ = [
+    "Confidence",
+    "DoubleChain",
+    "ExactSum",
+    "Figure",
+    "Model",
+    "NanRule",
+    "TruncatedDot",
+    "Unit",
+    "model_for",
+    "weakest",
+]

@@ -1,0 +1,389 @@
+"""Models as TOML files, read strictly and written.
+
+    target = "sm_90"
+    confidence = "measured"            # of the figures that do not say otherwise
+    source = "H200, 2026-11"
+
+    [[dot]]                            # f16, bf16 and tf32: oracle.models.TruncatedDot
+    instruction = "wmma.mma"
+    types = ["f32.f16.f16.f32"]        # of D, A, B and C; several that are alike in all figures
+    block = 16
+    zero_exponent = { value = -133, confidence = "inferred", source = "as of bf16" }
+    ...
+
+    [double]                           # f64: oracle.models.DoubleChain
+    [exact]                            # integers and single bits: oracle.models.ExactSum
+
+A figure is a value, or a table with a value, a confidence and a source; what is not given comes
+from the table around it, and there from the top of the file. A figure that a unit does not have,
+such as `narrowing` where the accumulator's format is that of D, is left out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from oracle.errors import UsageError
+from oracle.formats import FORMATS
+from oracle.models.figures import (
+    ROUNDINGS,
+    Confidence,
+    DoubleChain,
+    ExactSum,
+    Figure,
+    NanRule,
+    TruncatedDot,
+    Unit,
+)
+from oracle.models.model import Model
+from oracle.targets import parse_target
+
+AnyUnit = TypeVar("AnyUnit", bound=Unit)
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A figure that is one of some words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, as a sentence names it."""
+        return "one of " + ", ".join(f'"{word}"' for word in self.words)
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value may be given."""
+        return isinstance(value, str) and value in self.words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """A figure that is an integer in a range."""
+
+    least: int
+    most: int
+    hexadecimal: bool = False
+    """Whether a bit pattern is meant."""
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, as a sentence names it."""
+        least, most = (f"{one:#x}" if self.hexadecimal else one for one in (self.least, self.most))
+        return f"an integer from {least} to {most}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value may be given."""
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.least <= value <= self.most
+        )
+
+
+_KEPT = Choice(words=("kept", "flushed"))
+_SUBNORMALS = {f"{matrix}_subnormals": _KEPT for matrix in "abcd"}
+_DIRECTION = Choice(words=("rising", "falling"))
+_ROUNDING = Choice(words=ROUNDINGS)
+_WRAPPING = Choice(words=("wrap", "clamp"))
+
+DOT: Mapping[str, Choice | Whole] = {
+    "accumulator": Choice(words=("f16", "f32")),
+    # m16n8k32 of e4m3 has the largest K of a floating-point form of warp level (PTX ISA 8.7).
+    "block": Whole(least=1, most=32),
+    "interleaved": Whole(least=0, most=16),
+    "order": _DIRECTION,
+    "addend": Choice(words=("first", "last")),
+    "addition": _ROUNDING,
+    "fraction_bits": Whole(least=8, most=30),
+    # Far beyond all products of finite numbers, the least of which is 2^-266 (bf16).
+    "zero_exponent": Whole(least=-300, most=300),
+    "product_exponent": Choice(words=("sum", "normalised")),
+    "product_range": Choice(words=("unlimited", "f32")),
+    "rounding": _ROUNDING,
+    "narrowing": _ROUNDING,
+    "overflow": Choice(words=("infinity", "largest")),
+    "zero": Choice(words=("+", "-")),
+    "low_bits": Choice(words=("cut", "rounded")),
+    **_SUBNORMALS,
+    "nan": Whole(least=0, most=0xFFFF_FFFF, hexadecimal=True),
+}
+"""What each figure of a `TruncatedDot` can be."""
+
+DOUBLE: Mapping[str, Choice | Whole] = {
+    "order": _DIRECTION,
+    "multiply_add": Choice(words=("fused", "separate")),
+    **_SUBNORMALS,
+}
+"""What each figure of a `DoubleChain` can be, but its NaNs."""
+
+EXACT: Mapping[str, Choice | Whole] = dict.fromkeys(("plain", "satfinite", "bits"), _WRAPPING)
+"""What each figure of an `ExactSum` can be."""
+
+_PATTERN = Whole(least=0, most=0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
+_INSTRUCTIONS = Choice(words=("wmma.mma", "mma"))
+_NAN_ORDERS = ("a", "b", "c")
+
+
+def read_model(path: Path) -> Model:
+    """Read a model from a file.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, is no TOML, or holds something that no model has.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise UsageError(
+            f"the model {path} cannot be read: {reason}; give a TOML file such as "
+            "`warpfuzz measure --output FILE` writes"
+        ) from None
+    return parse_model(text, str(path))
+
+
+def parse_model(text: str, name: str) -> Model:
+    """Read a model from text; `name` says in messages where the text is from.
+
+    Raises
+    ------
+    UsageError
+        As `read_model`.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the model {name} is no TOML: {error}; mend that place") from None
+    return _Reader(name).model(table)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Takes tables apart, and says where something is wrong."""
+
+    name: str
+
+    def wrong(self, where: str, what: str) -> UsageError:
+        return UsageError(f"the model {self.name}, {where}: {what}")
+
+    def model(self, table: Table) -> Model:
+        top = "at the top"
+        self.known(table, ("target", "confidence", "source", "dot", "double", "exact"), top)
+        target = self.text(table, "target", top)
+        try:
+            parse_target(target)
+        except UsageError as error:
+            raise self.wrong(top, str(error)) from None
+        rows = table.get("dot", [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self.wrong(top, "dot is no array of tables; write each as [[dot]]")
+        dots = [dot for number, row in enumerate(rows, 1) for dot in self.dots(row, number, table)]
+        served = [
+            (dot.instruction, dot.types, shape) for dot in dots for shape in dot.shapes or ("",)
+        ]
+        for key in served:
+            if served.count(key) > 1:
+                words = " ".join(part for part in key if part)
+                raise self.wrong(f"[[dot]] of {words}", "stands there twice; leave one out")
+        doubles = None
+        if "double" in table:
+            doubles = self.doubles(self.table(table, "double"), table)
+        exact = self.unit(
+            ExactSum, EXACT, self.table(table, "exact"), table, "[exact]", own=(), given={}
+        )
+        return Model(
+            target=target, base=target, file=self.name, dots=tuple(dots), doubles=doubles,
+            exact=exact,
+        )  # fmt: skip
+
+    def dots(self, row: Table, number: int, top: Table) -> list[TruncatedDot]:
+        where = f"[[dot]] {number}"
+        types = row.get("types")
+        if not isinstance(types, list) or not types:
+            raise self.wrong(
+                where, 'types is missing, or empty; give an array such as ["f32.f16.f16.f32"]'
+            )
+        for one in types:
+            parts = one.split(".") if isinstance(one, str) else []
+            if len(parts) != 4 or not set(parts) <= set(FORMATS):
+                raise self.wrong(
+                    where,
+                    f"types holds {one!r}; give the formats of D, A, B and C with dots between "
+                    f'them, such as "f32.f16.f16.f32", each one of {", ".join(FORMATS)}',
+                )
+        where += f" ({', '.join(types)})"
+        instruction = row.get("instruction")
+        if not _INSTRUCTIONS.accepts(instruction):
+            raise self.wrong(where, f"instruction is {instruction!r}; give {_INSTRUCTIONS.allowed}")
+        shapes = row.get("shapes", [])
+        if not isinstance(shapes, list) or not all(isinstance(one, str) for one in shapes):
+            raise self.wrong(where, f'shapes is {shapes!r}; give an array such as ["m16n16k8"]')
+        made = []
+        for one in types:
+            given = {"instruction": instruction, "types": one, "shapes": tuple(shapes)}
+            own = ("instruction", "types", "shapes")
+            dot = self.unit(TruncatedDot, DOT, row, top, where, own=own, given=given)
+            self.complete(dot, where)
+            made.append(dot)
+        return made
+
+    def complete(self, dot: TruncatedDot, where: str) -> None:
+        """Check what depends on several figures."""
+        if dot.accumulator.value == "f16" and "f32" in (dot.c_type, dot.d_type):
+            raise self.wrong(where, 'accumulator is "f16", and C or D is f32; give "f32"')
+        multiplicand = FORMATS[dot.multiplicand]
+        needed = {
+            "addition": (dot.addend.value == "last", 'addend is "last"'),
+            "narrowing": (
+                dot.accumulator.value != dot.d_type, f"D is {dot.d_type} and the accumulator is "
+                f"{dot.accumulator.value}",
+            ),
+            "low_bits": (multiplicand.ignored_bits > 0, f"A and B are {multiplicand.name}"),
+        }  # fmt: skip
+        for name, (is_needed, why) in needed.items():
+            if is_needed and name not in dot.named:
+                raise self.wrong(where, f"{name} is missing, and {why}; give {DOT[name].allowed}")
+            if not is_needed and name in dot.named:
+                raise self.wrong(where, f"{name} says nothing here; leave it out")
+        run, block = dot.interleaved.value, dot.block.value
+        if run and block % run:
+            raise self.wrong(
+                where, f"interleaved is {run} and block {block}; give 0, or a divisor of block"
+            )
+        if dot.nan.value >> FORMATS[dot.d_type].bits:
+            raise self.wrong(where, f"nan is {dot.nan.value:#x}, which does not fit {dot.d_type}")
+
+    def doubles(self, row: Table, top: Table) -> DoubleChain:
+        where = "[double]"
+        own = ("nan_order", "nan_invalid", "nan_canonical")
+        order = row.get("nan_order")
+        found: dict[str, Any] = {}
+        value, confidence, source = self.parts(order, row, top, where, "nan_order")
+        if not isinstance(value, list) or any(one not in _NAN_ORDERS for one in value):
+            raise self.wrong(
+                where, f'nan_order is {value!r}; give an array of "a", "b" and "c", or an empty one'
+            )
+        for name in own[1:]:
+            found[name] = row.get(name)
+            if not _PATTERN.accepts(found[name]):
+                raise self.wrong(where, f"{name} is {found[name]!r}; give {_PATTERN.allowed}")
+        rule = NanRule(
+            order=tuple(value), invalid=found["nan_invalid"], canonical=found["nan_canonical"]
+        )
+        nan = Figure(value=rule, confidence=confidence, source=source)
+        return self.unit(DoubleChain, DOUBLE, row, top, where, own=own, given={"nan": nan})
+
+    def unit(
+        self,
+        kind: type[AnyUnit],
+        schema: Mapping[str, Choice | Whole],
+        row: Table,
+        top: Table,
+        where: str,
+        *,
+        own: tuple[str, ...],
+        given: dict[str, Any],
+    ) -> AnyUnit:
+        """Return a unit with the figures of a table; `own` are the other keys that it may have."""
+        self.known(row, (*own, *schema, "confidence", "source"), where)
+        optional = {one.name for one in fields(kind) if one.default is None}
+        for name, allowed in schema.items():
+            if name in row:
+                value, confidence, source = self.parts(row[name], row, top, where, name)
+                if not allowed.accepts(value):
+                    raise self.wrong(where, f"{name} is {value!r}; give {allowed.allowed}")
+                given[name] = Figure(value=value, confidence=confidence, source=source)
+            elif name not in optional:
+                raise self.wrong(where, f"{name} is missing; give {allowed.allowed}")
+        return kind(**given)
+
+    def parts(
+        self, given: object, row: Table, top: Table, where: str, name: str
+    ) -> tuple[Any, Confidence, str]:
+        """Return the value, the confidence and the source of a figure."""
+        tables: tuple[Table, ...] = (row, top)
+        if isinstance(given, dict):
+            self.known(given, ("value", "confidence", "source"), f"{where}, {name}")
+            tables, given = (given, *tables), given.get("value")
+        confidence = next((one["confidence"] for one in tables if "confidence" in one), None)
+        source = next((one["source"] for one in tables if "source" in one), None)
+        if confidence not in tuple(Confidence):
+            raise self.wrong(
+                f"{where}, {name}",
+                f"confidence is {confidence!r}; give one of {', '.join(Confidence)}",
+            )
+        if not isinstance(source, str) or not source:
+            raise self.wrong(
+                f"{where}, {name}", f"source is {source!r}; say in a line who measured it, or how"
+            )
+        return given, Confidence(confidence), source
+
+    def known(self, table: Table, keys: tuple[str, ...], where: str) -> None:
+        for key in table:
+            if key not in keys:
+                raise self.wrong(where, f"there is no {key}; there are {', '.join(keys)}")
+
+    def table(self, top: Table, key: str) -> Table:
+        found = top.get(key)
+        if not isinstance(found, dict):
+            raise self.wrong("at the top", f"the table [{key}] is missing; add it")
+        return found
+
+    def text(self, table: Table, key: str, where: str) -> str:
+        found = table.get(key)
+        if not isinstance(found, str):
+            raise self.wrong(where, f'{key} is {found!r}; give a text, such as {key} = "sm_90"')
+        return found
+
+
+def model_text(model: Model) -> str:
+    """Return a model as the text of a file."""
+    lines = [f'target = "{model.base}"']
+    for dot in model.dots:
+        lines += ["", "[[dot]]", f'instruction = "{dot.instruction}"', f'types = ["{dot.types}"]']
+        if dot.shapes:
+            lines.append(f"shapes = [{', '.join(map(_quoted, dot.shapes))}]")
+        lines += _figures(dot)
+    if model.doubles is not None:
+        lines += ["", "[double]", *_figures(model.doubles)]
+    lines += ["", "[exact]", *_figures(model.exact)]
+    return "\n".join(lines) + "\n"
+
+
+def _figures(unit: Unit) -> list[str]:
+    """Write figures down; a confidence and a source that most have are said once."""
+    figures = dict(unit.named)
+    pairs = [(figure.confidence, figure.source) for figure in figures.values()]
+    confidence, source = max(pairs, key=pairs.count)
+    lines = [f'confidence = "{confidence}"', f"source = {_quoted(source)}"]
+    for name, figure in figures.items():
+        said = ""
+        if (figure.confidence, figure.source) != (confidence, source):
+            said = f', confidence = "{figure.confidence}", source = {_quoted(figure.source)}'
+        value, extra = _written(name, figure.value), []
+        if isinstance(figure.value, NanRule):
+            name, value = "nan_order", f"[{', '.join(map(_quoted, figure.value.order))}]"
+            extra = [f"nan_invalid = {figure.value.invalid:#x}"]
+            extra += [f"nan_canonical = {figure.value.canonical:#x}"]
+        lines.append(f"{name} = {{ value = {value}{said} }}" if said else f"{name} = {value}")
+        lines += extra
+    return lines
+
+
+def _written(name: str, value: object) -> str:
+    if isinstance(value, int):
+        return hex(value) if name == "nan" else str(value)
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML basic string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in escaped) + '"'

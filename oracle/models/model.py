@@ -1,0 +1,221 @@
+"""The model of one target: the figures of all of its matrix units."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from oracle.errors import UsageError
+from oracle.models.figures import Confidence, Figure, weakest
+from oracle.notes import notes_of
+from oracle.targets import parse_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from oracle.isa import MmaForm
+    from oracle.models.figures import DoubleChain, ExactSum, TruncatedDot, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What one target returns, bit for bit, as far as it is known."""
+
+    target: str
+    """The target asked for, such as "sm_90a"."""
+    base: str
+    """The target whose figures these are, such as "sm_90"."""
+    file: str = ""
+    """The file of a model that is not built in, as it was named."""
+    dots: tuple[TruncatedDot, ...]
+    doubles: DoubleChain | None
+    """None where the target has no f64."""
+    exact: ExactSum
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
+        rows = [
+            (row.instruction, row.types, row.shapes, tuple(row.values.items())) for row in self.dots
+        ]
+        doubles = None if self.doubles is None else tuple(self.doubles.values.items())
+        text = repr((sorted(rows), doubles, tuple(self.exact.values.items())))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What it is called where a result is shown: its origin, and the digest's beginning."""
+        return f"{self.file or self.base} {self.digest[:12]}"
+
+    @property
+    def units(self) -> Iterator[Unit]:
+        """All units."""
+        yield from self.dots
+        if self.doubles is not None:
+            yield self.doubles
+        yield self.exact
+
+    @property
+    def confidence(self) -> Confidence:
+        """Least sure of the figures that decide results other than f64 NaNs.
+
+        The choice among several f64 NaNs has its own label.
+        """
+        return weakest(
+            figure.confidence
+            for unit in self.units
+            for figure in unit.figures
+            if self.doubles is None or figure is not self.doubles.nan
+        )
+
+    def figures_for(self, form: MmaForm) -> dict[str, Figure[Any]]:
+        """Return the figures that decide the results of one form, by name.
+
+        Raises
+        ------
+        UsageError
+            If the target does not have the form.
+        """
+        self._require(form)
+        if form.op is not None:
+            return {"bits": self.exact.bits}
+        if not form.a_type.is_float:
+            name = "satfinite" if form.satfinite else "plain"
+            return {name: self.exact.named[name]}
+        if form.a_type.name == "f64":
+            return dict(self.double_chain.named)
+        return dict(self.dot_for(form).named)
+
+    def _require(self, form: MmaForm) -> None:
+        number = parse_target(self.target).number
+        for note in notes_of(form):
+            if note.target is not None and number < note.target:
+                raise UsageError(
+                    f"{self.target} does not have {form.opcode}. {note.text} Choose sm_"
+                    f"{note.target} or higher"
+                )
+
+    def confidence_for(self, form: MmaForm) -> Confidence:
+        """Least sure of the figures that decide the results of one form."""
+        return weakest(figure.confidence for figure in self.figures_for(form).values())
+
+    @property
+    def double_chain(self) -> DoubleChain:
+        """Figures of f64.
+
+        Raises
+        ------
+        UsageError
+            If the model has none.
+        """
+        if self.doubles is None:
+            raise UsageError(
+                f"the model {self.name} has no figures of f64; measure them, or choose another form"
+            )
+        return self.doubles
+
+    def dot_for(self, form: MmaForm) -> TruncatedDot:
+        """Return the figures of the dot products of a floating-point form other than f64.
+
+        Raises
+        ------
+        UsageError
+            If the model has none.
+        """
+        types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+        for row in self.dots:
+            if (row.instruction, row.types) == (form.mnemonic, types) and (
+                not row.shapes or form.shape.name in row.shapes
+            ):
+                return row
+        known = ", ".join(f"{row.instruction} {row.types}" for row in self.dots)
+        raise UsageError(
+            f"the model {self.name} has no figures for {form.opcode}; it has some for {known}: "
+            "choose another form or model"
+        )
+
+    def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
+        """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
+
+        Raises
+        ------
+        UsageError
+            If the model has none.
+        """
+        types = f"{accumulator}.{multiplicand}.{multiplicand}.{accumulator}"
+        for row in self.dots:
+            if (row.instruction, row.types) == ("wmma.mma", types):
+                return row
+        known = ", ".join(f"{row.multiplicand} with {row.d_type}" for row in self.dots)
+        raise UsageError(
+            f"{self.target} has no floating-point matrix multiply of {multiplicand} with "
+            f"accumulators of {accumulator}; it has {known}: choose another form or target"
+        )
+
+
+_BASES = {
+    70: "sm_70", 72: "sm_70", 75: "sm_75", 80: "sm_80", 86: "sm_86", 87: "sm_86", 88: "sm_86",
+    89: "sm_89", 90: "sm_90", 100: "sm_100", 101: "sm_100", 103: "sm_100", 107: "sm_100",
+    110: "sm_100", 120: "sm_120", 121: "sm_120",
+}  # fmt: skip
+"""Base target by number. A number that is not its base's own is a close relative on which nothing
+was measured: all its figures are labelled inferred."""
+
+
+@cache
+def model_for(target: str) -> Model:
+    """Return the built-in model of a target.
+
+    Parameters
+    ----------
+    target
+        Such as "sm_90", "sm_90a" or "sm_121f". Suffixes change nothing here: they add
+        instructions, not arithmetic of those that are there.
+
+    Raises
+    ------
+    UsageError
+        If the target is unknown, or has no warp-level matrix instructions.
+    """
+    number = parse_target(target).number
+    base = _BASES.get(number)
+    if base is None:
+        raise UsageError(
+            f"{target} has no wmma instructions; a model exists for "
+            f"{', '.join(f'sm_{known}' for known in _BASES)} (and their suffixes)"
+        )
+    model = _built_in(base)
+    if base != f"sm_{number}":
+        model = replace(
+            model,
+            dots=tuple(_inferred(row, base) for row in model.dots),
+            doubles=None if model.doubles is None else _inferred(model.doubles, base),
+            exact=_inferred(model.exact, base),
+        )
+    return replace(model, target=target)
+
+
+@cache
+def _built_in(base: str) -> Model:
+    from oracle.models.files import parse_model
+
+    path = files("oracle.models") / f"{base}.toml"
+    return replace(parse_model(path.read_text(encoding="utf-8"), str(path)), file="")
+
+
+def _inferred(unit: Any, base: str) -> Any:
+    """Return a unit whose figures are taken from another target."""
+    return replace(
+        unit,
+        **{
+            name: Figure(
+                value=figure.value,
+                confidence=Confidence.INFERRED,
+                source=f"taken from {base}: {figure.source}",
+            )
+            for name, figure in unit.named.items()
+        },
+    )

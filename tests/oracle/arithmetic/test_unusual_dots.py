@@ -1,0 +1,109 @@
+"""Dot products by figures that no GPU has, against fractions, term by term."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dots import fast, rule_of
+from hypothesis import example, given
+from hypothesis import strategies as st
+from reference.any_dots import any_dot
+from test_truncated_dots import patterns
+
+from oracle.formats import FORMATS
+from oracle.models import Figure, model_for
+from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot
+from oracle.models.files import DOT, Choice
+
+ROWS = [row for row in model_for("sm_90").dots if row.instruction == "wmma.mma"]
+MULTIPLICANDS = {"f16": 16, "bf16": 16, "tf32": 8}
+
+
+def figured(row: TruncatedDot, **values: object) -> TruncatedDot:
+    return replace(
+        row,
+        **{
+            name: None
+            if value is None
+            else Figure(value=value, confidence=Confidence.MEASURED, source="a test")
+            for name, value in values.items()
+        },
+    )
+
+
+def words(name):
+    allowed = DOT[name]
+    assert isinstance(allowed, Choice)
+    return st.sampled_from(allowed.words)
+
+
+@st.composite
+def rules(draw):
+    """Any figures, for any types; shrinks towards the first row's."""
+    row = draw(st.sampled_from(ROWS))
+    accumulator = "f32"
+    if row.c_type == row.d_type == "f16":
+        accumulator = draw(st.sampled_from(["f16", "f32"]))
+    last = draw(st.booleans())
+    length = draw(st.integers(1, 20))
+    divisors = [run for run in range(1, length + 1) if length % run == 0 and run <= 16]
+    plain = ("order", "product_exponent", "product_range", "rounding", "overflow", "zero")
+    return figured(
+        row,
+        accumulator=accumulator,
+        block=length,
+        interleaved=draw(st.sampled_from([0, *divisors])),
+        addend="last" if last else "first",
+        addition=draw(st.sampled_from(ROUNDINGS)) if last else None,
+        fraction_bits=draw(st.integers(8, 30)),
+        zero_exponent=draw(st.sampled_from([-21, -133]) | st.integers(-170, 20)),
+        narrowing=draw(words("narrowing")) if accumulator != row.d_type else None,
+        low_bits=draw(words("low_bits")) if row.multiplicand == "tf32" else None,
+        nan=draw(st.sampled_from([0x7FFF, 0xFE00])) if row.d_type == "f16" else 0x7FC0_0000,
+        **{name: draw(words(name)) for name in plain},
+        **{name: draw(words(name)) for name in (f"{m}_subnormals" for m in "abcd")},
+    )
+
+
+@given(rule=rules(), data=st.data())
+def test_any_figures_give_what_fractions_give(rule, data):
+    fmt, addend = FORMATS[rule.multiplicand], FORMATS[rule.c_type]
+    k = MULTIPLICANDS[rule.multiplicand]
+    line = st.lists(patterns(rule.multiplicand), min_size=k, max_size=k)
+    pair = st.tuples(line, line, patterns(addend.name))
+    rows = data.draw(st.lists(pair, min_size=1, max_size=4))
+    a, b = (np.array([row[i] for row in rows], fmt.raw) for i in (0, 1))
+    c = np.array([row[2] for row in rows], addend.raw)
+    expected = [any_dot(rule.types, dict(rule.values), *row) for row in rows]
+    assert fast(rule.multiplicand, rule, a, b, c).tolist() == expected
+
+
+@pytest.mark.parametrize("types", [row.types for row in ROWS])
+@given(seed=st.integers(0, 2**32 - 1))
+@example(seed=0)
+def test_the_slow_way_agrees_with_the_fast_one_where_both_know_the_figures(types, seed):
+    """Sums that overflow to the largest number take the slow way; here, none does."""
+    row = next(row for row in ROWS if row.types == types)
+    fmt, addend = FORMATS[row.multiplicand], FORMATS[row.c_type]
+    rng = np.random.default_rng(seed)
+    k = MULTIPLICANDS[row.multiplicand]
+    exponents = rng.integers(fmt.bias - 12, fmt.bias + 6, (2, 50, k))
+    words = exponents << (fmt.bits - 1 - fmt.exponent_bits)
+    words |= rng.integers(0, 1 << (fmt.bits - 1 - fmt.exponent_bits), words.shape)
+    words |= rng.integers(0, 2, words.shape) << (fmt.bits - 1)
+    words[rng.random(words.shape) < 0.1] = 0
+    a, b = words.astype(fmt.raw)
+    c = (rng.standard_normal(50)).astype({"f16": np.float16, "f32": np.float32}[addend.name])
+    slow = figured(row, overflow="largest")
+    assert row.is_usual
+    assert not slow.is_usual
+    for figures in ({}, {"block": 3, "order": "falling"}, {"block": 4, "interleaved": 2}):
+        one, other = (
+            fast(row.multiplicand, figured(rule, **figures), a, b, c.view(addend.raw))
+            for rule in (row, slow)
+        )
+        assert one.tolist() == other.tolist()
+
+
+def test_rows_are_those_of_a_target():
+    assert rule_of("sm_90", "f16", "f32") in ROWS
