@@ -15,10 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from corpus.plain_files import check_folder, is_folder
 from oracle.errors import InfrastructureError
 
 TEMPORARY = ".tmp-"
 """What the name of a temporary folder starts with."""
+
+_FOLDER_ITSELF = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 LOCK_SECONDS = 60.0
 """How long to wait for a lock, in seconds: merging the largest corpus takes less."""
@@ -38,6 +41,9 @@ _REMEDIES = {
     errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and try again"),
     errno.ENFILE: ("too many files are open", "close other programs and try again"),
     errno.ENAMETOOLONG: ("the name is too long", "name a folder with a shorter path"),
+    errno.ELOOP: ("a link is there, and links in a corpus are not followed", "remove the link"),
+    errno.ENXIO: ("it is no plain file", "remove what is there"),
+    errno.EFBIG: ("it is larger than any file of warpfuzz", "remove it, or give another one"),
 }
 
 
@@ -113,8 +119,15 @@ def sync_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder durably, unless it is there; its parent has to be."""
-    if not path.is_dir():
+    """Make a folder durably, unless it is there; its parent has to be.
+
+    Raises
+    ------
+    OSError
+        If that fails; also if a link stands there.
+    """
+    check_folder(path)
+    if not is_folder(path):
         path.mkdir(exist_ok=True)
         sync_folder(path.parent)
 
@@ -129,7 +142,7 @@ def workspace(parent: Path) -> Iterator[Path]:
         path = parent / f"{TEMPORARY}{os.urandom(8).hex()}"
         path.mkdir()
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = os.open(path, _FOLDER_ITSELF)
         except FileNotFoundError:
             continue
         except OSError:
@@ -161,7 +174,7 @@ def exclusive(folder: Path) -> Iterator[None]:
     OSError
         If somebody else holds it for longer than `LOCK_SECONDS`.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, _FOLDER_ITSELF)
     try:
         give_up = time.monotonic() + LOCK_SECONDS
         while not _locked(descriptor):
@@ -203,12 +216,36 @@ def replace_file(path: Path, data: bytes, parent: Path) -> None:
         sync_folder(path.parent)
 
 
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that a user asked for; what was there before stays until all of it is written.
+
+    A pipe or a device, such as /dev/stdout, is written to as it is.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be written.
+    """
+    with explained("write", path):
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            # The user may have meant the file that a link of theirs leads to.
+            whole = path.resolve()
+            replace_file(whole, data, whole.parent)
+
+
 def remove_tree(path: Path) -> None:
-    """Remove a folder and what is in it as far as possible; what resists is left to a sweep."""
+    """Remove a folder and what is in it as far as possible; what resists is left to a sweep.
+
+    A link is not followed, neither in place of the folder nor inside it.
+    """
+    if not is_folder(path):
+        return
     with suppress(OSError):
         for child in path.iterdir():
             with suppress(OSError):
-                if child.is_dir() and not child.is_symlink():
+                if is_folder(child):
                     remove_tree(child)
                 else:
                     child.unlink()
@@ -236,7 +273,7 @@ def sweep(parent: Path) -> int:
 @contextmanager
 def _claimed(path: Path) -> Iterator[bool]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(path, _FOLDER_ITSELF)
     except OSError:
         yield False
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import stat
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from corpus.finding import FileRecord, Finding
 from corpus.identity import ID_DIGITS, digest, finding_id
+from corpus.plain_files import DESCRIPTION_BYTES, FILE_BYTES, read_plain
 from corpus.problems import BrokenEntryError, Cause
 from corpus.schema import decode
 from oracle.errors import UsageError
@@ -85,7 +87,12 @@ def read_entry(path: Path, *, checksums: bool = True) -> Entry:
         If anything of it is not as it was stored.
     """
     description = path / DESCRIPTION
-    finding = decode(_read(description, Cause.NO_DESCRIPTION), description)
+    if path.is_symlink():
+        raise BrokenEntryError(
+            path, Cause.STRANGE, "it is a link, and links in a corpus are not followed", "remove it"
+        )
+    data = _read(description, Cause.NO_DESCRIPTION, most=DESCRIPTION_BYTES)
+    finding = decode(data, description)
     if finding.id != path.name:
         raise BrokenEntryError(
             path,
@@ -117,14 +124,20 @@ def read_entry(path: Path, *, checksums: bool = True) -> Entry:
     return Entry(path=path, finding=finding)
 
 
-def _read(path: Path, missing: Cause) -> bytes:
+def _read(path: Path, missing: Cause, *, most: int) -> bytes:
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise BrokenEntryError(path, Cause.STRANGE, "it is not a plain file", _RESTORE)
-        return path.read_bytes()
+        return read_plain(path, most=most)
     except (FileNotFoundError, NotADirectoryError):
         raise BrokenEntryError(path, missing, "the file is not there", _RESTORE) from None
     except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise BrokenEntryError(
+                path, Cause.STRANGE, "it is not a plain file", _RESTORE
+            ) from None
+        if error.errno == errno.EFBIG:
+            raise BrokenEntryError(
+                path, Cause.INVALID, f"it has more than {most >> 20} MiB", _RESTORE
+            ) from None
         raise BrokenEntryError(
             path,
             Cause.UNREADABLE,
@@ -134,7 +147,8 @@ def _read(path: Path, missing: Cause) -> bytes:
 
 
 def _read_checked(path: Path, record: FileRecord) -> bytes:
-    data = _read(path, Cause.MISSING_FILE)
+    _check_size(path, record)
+    data = _read(path, Cause.MISSING_FILE, most=FILE_BYTES)
     if len(data) != record.size:
         raise _wrong_size(path, len(data), record)
     if digest(data) != record.sha256:
@@ -151,9 +165,11 @@ def _check_size(path: Path, record: FileRecord) -> None:
     try:
         found = path.lstat()
     except OSError:
-        found = None
-    if found is None or not stat.S_ISREG(found.st_mode):
-        raise BrokenEntryError(path, Cause.MISSING_FILE, "the file is not there", _RESTORE)
+        raise BrokenEntryError(
+            path, Cause.MISSING_FILE, "the file is not there", _RESTORE
+        ) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise BrokenEntryError(path, Cause.STRANGE, "it is not a plain file", _RESTORE)
     if found.st_size != record.size:
         raise _wrong_size(path, found.st_size, record)
 

@@ -47,22 +47,26 @@ def export_zip(corpus: Corpus, entries: Iterable[Entry], path: Path) -> None:
                 break
             chosen[origin] = RAW, raw
             origin = raw.finding.shrunk_from
-    contents = {MANIFEST: manifest(corpus.generator)}
-    for identity, (folder, entry) in chosen.items():
-        contents[f"{folder}/{identity}/{DESCRIPTION}"] = encode(entry.finding)
-        for name, data in entry.files().items():
-            contents[f"{folder}/{identity}/{name}"] = data
     with durable.explained("write", path), durable.workspace(path.parent) as temporary:
         fresh = temporary / path.name
         with zipfile.ZipFile(fresh, "x", zipfile.ZIP_STORED) as archive:
-            for name, data in sorted(contents.items()):
-                member = zipfile.ZipInfo(name, _EPOCH)
-                member.create_system = 3  # Unix, wherever it is made (APPNOTE.TXT, 4.4.2)
-                member.external_attr = 0o644 << 16
-                archive.writestr(member, data)
+            _write(archive, MANIFEST, manifest(corpus.generator))
+            # One finding after the other, so that memory does not grow with the corpus.
+            for _, (folder, entry) in sorted(chosen.items(), key=lambda one: (one[1][0], one[0])):
+                place = f"{folder}/{entry.id}"
+                contents = {DESCRIPTION: encode(entry.finding), **entry.files()}
+                for name, data in sorted(contents.items()):
+                    _write(archive, f"{place}/{name}", data)
         durable.sync_file(fresh)
         fresh.replace(path)
         durable.sync_folder(path.parent)
+
+
+def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    member = zipfile.ZipInfo(name, _EPOCH)
+    member.create_system = 3  # Unix, wherever it is made (APPNOTE.TXT, 4.4.2)
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, data)
 
 
 def json_lines(entries: Iterable[Entry]) -> Iterator[str]:

@@ -9,8 +9,10 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
-Count = Annotated[int, Meta(ge=0)]
-FindingId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A count, in 64 bits: what a stranger's file holds must not grow beyond what is computed with."""
+FindingId = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
+Detail = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool
 
 
 class Kind(StrEnum):
@@ -116,16 +118,21 @@ class Versions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Origin(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where in a campaign it was found: what makes it again."""
 
-    seed: Count
+    seed: Annotated[int, Meta(ge=0)]
+    """In 64 bits."""
     round: Count
     image: Count | None = None
     """Index of the failing image of the round; None where there are no images."""
+
+    def __post_init__(self) -> None:
+        if self.seed >= 1 << 64:
+            raise ValueError("the seed has more than 64 bits")
 
 
 class FileRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file beside `finding.json`."""
 
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     size: Count
     """Bytes."""
 
@@ -141,9 +148,9 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     family: Family
     instructions: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
     """The instruction, or those of the program in their order."""
-    target: Annotated[str, Meta(pattern="^sm_[0-9]+[af]?$")]
+    target: Annotated[str, Meta(pattern=r"^sm_[0-9]{1,4}[af]?\Z")]
     """Value of the `.target` directive, such as "sm_90a"."""
-    ptx_version: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")]
+    ptx_version: Annotated[str, Meta(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\Z")]
     """Value of the `.version` directive, such as "8.0"."""
     oracle: OracleVerdict = OracleVerdict(verdict="not asked")
     runners: tuple[RunnerVerdict, ...] = ()
@@ -156,7 +163,7 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     smallest of a family has the least."""
     comment: str = ""
     """What a person has to say about it."""
-    details: dict[str, str | int | float | bool] = field(default_factory=dict)
+    details: dict[str, Detail] = field(default_factory=dict)
     """Whatever else is worth keeping, such as how often it replayed."""
     created: Annotated[datetime, Meta(tz=True)] = field(default_factory=_now)
     """When it was found, UTC."""

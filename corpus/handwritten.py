@@ -11,6 +11,7 @@ import msgspec
 from corpus import durable
 from corpus.entry import DESCRIPTION
 from corpus.finding import Case, Kind
+from corpus.plain_files import read_plain
 from corpus.problems import BrokenEntryError
 from corpus.schema import explain, read_document
 from corpus.store import Corpus, Saved
@@ -19,8 +20,11 @@ from oracle.errors import UsageError
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_INSTRUCTION = re.compile(r"\b(?:wmma|ldmatrix)\.[^;]*;")
+# What is not ended reaches to the end of the text, so that every sign is looked at once.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_INSTRUCTION = re.compile(r"\b(?:wmma|ldmatrix)\.[^;]*(?:;|\Z)")
+_CASE_BYTES = 16 << 20
+"""Most bytes of all files of a case together."""
 _TARGET = re.compile(r"\.target\s+(sm_\w+)")
 _VERSION = re.compile(r"\.version\s+(\d+\.\d+)")
 
@@ -78,7 +82,12 @@ def _contents(folder: Path) -> dict[str, bytes]:
             continue
         if path.is_symlink() or not path.is_file():
             raise UsageError(f"{path} is not a plain file; a case is a folder of plain files")
-        contents[path.name] = path.read_bytes()
+        contents[path.name] = read_plain(path, most=_CASE_BYTES)
+        if sum(map(len, contents.values())) > _CASE_BYTES:
+            raise UsageError(
+                f"{folder} has more than {_CASE_BYTES >> 20} MiB; a case is a module, its inputs "
+                "and a description"
+            )
     return contents
 
 
@@ -88,7 +97,9 @@ def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
         raise UsageError(f"{folder} has no PTX module; put the module there, as module.ptx, say")
     text = _COMMENT.sub(" ", contents[modules[0]].decode(errors="replace"))
     found: dict[str, Any] = {}
-    instructions = [" ".join(one[0].split()) for one in _INSTRUCTION.finditer(text)]
+    instructions = [
+        " ".join(one.split()) for one in _INSTRUCTION.findall(text) if one.endswith(";")
+    ]
     if instructions:
         opcode = instructions[0].split()[0]
         found["instructions"] = instructions

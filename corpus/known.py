@@ -18,6 +18,7 @@ import msgspec
 
 from corpus import durable
 from corpus.finding import Case, Kind, NonEmpty
+from corpus.plain_files import DESCRIPTION_BYTES, read_given
 from corpus.schema import explain
 from corpus.version_range import VersionRange, parse_range
 from oracle.errors import UsageError
@@ -155,7 +156,7 @@ def load_known(path: Path | None = None) -> Known:
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
     with durable.explained("read", path):
-        data = path.read_bytes()
+        data = read_given(path, most=DESCRIPTION_BYTES)
     return parse_known(data, str(path))
 
 
@@ -176,17 +177,17 @@ def parse_known(data: bytes, name: str) -> Known:
     """
     try:
         document = tomllib.loads(data.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name} is not TOML: {error}; mend it there") from error
+    except (ValueError, RecursionError) as error:  # of numbers with too many digits, too
+        raise UsageError(f"{name} is not TOML: {explain(error)}; mend it there") from error
     unknown = sorted(document.keys() - {"schema", "known"})
     if unknown:
         raise UsageError(
-            f"{name}: there is no field {unknown[0]!r}; at the top stand schema and [[known]]"
+            f"{name}: there is no field {unknown[0]!r:.80}; at the top stand schema and [[known]]"
         )
     if document.get("schema") != SCHEMA:
         raise UsageError(
-            f"{name}: its schema is {document.get('schema')!r}, and this warpfuzz reads {SCHEMA}; "
-            f"write schema = {SCHEMA} at its top, or upgrade warpfuzz"
+            f"{name}: its schema is {document.get('schema')!r:.80}, and this warpfuzz reads "
+            f"{SCHEMA}; write schema = {SCHEMA} at its top, or upgrade warpfuzz"
         )
     rows = document.get("known", [])
     if not isinstance(rows, list):
@@ -206,7 +207,7 @@ def _unique(entries: Iterable[KnownEntry], name: str) -> tuple[KnownEntry, ...]:
 def _entry(document: object, name: str, number: int) -> KnownEntry:
     label = f"{name}, entry {number}"
     if isinstance(document, Mapping) and isinstance(document.get("id"), str):
-        label += f" ({document['id']})"
+        label += f" ({document['id']:.80})"
     try:
         row = msgspec.convert(document, _Row)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Putting corpora together, in any order and any number of times, with the same result."""
+"""Putting corpora together: what a corpus has stays as it is, and what it lacks is added."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from corpus.entry import Entry
-from corpus.problems import Cause, Problem
+from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.scanning import scan_folders
 from corpus.store import Corpus
+from oracle.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +18,6 @@ class Merged:
 
     added: tuple[str, ...]
     """Ids of the findings that were not there."""
-    updated: tuple[str, ...]
-    """Ids of those whose description is another one now."""
     problems: tuple[Problem, ...]
     """What could not be read in the others."""
 
@@ -26,8 +25,9 @@ class Merged:
 def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
     """Copy the findings of other corpora, raw ones included, into `destination`.
 
-    Where both have a finding, the description stays that was shrunk furthest, or else was found
-    first.
+    In any order the same findings are there in the end. Where several have a finding, the
+    description of the first stays, `destination` before all: titles, comments and links are
+    anybody's word, and no hash of them is part of the id.
 
     Raises
     ------
@@ -36,22 +36,27 @@ def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
         is whole.
     """
     added: list[str] = []
-    updated: list[str] = []
     problems: list[Problem] = []
     with destination.exclusively():
         for found in _everything(sources):
             if isinstance(found, Problem):
                 if found.cause is not Cause.LEFTOVER:
                     problems.append(found)
-                continue
-            there = destination.sound(found.id)
-            if there is None:
-                if destination.deposit(found.finding, found.files()).new:
-                    added.append(found.id)
-            elif destination.combine(there, found.finding):
-                updated.append(found.id)
+            elif destination.sound(found.id) is None:
+                try:
+                    new = destination.deposit(found.finding, found.files()).new
+                except BrokenEntryError as error:  # changed in the meantime
+                    problems.append(error.problem)
+                except UsageError as error:
+                    problems.append(
+                        Problem(
+                            path=found.path, cause=Cause.INVALID, sentence=f"{found.path}: {error}"
+                        )
+                    )
+                else:
+                    added.extend([found.id] if new else [])
         destination.settle()
-    return Merged(added=tuple(added), updated=tuple(updated), problems=tuple(problems))
+    return Merged(added=tuple(added), problems=tuple(problems))
 
 
 def _everything(sources: Iterable[Corpus]) -> Iterator[Entry | Problem]:

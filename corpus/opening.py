@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from corpus import durable
+from corpus.plain_files import DESCRIPTION_BYTES, check_folder, read_plain
 from corpus.problems import BrokenEntryError
 from corpus.schema import explain, read_document
 from corpus.store import BROKEN, FINDINGS, RAW, Corpus
@@ -23,8 +25,8 @@ _MAY_BE_THERE = ("readme", "license")
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """Contents of `corpus.json`; fields that are not known are left to later versions."""
 
-    schema: Annotated[int, msgspec.Meta(ge=1)]
-    generator: str
+    schema: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    generator: Annotated[str, msgspec.Meta(max_length=200)]
 
 
 def open_corpus(path: Path | str) -> Corpus:
@@ -47,11 +49,14 @@ def open_corpus(path: Path | str) -> Corpus:
         if not folder.is_dir():
             raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")
         try:
-            data = (folder / MANIFEST).read_bytes()
+            data = read_plain(folder / MANIFEST, most=DESCRIPTION_BYTES)
         except FileNotFoundError:
             raise UsageError(
                 f"{folder} is no corpus: it has no {MANIFEST}; name the folder that has it"
             ) from None
+    for name in (FINDINGS, RAW, BROKEN):
+        with durable.explained("open", folder / name):
+            check_folder(folder / name)
     return Corpus(folder, _read_manifest(data, folder / MANIFEST).generator)
 
 
@@ -76,8 +81,10 @@ def create_corpus(path: Path | str, *, generator: str) -> Corpus:
     with durable.explained("write to", folder):
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"{folder} is a file, and a corpus is a folder; name another one")
-        if not (folder / MANIFEST).exists():
+        if not os.path.lexists(folder / MANIFEST):
             _make(folder, generator)
+    open_corpus(folder)
+    with durable.explained("write to", folder):
         durable.make_folder(folder / FINDINGS)
         durable.sweep(folder / FINDINGS)
         with durable.workspace(folder / FINDINGS) as probe:

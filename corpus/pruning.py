@@ -8,6 +8,7 @@ import msgspec
 
 from corpus.entry import Entry
 from corpus.families import families
+from corpus.links import Links
 from corpus.problems import Problem
 from corpus.store import Corpus
 
@@ -59,8 +60,10 @@ def _plan(corpus: Corpus) -> Pruned:
     for group in families(corpus.entries(problems.append)):
         kept.append(group.smallest)
         others.extend(group.members[1:])
-    needed = {raw.id for entry in kept for raw in _origins(corpus, entry)}
-    raw = [entry for entry in corpus.replaced() if entry.id not in needed]
+    everything = corpus.sound_entries()
+    links = Links(everything)
+    needed = {raw.id for raw, _ in links.origins(kept)}
+    raw = [one for one in everything if one.id not in needed and links.is_replaced(one)]
     # Raw ones first: without its smaller form, a raw finding would show again.
     return Pruned(
         kept=tuple(kept),
@@ -76,21 +79,7 @@ def _relink(corpus: Corpus, kept: tuple[Entry, ...]) -> None:
     for entry in kept:
         if entry.finding.shrunk_to is not None:
             corpus.rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=None))
-    for entry in kept:
-        for raw in _origins(corpus, entry):
-            shown = corpus.smaller_form(raw) or raw
-            if shown.id not in ids:
-                linked = msgspec.structs.replace(raw.finding, shrunk_to=entry.id)
-                corpus.rewrite(raw, linked)
-
-
-def _origins(corpus: Corpus, entry: Entry) -> list[Entry]:
-    found: dict[str, Entry] = {}
-    origin = entry.finding.shrunk_from
-    while origin is not None and origin != entry.id and origin not in found:
-        raw = corpus.sound(origin)
-        if raw is None:
-            break
-        found[origin] = raw
-        origin = raw.finding.shrunk_from
-    return list(found.values())
+    links = Links(corpus.sound_entries())
+    for raw, entry in links.origins(kept):
+        if links.shown(raw).id not in ids:
+            corpus.rewrite(raw, msgspec.structs.replace(raw.finding, shrunk_to=entry.id))

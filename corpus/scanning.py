@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from corpus import durable
 from corpus.entry import Entry, is_id, read_entry
+from corpus.plain_files import check_folder
 from corpus.problems import BrokenEntryError, Cause, Problem
 
 
@@ -50,7 +52,7 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
                 entry = read_entry(path, checksums=checksums)
             except BrokenEntryError as error:
                 # Gone in the meantime: pruned, or replaced by its smaller form.
-                if path.exists():
+                if os.path.lexists(path):
                     yield error.problem
             else:
                 last = path.name
@@ -59,6 +61,7 @@ def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
 
 def _children(folder: Path) -> list[Path]:
     with durable.explained("read", folder):
+        check_folder(folder)
         try:
             return list(folder.iterdir())
         except FileNotFoundError:

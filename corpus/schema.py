@@ -16,6 +16,8 @@ SCHEMA = 2
 """Version of `finding.json` that this module writes."""
 
 Document = dict[str, Any]
+_SAID = 300
+"""Most characters of a decoder's message."""
 
 
 def _from_1(document: Document) -> Document:
@@ -72,21 +74,21 @@ def decode(data: bytes, path: Path) -> Finding:
         raise BrokenEntryError(
             path,
             Cause.INVALID,
-            f"its field schema is {version!r} and not a version number",
+            f"its field schema is {version!r:.80} and not a version number",
             "restore it from a backup, or remove the folder",
         )
     if version > SCHEMA:
         raise BrokenEntryError(
             path,
             Cause.NEWER,
-            f"it was written in schema {version}, and this warpfuzz knows {SCHEMA} and older",
+            f"it was written in schema {version!r:.80}, and this warpfuzz knows {SCHEMA} and older",
             "upgrade warpfuzz",
         )
     try:
         for step in range(version, SCHEMA):
             document = MIGRATIONS[step](document)
         return msgspec.convert(_without_schema(document), Finding)
-    except (msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
+    except (msgspec.ValidationError, LookupError, TypeError, AttributeError) as error:
         raise BrokenEntryError(
             path,
             Cause.INVALID,
@@ -123,9 +125,10 @@ def read_document(data: bytes, path: Path) -> Document:
 
 
 def explain(error: Exception) -> str:
-    """Return a decoder's message with its field in words."""
+    """Return a decoder's message with its field in words; names out of the file are cut."""
     what, mark, where = str(error).rpartition(" - at `$.")
-    return f"{what} in field {where.rstrip('`')}" if mark else str(error)
+    said = f"{what} in field {where.rstrip('`')}" if mark else str(error)
+    return said if len(said) <= _SAID else f"{said[:_SAID]}…"
 
 
 def _without_schema(document: Document) -> Document:

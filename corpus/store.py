@@ -22,6 +22,8 @@ from corpus import durable
 from corpus.entry import DESCRIPTION, Entry, is_file_name, read_entry
 from corpus.finding import Case, FileRecord, Finding
 from corpus.identity import digest, finding_id
+from corpus.links import Links
+from corpus.plain_files import DESCRIPTION_BYTES, is_folder, read_plain
 from corpus.preference import preferred
 from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.scanning import ids_in, scan_folders
@@ -144,7 +146,8 @@ class Corpus:
         """
         combined = preferred(entry.finding, finding)
         with durable.explained("read", entry.path):
-            if (entry.path / DESCRIPTION).read_bytes() == encode(combined):
+            stored = read_plain(entry.path / DESCRIPTION, most=DESCRIPTION_BYTES)
+            if stored == encode(combined):
                 return False
         self.rewrite(entry, combined)
         return True
@@ -196,19 +199,14 @@ class Corpus:
         That is the last one that its links lead to. Where they lead in a ring, the smallest
         member of the ring is shown.
         """
-        path = [entry]
-        while True:
-            successor = path[-1].finding.shrunk_to
-            found = None if successor is None else self.sound(successor)
-            if found is None:
-                shown = path[-1]
+        path = {entry.id: entry}
+        last = entry
+        while last.finding.shrunk_to is not None:
+            found = self.sound(last.finding.shrunk_to)
+            if found is None or found.id in path:
                 break
-            ids = [one.id for one in path]
-            if found.id in ids:
-                # Merged campaigns may have shrunk this to that, and that to this.
-                shown = min(path[ids.index(found.id) :], key=lambda one: one.finding.size)
-                break
-            path.append(found)
+            path[found.id] = last = found
+        shown = Links(path.values()).shown(entry)
         return None if shown.id == entry.id else shown
 
     def scan(self, *, checksums: bool = True) -> Iterator[Entry | Problem]:
@@ -226,9 +224,11 @@ class Corpus:
         InfrastructureError
             If the folder itself cannot be read.
         """
-        for found in scan_folders(self.findings, self.raw, checksums=checksums):
-            if isinstance(found, Problem) or self.smaller_form(found) is None:
-                yield found
+        found = list(scan_folders(self.findings, self.raw, checksums=checksums))
+        links = Links(one for one in found if isinstance(one, Entry))
+        for one in found:
+            if isinstance(one, Problem) or not links.is_replaced(one):
+                yield one
 
     def replaced(self, *, checksums: bool = True) -> Iterator[Entry]:
         """Yield the sound raw findings that a smaller form has replaced, by id.
@@ -238,9 +238,20 @@ class Corpus:
         InfrastructureError
             If the folder itself cannot be read.
         """
-        for found in scan_folders(self.findings, self.raw, checksums=checksums):
-            if isinstance(found, Entry) and self.smaller_form(found) is not None:
-                yield found
+        found = self.sound_entries(checksums=checksums)
+        links = Links(found)
+        yield from (entry for entry in found if links.is_replaced(entry))
+
+    def sound_entries(self, *, checksums: bool = True) -> list[Entry]:
+        """Return every sound finding, raw ones included, by id.
+
+        Raises
+        ------
+        InfrastructureError
+            If the folder itself cannot be read.
+        """
+        found = scan_folders(self.findings, self.raw, checksums=checksums)
+        return [one for one in found if isinstance(one, Entry)]
 
     def entries(
         self, report: Callable[[Problem], None] | None = None, *, checksums: bool = True
@@ -265,12 +276,12 @@ class Corpus:
 
     def settle(self) -> None:
         """Do what `tidy` does for somebody who holds the lock."""
-        if self.findings.is_dir():
+        if is_folder(self.findings):
             durable.sweep(self.findings)
-        for found in list(scan_folders(self.findings, self.raw, checksums=False)):
-            if isinstance(found, Entry):
-                replaced = self.smaller_form(found) is not None
-                self._move(found.id, self.raw if replaced else self.findings)
+        found = self.sound_entries()
+        links = Links(found)
+        for entry in found:
+            self._move(entry.id, self.raw if links.is_replaced(entry) else self.findings)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -371,7 +382,7 @@ class Corpus:
 
     def _move(self, identity: str, folder: Path) -> None:
         source = (self.findings if folder == self.raw else self.raw) / identity
-        if not source.is_dir():
+        if not is_folder(source):
             return
         with durable.explained("move a finding in", self.path):
             durable.make_folder(folder)

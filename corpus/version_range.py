@@ -19,8 +19,8 @@ _OPERATORS: dict[str, Callable[[Numbers, Numbers], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)\s*")
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_BOUND = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d{1,9}(?:\.\d{1,9}){0,9})\s*", re.ASCII)
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -440,7 +440,10 @@ def corpus_show(finding: str, corpus: Path, json: bool) -> int:
 @click.argument("sources", type=_FOLDER, nargs=-1, required=True)
 @_json
 def corpus_merge(destination: Path, sources: tuple[Path, ...], json: bool) -> int:
-    """Add the findings of other corpora to the first, which is made if it is not there."""
+    """Add the findings of other corpora, folders or exported .zip files, to the first.
+
+    It is made if it is not there. What it has stays as it is.
+    """
     from fuzz.commands.corpus import merge_corpora
 
     merge_corpora(destination, sources, json=json)
@@ -487,7 +490,7 @@ def corpus_export(path: Path, file: Path, json: bool) -> int:
 @_corpus
 @_json
 def corpus_import(folder: Path, corpus: Path, json: bool) -> int:
-    """Add a case written by hand: a folder with a module and a description."""
+    """Add a case written by hand, a folder with a module and a description; or an exported .zip."""
     from fuzz.commands.corpus import import_by_hand
 
     import_by_hand(corpus, folder, json=json)

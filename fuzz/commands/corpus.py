@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from corpus import Cause, Entry, Problem, create_corpus, open_corpus
+from corpus import Cause, Entry, Problem, create_corpus, durable, open_corpus
+from corpus.archive import is_archive, opened_archive
 from corpus.difference import compare
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
-from corpus.merging import Merged, merge
+from corpus.merging import merge
 from corpus.pruning import prune
 from fuzz.output import console, counted, emit, tracked
 from oracle.errors import InfrastructureError, UsageError
@@ -89,21 +91,23 @@ def show_finding(path: Path, case: str, *, json: bool) -> None:
 
 
 def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
-    """Add the findings of `sources` to `destination`, and print how many were new."""
-    opened = [open_corpus(source) for source in sources]
-    made = create_corpus(destination, generator=generator())
-    # One source after the other comes to the same as all of them at once.
-    parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
-    merged = Merged(
-        added=tuple(one for part in parts for one in part.added),
-        updated=tuple(dict.fromkeys(one for part in parts for one in part.updated)),
-        problems=tuple(one for part in parts for one in part.problems),
-    )
+    """Add the findings of `sources`, folders or exported .zip files, to `destination`."""
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(opened_archive(source))
+            if is_archive(source)
+            else open_corpus(source)
+            for source in sources
+        ]
+        made = create_corpus(destination, generator=generator())
+        # One source after the other comes to the same as all of them at once.
+        parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
+    added = [one for part in parts for one in part.added]
     if json:
-        emit({"added": list(merged.added), "updated": list(merged.updated)})
+        emit({"added": added})
     else:
-        console().print(f"{len(merged.added)} added, {len(merged.updated)} updated")
-    report_problems(merged.problems)
+        console().print(f"{len(added)} added")
+    report_problems(one for part in parts for one in part.problems)
 
 
 def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
@@ -155,10 +159,7 @@ def export_corpus(path: Path, file: Path, *, json: bool) -> None:
     if file.suffix == ".zip":
         export_zip(corpus, entries, file)
     elif file.suffix == ".jsonl":
-        try:
-            file.write_text("".join(line + "\n" for line in json_lines(entries)))
-        except OSError as error:
-            raise InfrastructureError(f"{file} cannot be written: {error.strerror}") from None
+        durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
     else:
         raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
     if json:
@@ -169,7 +170,10 @@ def export_corpus(path: Path, file: Path, *, json: bool) -> None:
 
 
 def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
-    """Add a case that a person wrote."""
+    """Add a case that a person wrote, or what a .zip holds that `corpus export` wrote."""
+    if is_archive(folder):
+        merge_corpora(path, (folder,), json=json)
+        return
     saved = import_case(create_corpus(path, generator=generator()), folder)
     if json:
         emit({"id": saved.id, "path": str(saved.path), "new": saved.new})

@@ -78,7 +78,7 @@ def cases() -> st.SearchStrategy[Case]:
             _texts,
             _texts
             | st.booleans()
-            | st.integers(-(2**63), 2**63)
+            | st.integers(-(2**63), 2**63 - 1)
             | st.floats(allow_nan=False, allow_infinity=False),
             max_size=2,
         ),

@@ -257,10 +257,10 @@ def test_a_file_that_may_not_be_read_is_reported(
     corpus = new_corpus(tmp_path)
     corpus.add(CASE, FILES)
 
-    def refuse(self: Path) -> bytes:
+    def refuse(path: Path, *, most: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("corpus.entry.read_plain", refuse)
     problem = only_problem(corpus)
     assert problem.cause is Cause.UNREADABLE
     assert "Permission denied" in problem.sentence

@@ -1,4 +1,4 @@
-"""Merging corpora gives the same whatever the order, and however often."""
+"""Merging corpora adds what is missing, in any order, and changes nothing that is there."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from corpus_cases import CASE, FILES, changed, moments, new_corpus, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus import Case, Corpus, Kind, ShrinkStatus
+from corpus import Case, Corpus, Family, Kind, ShrinkStatus
 from corpus.difference import compare
 from corpus.families import families
 from corpus.merging import merge
@@ -51,9 +51,14 @@ def filled(folder: Path, found: list[tuple[Case, Case | None]]) -> Corpus:
     return corpus
 
 
+def everything(corpus: Corpus) -> dict[str, dict[str, bytes]]:
+    """The files of all findings, raw or not, without their descriptions, by id."""
+    return {entry.id: entry.files() for entry in (*corpus.entries(), *corpus.replaced())}
+
+
 @settings(deadline=None, max_examples=40)
 @given(contents=corpora())
-def test_merging_does_not_depend_on_order_grouping_or_repetition(
+def test_merging_gives_the_same_findings_in_any_order_and_however_often(
     contents: list[list[tuple[Case, Case | None]]],
 ) -> None:
     with TemporaryDirectory() as name:
@@ -64,25 +69,30 @@ def test_merging_does_not_depend_on_order_grouping_or_repetition(
         merge(backward, [three, two, one])
         merge(grouped, [two, three])
         merge(grouped, [one, grouped])
-        assert tree(forward) == tree(backward) == tree(grouped)
-        again = merge(forward, [one, forward, three])
-        assert (again.added, again.updated, again.problems) == ((), (), ())
-        assert tree(forward) == tree(backward)
+        assert everything(forward) == everything(backward) == everything(grouped)
+        before = tree(forward)
+        again = merge(forward, [three, forward, one])
+        assert (again.added, again.problems) == ((), ())
+        assert tree(forward) == before
         assert verify(forward) == []
 
 
 @settings(deadline=None, max_examples=40)
 @given(contents=corpora())
-def test_merging_into_one_of_them_is_merging_into_a_new_one(
+def test_merging_leaves_every_description_of_the_destination_as_it_is(
     contents: list[list[tuple[Case, Case | None]]],
 ) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        one, two, _ = (filled(folder / str(at), found) for at, found in enumerate(contents))
-        fresh = new_corpus(folder / "fresh")
-        merge(fresh, [one, two])
-        merge(one, [two])
-        assert tree(one) == tree(fresh)
+        mine, *others = (filled(folder / str(at), found) for at, found in enumerate(contents))
+        before = {entry.id: entry.finding for entry in mine.sound_entries()}
+        shown = {entry.id for entry in mine.entries()}
+        merge(mine, others)
+        after = {entry.id: entry.finding for entry in mine.sound_entries()}
+        assert {identity: after[identity] for identity in before} == before
+        # A link of mine to what only they had leads somewhere now; nothing else is hidden.
+        hidden = shown - {entry.id for entry in mine.entries()}
+        assert all(before[identity].shrunk_to is not None for identity in hidden)
 
 
 @settings(deadline=None, max_examples=40)
@@ -169,29 +179,23 @@ def test_a_family_is_listed_smallest_first_and_the_worst_kind_first(tmp_path: Pa
     assert (second.title, second.smallest.id) == ("wmma.load takes .b8", light.id)
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_merging_keeps_what_was_shrunk_furthest_and_then_what_was_found_first(
-    turned: bool, tmp_path: Path
-) -> None:
-    long_ago, today = datetime(2000, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
-    # The comments would decide the other way round.
-    better = [
-        (
-            changed(CASE, shrink=ShrinkStatus.COMPLETE, created=today, comment="z"),
-            changed(CASE, shrink=ShrinkStatus.CAPPED, created=long_ago, comment="a"),
-        ),
-        (
-            changed(CASE, created=long_ago, comment="z"),
-            changed(CASE, created=today, comment="a"),
-        ),
-    ]
-    for at, pair in enumerate(better):
-        sources = [new_corpus(tmp_path / f"{at}{side}") for side in range(2)]
-        for source, case in zip(sources, reversed(pair) if turned else pair, strict=True):
-            source.add(case, FILES)
-        merge(sources[0], [sources[1]])
-        (entry,) = sources[0].entries()
-        assert entry.finding.comment == "z"
+def test_a_stranger_cannot_describe_or_hide_a_finding_of_mine(tmp_path: Path) -> None:
+    mine, theirs = new_corpus(tmp_path / "1"), new_corpus(tmp_path / "2")
+    before = mine.add(changed(CASE, comment="mine"), FILES)
+    # Shrunk further, found earlier, and replaced by something of their own.
+    better = changed(
+        CASE,
+        family=Family(key="wmma.load .b8", title="all is well"),
+        comment="theirs",
+        shrink=ShrinkStatus.COMPLETE,
+        created=datetime(2000, 1, 1, tzinfo=UTC),
+    )
+    raw = theirs.add(better, FILES)
+    small = theirs.replace(raw.id, changed(better, instructions=("nothing;",)), FILES)
+    assert raw.id == before.id
+    assert merge(mine, [theirs]).added == (small.id,)
+    shown = {entry.id: entry.finding.comment for entry in mine.entries()}
+    assert shown == {before.id: "mine", small.id: "theirs"}
 
 
 def test_merging_reports_what_is_broken_and_goes_on(tmp_path: Path) -> None:

@@ -1,0 +1,337 @@
+"""A corpus from anybody: nothing in it leads out, is read without bound, or ends in a traceback."""
+
+import io
+import json
+import os
+import shutil
+import time
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
+
+from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
+from corpus.archive import opened_archive
+from corpus.export import export_zip
+from corpus.handwritten import import_case
+from corpus.images import pack, unpack
+from corpus.known import load_known
+from corpus.merging import merge
+from corpus.plain_files import FILE_BYTES
+from corpus.pruning import prune
+from corpus.schema import encode
+from corpus.version_range import parse_range
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder outside of the corpus, which nothing may touch."""
+    folder = tmp_path / "precious"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "thesis.txt").write_text("years of work")
+    (folder / "inner" / "data").write_text("more")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def used(path: Path) -> None:
+    """Do everything with a corpus that changes it."""
+    for act in (
+        lambda: merge(create_corpus(path, generator="test"), [open_corpus(path)]),
+        lambda: prune(open_corpus(path)),
+        lambda: create_corpus(path, generator="test").add(changed(CASE, target="sm_75"), FILES),
+        lambda: create_corpus(path, generator="test").replace(
+            only_id(path), changed(CASE, instructions=("w;",)), FILES
+        ),
+    ):
+        with suppress(WarpfuzzError):
+            act()
+
+
+def only_id(path: Path) -> str:
+    return next(iter(open_corpus(path).entries())).id
+
+
+@pytest.mark.parametrize("name", ["findings/.tmp-0123456789abcdef", "findings", "raw", "broken"])
+def test_a_link_in_a_corpus_is_not_followed(name: str, tmp_path: Path, precious: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    place = corpus.path / name
+    if place.exists():
+        shutil.rmtree(place)
+    place.symlink_to(precious)
+    before = contents(precious)
+    used(corpus.path)
+    assert contents(precious) == before
+    assert sorted(path.name for path in precious.iterdir()) == ["inner", "thesis.txt"]
+
+
+@pytest.mark.parametrize("name", ["findings", "raw", "broken"])
+def test_a_link_in_place_of_a_folder_is_named(name: str, tmp_path: Path, precious: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    shutil.rmtree(corpus.path / name, ignore_errors=True)
+    (corpus.path / name).symlink_to(precious)
+    with pytest.raises(InfrastructureError, match=f"{name}: a link is there"):
+        open_corpus(corpus.path)
+
+
+def test_a_finding_that_is_a_link_is_no_finding(tmp_path: Path) -> None:
+    corpus, other = new_corpus(tmp_path / "1"), new_corpus(tmp_path / "2")
+    saved = other.add(CASE, FILES)
+    (corpus.findings / saved.id).symlink_to(saved.path)
+    (problem,) = corpus.scan()
+    assert isinstance(problem, Problem)
+    assert "it is a link" in problem.sentence
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(FILE_BYTES * 100)
+
+
+@pytest.mark.parametrize("name", ["finding.json", "module.ptx", "images.npy"])
+@pytest.mark.parametrize("put", [os.mkfifo, endless, sparse, Path.mkdir])
+def test_what_is_no_plain_file_of_bounded_size_is_a_problem(
+    name: str, put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    path = only_folder(corpus) / name
+    path.unlink()
+    put(path)
+    (problem,) = corpus.scan()
+    assert isinstance(problem, Problem)
+    assert str(path) in problem.sentence
+
+
+def test_a_sparse_file_of_the_size_that_is_said_is_not_read(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    folder = only_folder(corpus)
+    (folder / "images.npy").unlink()
+    sparse(folder / "images.npy")
+    description = json.loads((folder / "finding.json").read_text())
+    description["files"]["images.npy"]["size"] = FILE_BYTES * 100
+    (folder / "finding.json").write_text(json.dumps(description))
+    (problem,) = corpus.scan()
+    assert isinstance(problem, Problem)
+    assert "more than 64 MiB" in problem.sentence
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, endless, sparse, Path.mkdir])
+def test_a_manifest_that_is_no_plain_file_is_said(
+    put: Callable[[Path], None], tmp_path: Path
+) -> None:
+    corpus = new_corpus(tmp_path)
+    (corpus.path / "corpus.json").unlink()
+    put(corpus.path / "corpus.json")
+    for opened in (open_corpus, lambda path: create_corpus(path, generator="test")):
+        with pytest.raises(InfrastructureError, match=r"corpus(\.json)?: it is|a link is there"):
+            opened(corpus.path)
+
+
+DIGITS = "1" * 5000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"sm_90"', f'"sm_{DIGITS}"'),
+        ('"sm_90"', '"sm_90\\n"'),
+        ('"8.0"', f'"8.{DIGITS}"'),
+        ('"complexity": 0', f'"complexity": {DIGITS}'),
+        ('"complexity": 0', f'"complexity": {10**30}'),
+        ('"replays": 3', f'"replays": {10**30}'),
+        ('"seed": 7', f'"seed": {10**30}'),
+        ('"schema": 2', f'"schema": {10**30}'),
+        ('"schema": 2', '"schema": "' + "x" * 10_000 + '"'),
+        ('"comment": ""', '"' + "x" * 10_000 + '": ""'),
+        ('"comment": ""', '"comment": ' + "[" * 100_000),
+    ],
+)
+def test_a_value_out_of_bounds_is_a_short_sentence(old: str, new: str, tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    corpus.add(CASE, FILES)
+    path = only_folder(corpus) / "finding.json"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    (problem,) = corpus.scan()
+    assert isinstance(problem, Problem)
+    assert len(problem.sentence) < 1000
+
+
+def npy(header: str, data: bytes = b"") -> bytes:
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (-1,), }", bytes(4)),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (999999999999,), }"),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 999999999, 999999999), }"),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': 4, }", bytes(4)),
+        npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 2), }", bytes(4)),
+        npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8)),
+        npy("{'descr': '|V4', 'fortran_order': False, 'shape': (1,), }", bytes(4)),
+        npy("{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (1,), }", bytes(1)),
+        npy("(" * 100),
+        npy("{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1, " * 20 + "), }", bytes(1)),
+    ],
+)
+def test_a_header_that_no_array_of_ours_has_is_refused(data: bytes, tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    entry = corpus.get(corpus.add(CASE, {**FILES, "images.npy": data}).id)
+    with pytest.raises(InfrastructureError, match="holds no array"):
+        unpack(entry, "images.npy")
+
+
+def test_arrays_are_packed_as_numpy_packs_them(tmp_path: Path) -> None:
+    for shape in [(), (3,), (2, 5), (0, 4), (12345, 1, 2)]:
+        for dtype in ("u1", "<u2", "<f8", "<i4", "?"):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.zeros(shape, dtype), version=(1, 0))
+            assert pack(np.zeros(shape, dtype)) == buffer.getvalue()
+
+
+def test_a_chain_of_many_findings_is_walked_once(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    saved = [corpus.add(changed(CASE, complexity=at, target=f"sm_{at}"), {}) for at in range(400)]
+    for one, following in pairwise(saved):
+        entry = corpus.get(one.id)
+        linked = msgspec.structs.replace(
+            entry.finding, shrunk_to=following.id, shrunk_from=saved[0].id
+        )
+        (entry.path / "finding.json").write_bytes(encode(linked))
+    started = time.monotonic()
+    assert [entry.id for entry in corpus.entries()] == [saved[-1].id]
+    seconds = time.monotonic() - started
+    assert len(list(corpus.replaced())) == 399
+    assert seconds < 1.5, "0.1 s on an idle core; walking each chain anew takes 7 s"
+
+
+def test_an_export_is_merged_as_it_is(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    raw = corpus.add(CASE, FILES)
+    corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), FILES)
+    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
+    merged = new_corpus(tmp_path / "merged")
+    with opened_archive(tmp_path / "all.zip") as source:
+        merge(merged, [source])
+    assert tree(merged) == tree(corpus)
+
+
+def archive(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return path
+
+
+MANIFEST = b'{"schema": 1, "generator": "test"}'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../out", "/tmp/out", "findings/../../out", "findings/0123456789abcdef/../x",
+        "findings/0123456789abcdef/a/b", "findings/short/finding.json", "campaign/state.json",
+        "findings/0123456789abcdef/.hidden",
+    ],
+)  # fmt: skip
+def test_an_archive_with_other_things_in_it_is_refused(name: str, tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"corpus.json": MANIFEST, name: b"x"})
+    with pytest.raises(UsageError, match="is no exported corpus"), opened_archive(path):
+        pass
+
+
+def test_an_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path) -> None:
+    place = "findings/0123456789abcdef/image.npy"
+    path = archive(
+        tmp_path / "a.zip",
+        {"corpus.json": MANIFEST, place: bytes(FILE_BYTES + 1)},
+        zipfile.ZIP_DEFLATED,
+    )
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(UsageError, match="unpacks to more than"), opened_archive(path):
+        pass
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, -30, -1])
+def test_an_archive_that_is_cut_off_is_said(cut: int, tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"corpus.json": MANIFEST})
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(UsageError, match="is no whole ZIP file"), opened_archive(path):
+        pass
+
+
+def test_a_written_output_replaces_what_was_there_only_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text("before")
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "write_file", full)
+        with pytest.raises(InfrastructureError, match="the disk is full"):
+            durable.write_output(path, b"after")
+    assert path.read_text() == "before"
+    link = tmp_path / "link.xml"
+    link.symlink_to(path)
+    durable.write_output(link, b"after")
+    assert (path.read_text(), link.is_symlink()) == ("after", True)
+    durable.write_output(Path("/dev/null"), b"after")
+    assert {one.name for one in tmp_path.iterdir()} == {"report.xml", "link.xml"}
+
+
+@pytest.mark.parametrize("text", ["schema = " + DIGITS, "a = " + "[" * 100_000, "a" * 10_000])
+def test_known_discrepancies_that_are_none_are_a_short_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as raised:
+        load_known(path)
+    assert len(str(raised.value)) < 1000
+
+
+def test_versions_of_any_length_are_compared_or_refused() -> None:
+    assert f"V{DIGITS}" in parse_range(">=1.0")
+    with pytest.raises(UsageError):
+        parse_range(f">={DIGITS}")
+
+
+@pytest.mark.parametrize("text", ["/*" * 200_000, "wmma." * 200_000, ".version " + DIGITS])
+def test_a_long_module_is_read_in_one_go(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "case"
+    folder.mkdir()
+    (folder / "case.json").write_text('{"kind": "crash"}')
+    (folder / "module.ptx").write_text(text)
+    started = time.monotonic()
+    with pytest.raises(UsageError):
+        import_case(new_corpus(tmp_path), folder)
+    assert time.monotonic() - started < 3
+
+
+def test_what_was_stored_before_is_still_sound() -> None:
+    recorded = Path(__file__).parents[2] / "docs" / "cases-h200"
+    found = list(Corpus(recorded, "test").scan())
+    assert found
+    assert all(isinstance(one, Entry) for one in found)
