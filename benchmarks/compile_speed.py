@@ -20,9 +20,9 @@ from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from fuzz.compilers.candidates import parse_levels
 from fuzz.compilers.expansions import in_shared_memory, survey_programs
-from oracle.isa import LdmatrixForm
+from oracle.forms import LdmatrixForm
 from oracle.program import Program
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
 from runners.assemblers.discovery import find
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
@@ -83,8 +83,7 @@ def _rate(
     modules = [
         emit_all(
             {f"k{index}": program for index, program in enumerate(some)},
-            target=DEFAULT_TARGET,
-            version=DEFAULT_VERSION,
+            module=Module.named(DEFAULT_TARGET, DEFAULT_VERSION),
         )
         for first in range(0, len(programs), per_process)
         for some in (programs[first : first + per_process],)

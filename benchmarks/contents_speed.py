@@ -15,7 +15,10 @@ from collections.abc import Callable
 import numpy as np
 
 from oracle import isa
-from oracle.program import Buffer, Load, Multiply, Place, Program, Store
+from oracle.forms import MmaForm, StoreForm
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Store
 from oracle.storage import Tile
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -23,7 +26,7 @@ GUARD_BYTES = 32
 OTHERS = ("bf16", "tf32", "f64", "s8", "u4", "b1")
 
 
-def plain_program(form: isa.MmaForm) -> Program:
+def plain_program(form: MmaForm) -> Program:
     """Load a, b, c, multiply, store d: global memory, row-major C and D, default strides."""
     layouts = {"a": form.a_layout, "b": form.b_layout}
     buffers, steps = [], []
@@ -38,7 +41,7 @@ def plain_program(form: isa.MmaForm) -> Program:
             if (each.matrix, each.layout, each.space) == (matrix, layout, "global")
         )
         place = Place(buffer="g" + operand)
-        if isinstance(access, isa.StoreForm):
+        if isinstance(access, StoreForm):
             steps += [Multiply(form=form, d="d", a="a", b="b", c="c")]
             steps += [Store(form=access, fragment="d", place=place)]
         else:

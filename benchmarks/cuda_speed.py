@@ -27,7 +27,10 @@ import numpy as np
 
 from oracle.execution import execute
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.program import Buffer, Load, Multiply, Place, Program, Step, Store
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Step, Store
+from oracle.targets import Module
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Images, Pending
@@ -153,7 +156,7 @@ def loop(ptx: str, image_bytes: int, seconds: float, device: int) -> float:
 def measure(seconds: float, device: int) -> dict[str, Any]:
     """Take all figures."""
     made = program()
-    module = emit(made, target="sm_75", version="7.0")
+    module = emit(made, module=Module.named("sm_75", "7.0"))
     slow = one_per_launch(module.ptx, made.image_bytes, 2 * seconds, device)
     images = contents(made, max(BATCHES))
     rows = []

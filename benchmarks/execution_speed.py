@@ -19,10 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.execution import execute
-from oracle.isa import LOAD_FORMS, STORE_FORMS, Matrix, MmaForm, mma_form
+from oracle.forms import MmaForm
+from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.matrices import Matrix
 from oracle.models import model_for
 from oracle.multiply import multiply
-from oracle.program import Branch, Buffer, Load, Multiply, Place, Program, Step, Store, Word
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import Branch, Load, Multiply, Step, Store
 from oracle.storage import Tile, read
 
 OPCODES = (

@@ -17,7 +17,9 @@ import sys
 import time
 from collections import Counter
 
-from oracle.isa import FORMS, Form, LdmatrixForm, LoadForm, Matrix, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.isa import FORMS
+from oracle.matrices import Matrix
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from oracle.targets import Module
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "runners" / "conformance"))
 
 from image_contents import contents
@@ -33,7 +35,7 @@ def outcome(runner: CudaRunner, number: int, access: Access) -> str:
     """Return what became of one variant."""
     form = VARIANTS[number]
     made = program(form, access)
-    compiled = runner.compile(emit(made, target="sm_80", version="7.8", entry="aligned"))
+    compiled = runner.compile(emit(made, module=Module.named("sm_80", "7.8"), entry="aligned"))
     if not isinstance(compiled, Compiled):
         return f"not compiled: {compiled}"
     _, images = contents(form, access, 4, seed=1)

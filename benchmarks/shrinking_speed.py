@@ -25,11 +25,12 @@ from corpus import Kind, ShrinkStatus
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import complexity, runner_verdicts, shrink
+from oracle.availability import is_available
 from oracle.execution import execute
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, Form
-from oracle.notes import is_available
+from oracle.forms import Form
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
 from oracle.program import walk
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Ran, Runner
@@ -49,7 +50,9 @@ IMAGES = 256
 def forms_of(fault: Fault, target: str, version: str) -> tuple[Form, ...]:
     """Return the multiplications and forms of ldmatrix that a fault touches; of none, all."""
     row, number = parse_target(target), parse_version(version)
-    known = [form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, number, row)]
+    known = [
+        form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, Module(row, number))
+    ]
     return tuple(form for form in known if fault.opcodes.search(form.opcode)) or tuple(known)
 
 
@@ -59,13 +62,13 @@ def failing(
     """Iterate over cases that fail by themselves."""
     forms = forms_of(fault, target, version)
     drawn = st.lists(
-        st.tuples(programs(Focus(), target=target, version=version, forms=forms), recipes()),
+        st.tuples(programs(Focus(), module=Module.named(target, version), forms=forms), recipes()),
         min_size=PROGRAMS,
         max_size=PROGRAMS,
     )
     for number in range(rounds):
         for program, recipe in draw(drawn, 2, derived_seed(seed, fault.name, number))[-1]:
-            module = emit(program, target=target, version=version)
+            module = emit(program, module=Module.named(target, version))
             if not fault.applies(module.ptx):
                 continue
             compiled = runner.compile(module)

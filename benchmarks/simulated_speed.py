@@ -18,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.program import Buffer, Load, Multiply, Place, Program, Step, Store
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Step, Store
+from oracle.targets import Module
 from runners.emission import emit
-from runners.simulated import Module, SimulatedDevice
+from runners.simulated import Module as LoadedModule
+from runners.simulated import SimulatedDevice
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
@@ -59,7 +63,7 @@ def program(opcode: str) -> Program:
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
-def rate(module: Module, images: NDArray[np.uint8], seconds: float) -> float:
+def rate(module: LoadedModule, images: NDArray[np.uint8], seconds: float) -> float:
     """Return cases a second over at least so many seconds."""
     module.launch("kernel", images)
     done = 0
@@ -80,7 +84,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     first: dict[int, float] = {}
     for opcode in OPCODES:
-        module_text = emit(program(opcode), target=given.target)
+        module_text = emit(program(opcode), module=Module.named(given.target))
         module = device.load(module_text.ptx)
         # Uniform bits: special values are among them, so that no figure leaves them out.
         size = module_text.kernel().image_bytes

@@ -39,9 +39,9 @@ from fuzz.compilers.expansions import (
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, members_of
 from oracle.errors import InfrastructureError
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.program import Program
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.emission import emit_all
 
@@ -87,7 +87,7 @@ def survey(
     forms = selected_forms(Selection(), target=target, version=version)
     programs = list(survey_programs(forms, target=target, version=version, seed=0))
     entries = {f"form_{number}": program for number, (_, program) in enumerate(programs)}
-    module = emit_all(entries, target=target, version=version)
+    module = emit_all(entries, module=Module.named(target, version))
     with Matrix(NoDevice(), fit, jobs=os.cpu_count() or 1) as matrix:
         built = matrix.start(module).wait()
         for member, failure in built.failed.items():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.formats import Format
-    from oracle.isa import MmaForm
+    from oracle.forms import MmaForm
 
 
 @dataclass(frozen=True, kw_only=True)

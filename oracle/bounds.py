@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import Format
-from oracle.isa import LoadForm, StoreForm
+from oracle.forms import LoadForm, StoreForm
 from oracle.matrix_moves import distribute
 from oracle.models import Model
 from oracle.operations import Operation

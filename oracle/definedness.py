@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.isa import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm
+from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program
 from oracle.steps import (

@@ -30,7 +30,7 @@ from oracle.special_bounds import are_apart, class_sum, with_special
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.isa import MmaForm
+    from oracle.forms import MmaForm
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.formats import Format
-    from oracle.isa import MmaForm
+    from oracle.forms import MmaForm
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]

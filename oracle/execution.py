@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
+from oracle.forms import MmaForm
 from oracle.image import check_images
-from oracle.isa import MmaForm
 from oracle.models import Confidence, Model, model_for, weakest
 from oracle.places import Uniform, Word
 from oracle.program import Program, requirements

@@ -8,313 +8,32 @@ versions and targets that a form needs are derived from them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
-from typing import ClassVar
 
 from oracle.errors import UsageError
-from oracle.formats import FORMATS, Format
-
-FRAGMENTS = "9.7.14.4.1"
-STORAGE = "9.7.14.4.2"
-LOAD = "9.7.14.4.3"
-STORE = "9.7.14.4.4"
-MMA = "9.7.14.4.5"
-LDMATRIX = "9.7.14.5.15"
-
-LANES = 32
-"""Threads of a warp (PTX ISA 2.2.1)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """Dimensions of one matrix multiply-accumulate: A is m x k, B is k x n, C and D are m x n."""
-
-    m: int
-    n: int
-    k: int
-
-    @cached_property
-    def name(self) -> str:
-        """Spelling of the shape qualifier, without the dot."""
-        return f"m{self.m}n{self.n}k{self.k}"
-
-    def matrix(self, operand: str) -> tuple[int, int]:
-        """Rows and columns of matrix "a", "b", "c" or "d"."""
-        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
-
-
-def _shape(m: int, n: int, k: int) -> Shape:
-    return Shape(m=m, n=n, k=k)
-
-
-HALF_SHAPES = (_shape(16, 16, 16), _shape(8, 32, 16), _shape(32, 8, 16))
-TF32_SHAPE = _shape(16, 16, 8)
-F64_SHAPE = _shape(8, 8, 4)
-SUB_BYTE_SHAPE = _shape(8, 8, 32)
-SINGLE_BIT_SHAPE = _shape(8, 8, 128)
-SHAPES: dict[str, Shape] = {
-    shape.name: shape
-    for shape in (*HALF_SHAPES, TF32_SHAPE, F64_SHAPE, SUB_BYTE_SHAPE, SINGLE_BIT_SHAPE)
-}
-
-LAYOUTS = ("row", "col")
-STATE_SPACES = ("", "global", "shared", "shared::cta")
-"""Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
-SHARED_SPACES = ("", "shared", "shared::cta")
-"""Spellings of `{.ss}` of ldmatrix."""
-ROUNDINGS = ("rn", "rz", "rm", "rp")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Slot:
-    """One position of an opcode: what it is called on the page and what stands there."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Matrix:
-    """One matrix of a wmma form: how it lies in memory and in registers."""
-
-    operand: str
-    """"a", "b", "c" or "d"."""
-    shape: Shape
-    type: Format
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.shape.matrix(self.operand)[0]
-
-    @property
-    def columns(self) -> int:
-        """Number of columns."""
-        return self.shape.matrix(self.operand)[1]
-
-    @cached_property
-    def registers(self) -> int:
-        """Registers of the fragment in each lane (tables of 9.7.14.4.1).
-
-        The f16 multiplicands have eight `.f16x2` registers in every shape: the fragment of an
-        m16n16k16 matrix holds each element twice. Everywhere else the elements are dealt out
-        once. The f64 accumulator has two registers, as the examples of the page have it (its
-        table says one; ptxas wants two).
-        """
-        if self.type.name == "f16" and self.operand in "ab":
-            return 8
-        return self.rows * self.columns * self.type.bits // (LANES * self.register_bits)
-
-    @property
-    def register_bits(self) -> int:
-        """Size of one register of the fragment, in bits."""
-        return 64 if self.type.name == "f64" else 32
-
-    @property
-    def register_type(self) -> str:
-        """PTX type in which the fragment's registers are declared, without the dot.
-
-        `.b32` where the table names a packed or an untyped register.
-        """
-        return self.type.name if self.type.name in ("f32", "f64", "s32") else "b32"
-
-    @property
-    def fragment_bytes(self) -> int:
-        """Size of the fragment in one lane, in bytes: the alignment of 9.7.14.4.2."""
-        return self.registers * self.register_bits // 8
-
-    def default_stride(self, layout: str) -> int:
-        """Elements from one row (or column) to the next when no stride is given (9.7.14.4.2)."""
-        return self.columns if layout == "row" else self.rows
-
-    def leading_instances(self, layout: str) -> int:
-        """Return how many rows (row-major) or columns (column-major) the stride steps over."""
-        return self.rows if layout == "row" else self.columns
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadForm:
-    """One form of wmma.load (9.7.14.4.3)."""
-
-    mnemonic: ClassVar[str] = "wmma.load"
-    section: ClassVar[str] = LOAD
-
-    operand: str
-    layout: str
-    shape: Shape
-    space: str
-    type: Format
-    page_family: str
-    """Heading of the page under which the form stands."""
-
-    @property
-    def matrix(self) -> Matrix:
-        """The matrix that is loaded."""
-        return Matrix(operand=self.operand, shape=self.shape, type=self.type)
-
-    @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """Qualifiers in the order of the page's syntax."""
-        return _slots(
-            ("matrix", self.operand), ("sync", "sync"), ("aligned", "aligned"),
-            ("layout", self.layout), ("shape", self.shape.name), ("space", self.space),
-            ("type", self.type.name),
-        )  # fmt: skip
-
-    @cached_property
-    def opcode(self) -> str:
-        """Instruction text without operands, as the page's syntax has it."""
-        return _opcode(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreForm:
-    """One form of wmma.store (9.7.14.4.4)."""
-
-    mnemonic: ClassVar[str] = "wmma.store"
-    section: ClassVar[str] = STORE
-
-    layout: str
-    shape: Shape
-    space: str
-    type: Format
-    page_family: str
-    """Heading of the page under which the form stands."""
-
-    @property
-    def matrix(self) -> Matrix:
-        """The matrix that is stored."""
-        return Matrix(operand="d", shape=self.shape, type=self.type)
-
-    @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """Qualifiers in the order of the page's syntax."""
-        return _slots(
-            ("matrix", "d"), ("sync", "sync"), ("aligned", "aligned"), ("layout", self.layout),
-            ("shape", self.shape.name), ("space", self.space), ("type", self.type.name),
-        )  # fmt: skip
-
-    @cached_property
-    def opcode(self) -> str:
-        """Instruction text without operands, as the page's syntax has it."""
-        return _opcode(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MmaForm:
-    """One form of wmma.mma (9.7.14.4.5)."""
-
-    mnemonic: ClassVar[str] = "wmma.mma"
-    section: ClassVar[str] = MMA
-
-    a_layout: str
-    b_layout: str
-    shape: Shape
-    d_type: Format
-    a_type: Format
-    b_type: Format
-    c_type: Format
-    rounding: str | None = None
-    """`.rnd` of the f64 form; None where none is given."""
-    satfinite: bool = False
-    op: str | None = None
-    """`.op` of the single-bit form: "xor" or "and"."""
-    page_family: str
-    """Heading of the page under which the form stands."""
-
-    def matrix(self, operand: str) -> Matrix:
-        """Matrix "a", "b", "c" or "d"."""
-        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
-        return Matrix(operand=operand, shape=self.shape, type=types[operand])
-
-    @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """Qualifiers in the order of the page's syntax."""
-        # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
-        implicit = self.a_type.name == "f16"
-        return _slots(
-            ("op", self.op or ""), ("popc", "popc" if self.op else ""),
-            ("sync", "sync"), ("aligned", "aligned"),
-            ("alayout", self.a_layout), ("blayout", self.b_layout),
-            ("shape", self.shape.name), ("rnd", self.rounding or ""),
-            ("dtype", self.d_type.name), ("atype", "" if implicit else self.a_type.name),
-            ("btype", "" if implicit else self.b_type.name), ("ctype", self.c_type.name),
-            ("satfinite", "satfinite" if self.satfinite else ""),
-        )  # fmt: skip
-
-    @cached_property
-    def opcode(self) -> str:
-        """Instruction text without operands, as the page's syntax has it."""
-        return _opcode(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LdmatrixForm:
-    """One form of ldmatrix (9.7.14.5.15)."""
-
-    mnemonic: ClassVar[str] = "ldmatrix"
-    section: ClassVar[str] = LDMATRIX
-    ROW_BYTES: ClassVar[int] = 16
-    """Bytes that a row occupies in shared memory, padding included: 8 x 16 bits, 16 x 8 bits,
-    16 x 6 bits + 32, 16 x 4 bits + 64."""
-
-    rows: int
-    columns: int
-    number: int
-    """Matrices: `.num`."""
-    transposed: bool
-    space: str
-    type: str = ""
-    """"b16" or "b8"; empty where source and destination formats are given."""
-    destination_format: str = ""
-    source_format: str = ""
-    page_family: str
-    """Line of the syntax under which the form stands."""
-
-    @property
-    def element_bits(self) -> int:
-        """Size of a source element, in bits."""
-        return {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}[self.type or self.source_format]
-
-    @property
-    def registers(self) -> int:
-        """Destination registers of 32 bits in each lane: two a matrix for m16n16, else one."""
-        return self.number * (2 if self.rows == 16 else 1)
-
-    @property
-    def addresses(self) -> int:
-        """Row addresses that are used: those of the first lanes."""
-        return self.number * self.rows
-
-    @cached_property
-    def slots(self) -> tuple[Slot, ...]:
-        """Qualifiers in the order of the page's syntax."""
-        return _slots(
-            ("sync", "sync"), ("aligned", "aligned"),
-            ("shape", f"m{self.rows}n{self.columns}"), ("num", f"x{self.number}"),
-            ("trans", "trans" if self.transposed else ""), ("space", self.space),
-            ("type", self.type), ("dst_fmt", self.destination_format),
-            ("src_fmt", self.source_format),
-        )  # fmt: skip
-
-    @cached_property
-    def opcode(self) -> str:
-        """Instruction text without operands, as the page's syntax has it."""
-        return _opcode(self)
-
-
-Form = LoadForm | StoreForm | MmaForm | LdmatrixForm
-
-
-def _slots(*pairs: tuple[str, str]) -> tuple[Slot, ...]:
-    return tuple(Slot(name=name, text=text) for name, text in pairs)
-
-
-def _opcode(form: Form) -> str:
-    return ".".join((form.mnemonic, *(slot.text for slot in form.slots if slot.text)))
-
+from oracle.formats import FORMATS
+from oracle.forms import (
+    LAYOUTS,
+    ROUNDINGS,
+    SHARED_SPACES,
+    STATE_SPACES,
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    MmaForm,
+    Slot,
+    StoreForm,
+)
+from oracle.matrices import (
+    F64_SHAPE,
+    HALF_SHAPES,
+    SINGLE_BIT_SHAPE,
+    SUB_BYTE_SHAPE,
+    TF32_SHAPE,
+    Shape,
+)
+from oracle.mnemonics import MNEMONICS
 
 # 9.7.14.4.3, one row per block of the syntax: heading, shapes, multiplicand types, accumulator
 # types, layouts of A, layouts of B. The same rows give wmma.store its types (9.7.14.4.4).
@@ -435,7 +154,6 @@ STORE_FORMS: tuple[StoreForm, ...] = tuple(_stores())
 MMA_FORMS: tuple[MmaForm, ...] = tuple(_mmas())
 LDMATRIX_FORMS: tuple[LdmatrixForm, ...] = tuple(_ldmatrices())
 FORMS: tuple[Form, ...] = (*LOAD_FORMS, *MMA_FORMS, *STORE_FORMS, *LDMATRIX_FORMS)
-MNEMONICS: tuple[str, ...] = ("wmma.load", "wmma.mma", "wmma.store", "ldmatrix")
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:

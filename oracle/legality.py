@@ -8,27 +8,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from oracle.availability import deprecations, needs_aligned, refusals
 from oracle.errors import UsageError
-from oracle.isa import (
-    FRAGMENTS,
-    LDMATRIX,
-    STORAGE,
-    Form,
-    LdmatrixForm,
-    LoadForm,
-    Matrix,
-    MmaForm,
-    StoreForm,
-    forms_by_opcode,
-)
-from oracle.notes import deprecations, needs_aligned, refusals
+from oracle.forms import LDMATRIX, STORAGE, Form, LdmatrixForm, LoadForm, StoreForm
+from oracle.isa import forms_by_opcode
+from oracle.matrices import Matrix
+from oracle.mnemonics import MNEMONICS
 from oracle.opcodes import Resolution, resolve
 from oracle.reasons import Reason, Rule
 from oracle.targets import (
     DEFAULT_TARGET,
     DEFAULT_VERSION,
-    PtxVersion,
-    Target,
+    Module,
     parse_target,
     parse_version,
 )
@@ -113,16 +104,16 @@ def explain(
             f"the instruction is a {type(instruction).__name__}; give text, such as "
             '"wmma.load.a.sync.aligned.row.m16n16k16.f16 {a0, a1, …}, [p];"'
         )
-    return _explain(instruction, parse_target(target), parse_version(ptx_version))
+    return _explain(instruction, Module(parse_target(target), parse_version(ptx_version)))
 
 
 def explain_lines(
     lines: Iterable[str], *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Iterator[Explanation]:
     """Explain each line of a text in order; see `explain`."""
-    goal, version = parse_target(target), parse_version(ptx_version)
+    module = Module(parse_target(target), parse_version(ptx_version))
     for line in lines:
-        yield _explain(line.rstrip("\n"), goal, version)
+        yield _explain(line.rstrip("\n"), module)
 
 
 def verdict_of(
@@ -145,7 +136,7 @@ def _without_comment(match: re.Match[str]) -> str:
     return " " if match["endless"] is None else match[0]
 
 
-def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanation:
+def _explain(instruction: str, module: Module) -> Explanation:
     text = _statement(instruction)
     match = _HEAD.match(text)
     if match is None:
@@ -155,7 +146,7 @@ def _explain(instruction: str, target: Target, version: PtxVersion) -> Explanati
             [Reason(f"{what} is not one instruction with its operands", _SYNTAX, Rule.SYNTAX)],
         )
     operands = text[match.end() :]
-    resolution, reasons, remarks = _judge_opcode(match[1], target, version)
+    resolution, reasons, remarks = _judge_opcode(match[1], module)
     undefined: list[Reason] = []
     if resolution.mnemonic is not None:
         wrong, undefined = _judge_operands(resolution, resolution.mnemonic, operands)
@@ -172,32 +163,33 @@ def _illegal(instruction: str, reasons: list[Reason]) -> Explanation:
 
 @lru_cache(maxsize=65536)
 def _judge_opcode(
-    opcode: str, target: Target, version: PtxVersion
+    opcode: str, module: Module
 ) -> tuple[Resolution, tuple[Reason, ...], tuple[Reason, ...]]:
     """Return what the opcode spells, what is wrong with it, and what is worth knowing of it."""
     resolution = resolve(opcode)
     reasons = list(resolution.faults)
     candidates = resolution.candidates
     # A note counts where it applies to everything that the opcode may have meant.
-    for text, section in refusals(candidates[0], version, target) if candidates else ():
-        if all((text, section) in refusals(other, version, target) for other in candidates[1:]):
+    for text, section in refusals(candidates[0], module) if candidates else ():
+        if all((text, section) in refusals(other, module) for other in candidates[1:]):
             reasons.append(Reason(text, section, Rule.AVAILABILITY))
     remarks: list[Reason] = []
-    if candidates and not resolution.aligned and needs_aligned(candidates[0], version):
-        form = candidates[0]
-        since = "" if isinstance(form, LdmatrixForm) else " from PTX ISA version 6.3 onwards"
+    if candidates and not resolution.aligned and needs_aligned(candidates[0], module):
+        row = MNEMONICS[candidates[0].mnemonic]
+        since = f" from PTX ISA version {row.aligned_since} onwards" if row.aligned_since else ""
         reasons.append(
-            Reason(f"Modifier .aligned is required{since}.", form.section, Rule.MISSING_QUALIFIER)
+            Reason(f"Modifier .aligned is required{since}.", row.section, Rule.MISSING_QUALIFIER)
         )
     if resolution.form is not None:
         remarks += [
             Reason(text, section, Rule.DEPRECATED)
-            for text, section in deprecations(resolution.form, version)
+            for text, section in deprecations(resolution.form, module)
         ]
-        if not target.known_to(version):
+        if not module.exists:
             remarks.append(
                 Reason(
-                    f"target {target.name} itself is unknown to PTX ISA version {version}",
+                    f"target {module.target.name} itself is unknown to PTX ISA version "
+                    f"{module.version}",
                     "11",
                     Rule.AVAILABILITY,
                 )
@@ -213,7 +205,7 @@ def _judge_operands(
     operands = _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = _KINDS[mnemonic]
+    kinds = MNEMONICS[mnemonic].operands
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -237,15 +229,6 @@ def _judge_operands(
     if not wrong and resolution.form is not None:
         undefined = _undefined(resolution.form, dict(zip(kinds, operands, strict=False)))
     return wrong, undefined
-
-
-# Operands in the order of the syntax; r, d, a, b and c are vectors of registers.
-_KINDS = {
-    "wmma.load": ("r", "p", "stride"),
-    "wmma.store": ("p", "r", "stride"),
-    "wmma.mma": ("d", "a", "b", "c"),
-    "ldmatrix": ("r", "p"),
-}
 
 
 def _split(text: str) -> list[str] | None:
@@ -283,25 +266,17 @@ def _judge_vector(kind: str, operand: str, resolution: Resolution) -> list[Reaso
         for item in registers
         if not _REGISTER.fullmatch(item)
     ]
-    counts = sorted({_registers(form, kind) for form in resolution.candidates})
+    counts = sorted({form.vectors[kind].registers for form in resolution.candidates})
     if counts and len(registers) not in counts:
         expected = " or ".join(map(str, counts))
         reasons.append(
             Reason(
                 f"operand {kind} has {len(registers)} registers; the fragment has {expected}",
-                LDMATRIX if resolution.mnemonic == "ldmatrix" else FRAGMENTS,
+                resolution.fragments,
                 Rule.REGISTERS,
             )
         )
     return reasons
-
-
-def _registers(form: Form, kind: str) -> int:
-    if isinstance(form, LdmatrixForm):
-        return form.registers
-    if isinstance(form, MmaForm):
-        return form.matrix(kind).registers
-    return form.matrix.registers
 
 
 def _judge_address(operand: str) -> list[Reason]:

@@ -40,7 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.isa import LANES, LDMATRIX, LdmatrixForm, ldmatrix_form
+from oracle.forms import LDMATRIX, LdmatrixForm
+from oracle.isa import ldmatrix_form
+from oracle.matrices import LANES
 
 
 def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.uint32]:

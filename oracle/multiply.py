@@ -18,7 +18,7 @@ from oracle.transposition import in_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.isa import MmaForm
+    from oracle.forms import MmaForm
     from oracle.models import Model
     from oracle.scratch import Scratch
 

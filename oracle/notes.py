@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
-from oracle.isa import (
+from oracle.forms import (
     LDMATRIX,
     LOAD,
     MMA,
@@ -17,12 +16,10 @@ from oracle.isa import (
     MmaForm,
     StoreForm,
 )
-from oracle.targets import PtxVersion, Target
+from oracle.targets import Module, PtxVersion
 
 # Formats that the notes call "alternate floating point" (9.7.14.4.3, headings of the syntax).
 _ALTERNATE = ("bf16", "tf32")
-_ALIGNED_REQUIRED = PtxVersion(6, 3)
-"""`.aligned` "is required from PTX ISA version 6.3 onwards" (notes of 9.7.14.4.3 to .5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,27 +42,29 @@ class Note:
     """Whether the note asks for one of the architecture- or family-specific targets of
     9.7.14.5.15."""
 
-    def refusal(self, version: PtxVersion, target: Target) -> str | None:
-        """Say why the version or the target does not satisfy the note, or return None."""
+    def refusal(self, module: Module) -> str | None:
+        """Say why the version or the target of a module does not satisfy the note, if so."""
+        version, target = module.version, module.target
         if self.since is not None and version < self.since:
             return f"{self.text} The PTX ISA version here is {version}."
         if self.until is not None and version >= self.until:
             return f"{self.text} The PTX ISA version here is {version}."
         if self.target is not None and target.number < self.target:
             return f"{self.text} The target here is {target.name}."
-        if self.specific and not _has_specific_shapes(version, target):
+        if self.specific and not _has_specific_shapes(module):
             return f"{self.text} Here: {target.name} and PTX ISA version {version}."
         return None
 
 
-def _has_specific_shapes(version: PtxVersion, target: Target) -> bool:
+def _has_specific_shapes(module: Module) -> bool:
     """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
 
     The page: sm_100a, sm_101a (sm_110a from 9.0) and sm_120a; from 8.8 also sm_100f, sm_101f
     (sm_110f from 9.0) and sm_120f "or higher in the same family", which takes in the "a" targets
     of a family's younger members.
     """
-    if not target.is_specific or target.family is None or not target.known_to(version):
+    version, target = module.version, module.target
+    if not target.is_specific or target.family is None or not module.exists:
         return False
     oldest = target.number == target.family
     return (oldest and target.suffix == "a") or version >= PtxVersion(8, 8)
@@ -178,7 +177,7 @@ def _cta(section: str) -> Note:
     )
 
 
-_LOAD_NOTES = (
+LOAD_NOTES = (
     *_common(LOAD),
     Note(
         section=LOAD,
@@ -203,7 +202,7 @@ _LOAD_NOTES = (
     ),
 )
 
-_STORE_NOTES = (
+STORE_NOTES = (
     *_common(STORE),
     Note(
         section=STORE,
@@ -226,7 +225,7 @@ _STORE_NOTES = (
     ),
 )
 
-_MMA_NOTES = (
+MMA_NOTES = (
     *_common(MMA),
     Note(
         section=MMA,
@@ -263,7 +262,7 @@ _MMA_NOTES = (
     ),
 )
 
-_LDMATRIX_NOTES = (
+LDMATRIX_NOTES = (
     Note(
         section=LDMATRIX,
         text="Introduced in PTX ISA version 6.5.",
@@ -306,41 +305,3 @@ _LDMATRIX_NOTES = (
         applies=lambda form: isinstance(form, LdmatrixForm) and form.columns == 16,
     ),
 )
-
-_NOTES: dict[str, tuple[Note, ...]] = {
-    "wmma.load": _LOAD_NOTES,
-    "wmma.store": _STORE_NOTES,
-    "wmma.mma": _MMA_NOTES,
-    "ldmatrix": _LDMATRIX_NOTES,
-}
-
-
-@cache
-def notes_of(form: Form) -> tuple[Note, ...]:
-    """Return the notes that apply to a form, in the order of the page."""
-    return tuple(note for note in _NOTES[form.mnemonic] if note.applies(form))
-
-
-def refusals(form: Form, version: PtxVersion, target: Target) -> tuple[tuple[str, str], ...]:
-    """Return (text, section) of every note that the version or the target does not satisfy."""
-    found = ((note.refusal(version, target), note.section) for note in notes_of(form))
-    return tuple((text, section) for text, section in found if text is not None)
-
-
-def is_available(form: Form, version: PtxVersion, target: Target) -> bool:
-    """Tell whether a form exists in a PTX ISA version on a target."""
-    return not refusals(form, version, target)
-
-
-def deprecations(form: Form, version: PtxVersion) -> tuple[tuple[str, str], ...]:
-    """Return (text, section) of every note that advises against the form in this version."""
-    return tuple(
-        (note.text, note.section)
-        for note in notes_of(form)
-        if note.deprecated is not None and version >= note.deprecated
-    )
-
-
-def needs_aligned(form: Form, version: PtxVersion) -> bool:
-    """Tell whether `.aligned` has to be written: on wmma from 6.3, on ldmatrix always."""
-    return isinstance(form, LdmatrixForm) or version >= _ALIGNED_REQUIRED

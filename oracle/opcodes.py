@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
-from oracle.isa import FORMS, MNEMONICS, Form, forms_by_opcode, spellings
+from oracle.forms import Form
+from oracle.isa import FORMS, forms_by_opcode, spellings
+from oracle.mnemonics import MNEMONICS
 from oracle.reasons import Reason, Rule
 
-_SECTIONS = {form.mnemonic: form.section for form in FORMS}
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
 
@@ -34,9 +35,14 @@ class Resolution:
     """What is wrong with the opcode itself."""
 
     @property
+    def fragments(self) -> str:
+        """Section that says how many registers the vectors have."""
+        return MNEMONICS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
+
+    @property
     def section(self) -> str:
         """Section of the page of the instruction."""
-        return _SECTIONS[self.mnemonic] if self.mnemonic else _INSTRUCTIONS
+        return MNEMONICS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
 
 
 def resolve(opcode: str) -> Resolution:
@@ -56,7 +62,7 @@ def resolve(opcode: str) -> Resolution:
 
 
 def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
-    section = _SECTIONS[mnemonic]
+    row = MNEMONICS[mnemonic]
     vocabulary = _vocabulary(mnemonic)
     faults: list[tuple[str, Rule]] = []
     for text in dict.fromkeys(texts):
@@ -69,7 +75,7 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
             slots[vocabulary[text]].append(text)
     aligned = "aligned" in slots
     for name, given in slots.items():
-        most = _MOST[mnemonic].get(name, 1)
+        most = row.most.get(name, 1)
         if len(given) > most:
             listed = " ".join(f".{text}" for text in given)
             faults.append(
@@ -78,11 +84,10 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
                     Rule.REPEATED_QUALIFIER,
                 )
             )
-    most_of = _MOST[mnemonic]
     faults += [
         (f"a .{name} qualifier is missing", Rule.MISSING_QUALIFIER)
-        for name in _REQUIRED[mnemonic]
-        if len(slots[name]) < most_of.get(name, 1)
+        for name in row.required
+        if len(slots[name]) < row.most.get(name, 1)
     ]
     if mnemonic == "wmma.mma" and len(slots["type"]) not in (2, 4):
         faults.append(
@@ -93,7 +98,7 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
             )
         )
     if faults:
-        reasons = tuple(Reason(text, section, rule) for text, rule in faults)
+        reasons = tuple(Reason(text, row.section, rule) for text, rule in faults)
         return Resolution(mnemonic, None, (), aligned, reasons)
     key = _key(mnemonic, slots)
     form = _forms(mnemonic).get(key)
@@ -104,9 +109,11 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
             )
         )
         fault = f"the qualifiers stand in another order than the page has them: {order}"
-        return Resolution(mnemonic, None, (form,), aligned, (Reason(fault, section, Rule.ORDER),))
+        return Resolution(
+            mnemonic, None, (form,), aligned, (Reason(fault, row.section, Rule.ORDER),)
+        )
     nearest, fault = _nearest(mnemonic, key)
-    reason = Reason(fault, section, Rule.COMBINATION)
+    reason = Reason(fault, row.section, Rule.COMBINATION)
     return Resolution(mnemonic, None, nearest, aligned, (reason,))
 
 
@@ -115,19 +122,6 @@ _KINDS = {
     "btype": "type", "ctype": "type",
 }  # fmt: skip
 """Slots that share their vocabulary, by the kind of qualifier that stands in them."""
-
-_MOST: dict[str, dict[str, int]] = {
-    "wmma.load": {},
-    "wmma.store": {},
-    "wmma.mma": {"layout": 2, "type": 4},
-    "ldmatrix": {},
-}
-_REQUIRED: dict[str, tuple[str, ...]] = {
-    "wmma.load": ("matrix", "sync", "layout", "shape", "type"),
-    "wmma.store": ("matrix", "sync", "layout", "shape", "type"),
-    "wmma.mma": ("sync", "layout", "shape"),
-    "ldmatrix": ("sync", "shape", "num"),
-}
 
 
 @cache

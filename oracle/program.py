@@ -26,29 +26,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from oracle.errors import UsageError
-from oracle.isa import Form
-from oracle.operations import Operation as Operation
-from oracle.operations import operations as operations
-from oracle.places import IMAGE_ALIGNMENT as IMAGE_ALIGNMENT
-from oracle.places import SPACES as SPACES
-from oracle.places import Buffer as Buffer
-from oracle.places import Place as Place
-from oracle.places import Uniform as Uniform
-from oracle.places import Word as Word
-from oracle.places import check
-from oracle.steps import MAX_ITERATIONS as MAX_ITERATIONS
-from oracle.steps import Barrier as Barrier
-from oracle.steps import Branch as Branch
-from oracle.steps import Copy as Copy
-from oracle.steps import Elementwise as Elementwise
-from oracle.steps import Instruction
-from oracle.steps import Load as Load
-from oracle.steps import LoadRows as LoadRows
-from oracle.steps import Loop as Loop
-from oracle.steps import Multiply as Multiply
-from oracle.steps import Step as Step
-from oracle.steps import Store as Store
-from oracle.steps import StoreRegisters as StoreRegisters
+from oracle.forms import Form
+from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
+from oracle.steps import Instruction, Step
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
-from oracle.isa import LANES, LdmatrixForm, LoadForm, Matrix, MmaForm, StoreForm
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation, operations
 from oracle.places import Place, Span, Uniform, Word, check, check_name, check_range
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.formats import Kind
-from oracle.isa import LAYOUTS, Matrix
+from oracle.forms import LAYOUTS
+from oracle.matrices import Matrix
 from oracle.transposition import transpose
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from oracle.errors import UsageError
 
@@ -130,3 +130,42 @@ def parse_target(text: str) -> Target:
     if target is None:
         raise UsageError(f"there is no target {text!r}; known are {', '.join(TARGETS)}")
     return target
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a PTX module is written for: the values of its `.target` and `.version`."""
+
+    target: Target
+    version: PtxVersion
+
+    @classmethod
+    @cache
+    def named(cls, target: str = DEFAULT_TARGET, version: str | None = None) -> Self:
+        """Return the module of these names.
+
+        Parameters
+        ----------
+        target
+            Such as "sm_90".
+        version
+            Such as "8.0"; None stands for DEFAULT_VERSION, or the first version that knows the
+            target if that is later.
+
+        Raises
+        ------
+        UsageError
+            If the target or the version does not exist.
+        """
+        row = parse_target(target)
+        if version is not None:
+            return cls(row, parse_version(version))
+        return cls(row, max(parse_version(DEFAULT_VERSION), row.since))
+
+    @property
+    def exists(self) -> bool:
+        """Whether the version knows the target: whether there can be such a module at all."""
+        return self.target.known_to(self.version)
+
+    def __str__(self) -> str:
+        return f"{self.target.name} with PTX ISA {self.version}"

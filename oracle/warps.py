@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.elementwise import apply
+from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
-from oracle.isa import LoadForm, StoreForm
 from oracle.matrix_moves import distribute
 from oracle.models import Model
 from oracle.multiply import multiply
@@ -29,8 +29,8 @@ from oracle.steps import (
     Multiply,
     Store,
     StoreRegisters,
+    Straight,
 )
-from oracle.steps import Straight as Straight
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from oracle.formats import FORMATS, Format
-from oracle.isa import (
-    LANES,
-    SHAPES,
-    Form,
-    LdmatrixForm,
-    LoadForm,
-    Matrix,
-    MmaForm,
-    Shape,
-    StoreForm,
-)
+from oracle.forms import Form, MmaForm
+from oracle.matrices import LANES, SHAPES, Matrix, Shape
+from oracle.mnemonics import MNEMONICS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +64,17 @@ def canonical(form: Form, *, address: str = "[%addr]", stride: str = "") -> Draf
     )
 
 
+_FIRST_REGISTERS = {"d": 0, "c": 0, "a": 16, "b": 32}
+"""Number of the first register of an operand; D has the registers of C, so that few names serve
+every shape."""
+
+
 def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
-    if isinstance(form, LdmatrixForm):
-        return (vector(form.registers, "b32"), address)
-    if isinstance(form, MmaForm):
-        return matrices_as_operands({name: form.matrix(name) for name in "dabc"})
-    registers = vector(form.matrix.registers, form.matrix.register_type)
-    order = (registers, address) if isinstance(form, LoadForm) else (address, registers)
-    return (*order, stride) if stride else order
+    texts = {"p": address, "stride": stride}
+    for kind, rows in form.vectors.items():
+        texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
+    kinds = MNEMONICS[form.mnemonic].operands
+    return tuple(texts[kind] for kind in kinds if texts[kind])
 
 
 def matrices_as_operands(
@@ -89,21 +84,12 @@ def matrices_as_operands(
 
     `counts` overrides the number of registers of an operand.
     """
-    # d shares c's registers, so that few names serve every shape.
-    firsts = {"d": 0, "c": 0, "a": 16, "b": 32}
     operands = []
     for name in "dabc":
         matrix = matrices[name]
         registers = (counts or {}).get(name, max(1, matrix.registers))
-        operands.append(vector(registers, matrix.register_type, firsts[name]))
+        operands.append(vector(registers, matrix.register_type, _FIRST_REGISTERS[name]))
     return tuple(operands)
-
-
-def form_matrices(form: LoadForm | StoreForm | MmaForm) -> dict[str, Matrix]:
-    """Return the matrices of a wmma form by operand."""
-    if isinstance(form, MmaForm):
-        return {name: form.matrix(name) for name in "dabc"}
-    return {form.matrix.operand: form.matrix}
 
 
 def draft_matrices(draft: Draft) -> dict[str, Matrix]:
@@ -149,15 +135,8 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     The oracle judges text without declarations. An assembler sees them, and may well refuse
     `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     """
-    if isinstance(form, LdmatrixForm):
-        vectors = {"r": "r"}
-        kinds: tuple[str, ...] = ("r", "p")
-    else:
-        matrices = form_matrices(form)
-        vectors = {name: _ALLOWED[matrix.register_type] for name, matrix in matrices.items()}
-        kinds = _KINDS[form.mnemonic]
-        if len(vectors) == 1:
-            vectors = {"r": next(iter(vectors.values()))}
+    vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
+    kinds = MNEMONICS[form.mnemonic].operands
     shared = not isinstance(form, MmaForm) and form.space.startswith("shared")
     for kind, operand in zip(kinds, draft.operands, strict=False):
         if kind == "p":
@@ -171,11 +150,3 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
         if not fits:
             return False
     return draft.predicate in ("", "%p0", "!%p0")
-
-
-_KINDS: dict[str, tuple[str, ...]] = {
-    "wmma.load": ("r", "p", "stride"),
-    "wmma.store": ("p", "r", "stride"),
-    "wmma.mma": ("d", "a", "b", "c"),
-}
-"""Operands in the order of the page's syntax; r, d, a, b and c are vectors."""

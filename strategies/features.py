@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from oracle.isa import Form, Matrix
+from oracle.forms import Form
+from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
 from oracle.program import Program, walk

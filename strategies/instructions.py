@@ -14,7 +14,10 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.isa import MNEMONICS, Form, LoadForm, Matrix, MmaForm, Slot, StoreForm, spellings
+from oracle.forms import Form, LoadForm, MmaForm, Slot, StoreForm
+from oracle.isa import spellings
+from oracle.matrices import Matrix
+from oracle.mnemonics import MNEMONICS
 from strategies.drafts import (
     Draft,
     canonical,
@@ -143,36 +146,49 @@ class Neighbourhood:
 
 _REGISTERS: tuple[str | int, ...] = ("table", "once", "origin", 1, 2, 4, 8)
 
-_SINGLES: dict[str, tuple[str, ...]] = {
-    "wmma.load": ("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
-    "wmma.store": ("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
-    "wmma.mma": (
-        "op", "popc", "alayout", "blayout", "shape", "rnd", "dtype", "atype", "btype", "ctype",
-        "satfinite", "sync", "aligned",
+
+@dataclass(frozen=True, kw_only=True)
+class _Axes:
+    """Along which slots the forms of an instruction are left."""
+
+    singles: tuple[str, ...]
+    """Slots that change alone."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """Slots that documented forms always change together."""
+    fertile: tuple[tuple[tuple[str, ...], ...], ...]
+    """Axes of shapes and types together, where a compiler's tables have most room for holes."""
+
+
+_ACCESS = _Axes(
+    singles=("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
+    fertile=((("matrix",), ("shape",), ("type",)),),
+)
+_AXES: dict[str, _Axes] = {
+    "wmma.load": _ACCESS,
+    "wmma.store": _ACCESS,
+    "wmma.mma": _Axes(
+        singles=(
+            "op", "popc", "alayout", "blayout", "shape", "rnd", "dtype", "atype", "btype",
+            "ctype", "satfinite", "sync", "aligned",
+        ),
+        together=(("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
+        fertile=(
+            (("shape",), ("dtype", "atype", "btype", "ctype")),
+            (("shape",), ("atype", "btype"), ("dtype", "ctype")),
+            (("shape",), ("dtype",), ("ctype",)),
+            (("op",), ("shape",), ("atype", "btype")),
+        ),
     ),
-    "ldmatrix": (
-        "shape", "num", "trans", "space", "type", "dst_fmt", "src_fmt", "sync", "aligned",
+    "ldmatrix": _Axes(
+        singles=(
+            "shape", "num", "trans", "space", "type", "dst_fmt", "src_fmt", "sync", "aligned",
+        ),
+        fertile=(
+            (("shape",), ("num",), ("type",)),
+            (("shape",), ("dst_fmt",), ("src_fmt",)),
+        ),
     ),
 }  # fmt: skip
-_TOGETHER: dict[str, tuple[tuple[str, ...], ...]] = {
-    "wmma.mma": (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
-}
-"""Slots that documented forms always change together."""
-_FERTILE: dict[str, tuple[tuple[tuple[str, ...], ...], ...]] = {
-    "wmma.load": ((("matrix",), ("shape",), ("type",)),),
-    "wmma.store": ((("matrix",), ("shape",), ("type",)),),
-    "wmma.mma": (
-        (("shape",), ("dtype", "atype", "btype", "ctype")),
-        (("shape",), ("atype", "btype"), ("dtype", "ctype")),
-        (("shape",), ("dtype",), ("ctype",)),
-        (("op",), ("shape",), ("atype", "btype")),
-    ),
-    "ldmatrix": (
-        (("shape",), ("num",), ("type",)),
-        (("shape",), ("dst_fmt",), ("src_fmt",)),
-    ),
-}
-"""Axes of shapes and types together, where the tables of a compiler have most room for holes."""
 
 
 @st.composite
@@ -189,10 +205,10 @@ def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
     form = _one_of(draw, [form for form in forms if form.page_family == block])
     fertile = draw(st.booleans())
     if fertile:
-        axes = draw(st.sampled_from(_FERTILE[mnemonic]))
+        axes = draw(st.sampled_from(_AXES[mnemonic].fertile))
     else:
-        singles = tuple((slot,) for slot in _SINGLES[mnemonic])
-        every = st.sampled_from((*singles, *_TOGETHER.get(mnemonic, ())))
+        singles = tuple((slot,) for slot in _AXES[mnemonic].singles)
+        every = st.sampled_from((*singles, *_AXES[mnemonic].together))
         axes = tuple(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
     return Neighbourhood(
         origin=canonical(form),

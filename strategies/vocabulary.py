@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from oracle.isa import FORMS, MNEMONICS, Form
+from oracle.forms import Form
+from oracle.isa import FORMS
+from oracle.mnemonics import MNEMONICS
 
 # What other instructions of the PTX ISA have in such a place (mma 9.7.14.5, ld 9.7.9.8,
 # cvt 9.7.9.21, atom 9.7.13): the qualifiers that a compiler's tables may let through by mistake.

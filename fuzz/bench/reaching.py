@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.coverage import Coverage
 from fuzz.checks.program_draws import Speed, campaign_rounds
-from oracle.isa import FORMS, LdmatrixForm, MmaForm
-from oracle.notes import is_available
-from oracle.targets import parse_target, parse_version
+from oracle.availability import is_available
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import FORMS
+from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature
 
@@ -101,7 +102,7 @@ def _reaches(coverage: Coverage, target: str, version: str) -> Iterator[Reach]:
     """List what there is to reach, and how often it was: forms, features, classes of values."""
     row, number = parse_target(target), parse_version(version)
     for form in FORMS:
-        if is_available(form, number, row):
+        if is_available(form, Module(row, number)):
             count = coverage.form_count(form)
             yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
     for dimension in Dimension:

@@ -11,10 +11,12 @@ from fuzz.bench.subjects import Contents, Subject, filled
 from fuzz.checks.program_draws import Batch, Speed, campaign_rounds
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Images
-from runners.simulated import Module, SimulatedTrap
+from runners.simulated import Module as LoadedModule
+from runners.simulated import SimulatedTrap
 
 LAYOUTS = 2
 """Fragment layouts of the simulated device that seeds take turns with, as campaigns do."""
@@ -136,10 +138,12 @@ class _Search:
         """Run the images of one program on the devices whose fault was not seen yet."""
         begun = time.perf_counter()
         plan = self._plan
-        module = emit(batch.program, target=plan.target, version=plan.version, entry=batch.entry)
+        module = emit(
+            batch.program, module=Module.named(plan.target, plan.version), entry=batch.entry
+        )
         emitted = Emitted.of(module)
         self._shared += time.perf_counter() - begun
-        loaded: dict[str, Module | SimulatedTrap] = {}
+        loaded: dict[str, LoadedModule | SimulatedTrap] = {}
         for column in filter(self._goes_on, plan.columns):
             count = min(batch.count, plan.limit_of(column) - self._drawn)
             self._result.cases += count
@@ -161,7 +165,7 @@ class _Search:
         self._drawn += batch.count
 
     def _touched(
-        self, column: Contents, emitted: Emitted, loaded: dict[str, Module | SimulatedTrap]
+        self, column: Contents, emitted: Emitted, loaded: dict[str, LoadedModule | SimulatedTrap]
     ) -> list[str]:
         """Return the faults to be seen that touch a module, and load it for them."""
         touched = []

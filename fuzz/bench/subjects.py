@@ -9,10 +9,11 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from fuzz.checks.program_draws import Batch
+from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.isa import FORMS, Form
-from oracle.notes import is_available
-from oracle.targets import parse_target, parse_version
+from oracle.forms import Form
+from oracle.isa import FORMS
+from oracle.targets import Module, parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Images
 from strategies.contents import Recipe, ValueClass, expand
@@ -128,7 +129,7 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
         raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
     number, row = parse_version(version), parse_target(target)
-    available = [form for form in FORMS if is_available(form, number, row)]
+    available = [form for form in FORMS if is_available(form, Module(row, number))]
     return tuple(
         Subject(name=fault.name, unobservable=_unobservable(fault, available, target, version))
         for fault in faults

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from fuzz.campaign.draws import derived_seed
 from fuzz.campaign.status import CoverageLine
 from oracle.errors import InfrastructureError
-from oracle.isa import FORMS, Form, LdmatrixForm, MmaForm
+from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.isa import FORMS
 from oracle.program import requirements
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature, Focus, features_of

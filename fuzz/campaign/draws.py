@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, lists
 
-from oracle.isa import FORMS, Form
-from oracle.notes import is_available
-from oracle.targets import PtxVersion, Target
+from oracle.availability import is_available
+from oracle.forms import Form
+from oracle.isa import FORMS
+from oracle.targets import Module, PtxVersion, Target
 from strategies.drafts import Draft
 from strategies.instructions import (
     damaged_drafts,
@@ -114,7 +115,7 @@ def round_drafts(
     About 6,000: a third of them legal on the target and version (fewer where few forms are
     selected), the rest near-legal and soup.
     """
-    available = [form for form in forms if is_available(form, version, target)]
+    available = [form for form in forms if is_available(form, Module(target, version))]
     drafts: list[Draft] = []
     if available:
         drawn = _several(legal_forms(available), _LEGAL_FORMS, derived_seed(key, "legal"))

@@ -33,7 +33,8 @@ from fuzz.findings.families import family_of_flaky, form_name
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.emission import emit
 from runners.kernels import KernelModule
@@ -162,7 +163,7 @@ class Refusal:
 
 def note_case(note: Note, *, target: str, version: str) -> tuple[Case, Mapping[str, bytes]]:
     """Describe a changed expansion for the corpus, with its files."""
-    module = emit(note.program, target=target, version=version)
+    module = emit(note.program, module=Module.named(target, version))
     what = f"{note.before} in {note.before_version}, {note.after} in {note.after_version}"
     where = f"{target}, in shared memory" if note.shared else target
     family = Family(

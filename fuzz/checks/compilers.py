@@ -30,8 +30,9 @@ from fuzz.findings.verdicts import judge, kind_of_failure
 from fuzz.runner import OpenRunner
 from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.execution import execute
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.program import Program
+from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -202,7 +203,7 @@ class MatrixCampaign:
             )
         ]
         programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, target=plan.target, version=plan.ptx_version)
+        module = emit_all(programs, module=Module.named(plan.target, plan.ptx_version))
         return _Round(number=number, batches=batches, building=self._matrix.start(module))
 
     def _round(self, at_hand: _Round) -> None:
@@ -228,7 +229,7 @@ class MatrixCampaign:
         """Compile one program of a module with those who did not compile the module."""
         plan = self._plan
         module = emit(
-            batch.program, target=plan.target, version=plan.ptx_version, entry=batch.entry
+            batch.program, module=Module.named(plan.target, plan.ptx_version), entry=batch.entry
         )
         again = self._matrix.start(module, list(built.failed)).wait()
         return Built(module=module, made={**built.made, **again.made})
@@ -362,7 +363,9 @@ class MatrixCampaign:
 
     def _subject(self, batch: Batch, image: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> Subject:
         module = emit(
-            batch.program, target=self._plan.target, version=self._plan.ptx_version, entry="kernel"
+            batch.program,
+            module=Module.named(self._plan.target, self._plan.ptx_version),
+            entry="kernel",
         )
         return Subject(module=module, program=batch.program, image=image.copy())
 
@@ -380,7 +383,7 @@ class MatrixCampaign:
         if not some:
             return
         entries = {f"form_{index}": program for index, (_, program) in enumerate(some)}
-        module = emit_all(entries, target=plan.target, version=plan.ptx_version)
+        module = emit_all(entries, module=Module.named(plan.target, plan.ptx_version))
         built = self._matrix.start(module).wait()
         seen: dict[str, dict[Member, Counter[str]]] = {entry: {} for entry in entries}
         try:

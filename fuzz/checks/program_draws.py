@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from fuzz.campaign.coverage import Coverage
 from fuzz.campaign.draws import Selection, derived_seed, draw
+from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.isa import LdmatrixForm, MmaForm
-from oracle.notes import is_available
-from oracle.program import LoadRows, Multiply, Program, requirements, walk
-from oracle.targets import parse_target, parse_version
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.program import Program, requirements, walk
+from oracle.steps import LoadRows, Multiply
+from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Focus
 from strategies.programs import VALUED_FORMS, programs
@@ -146,7 +147,7 @@ def selected_forms(
         form
         for form in selection.forms()
         if (form in VALUED_FORMS or isinstance(form, LdmatrixForm))
-        and is_available(form, number, row)
+        and is_available(form, Module(row, number))
         and isinstance(form, MmaForm | LdmatrixForm)
     )
     if not forms:
@@ -227,13 +228,13 @@ def round_batches(
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
         drawn = st.tuples(
-            programs(focus, target=target, version=version, forms=tuple(forms)),
+            programs(focus, module=Module.named(target, version), forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),
         )
         # The first example that Hypothesis makes is the simplest one there is.
         program, recipe = draw(drawn, 2, own)[-1]
         # Some state spaces and types are newer than what is multiplied.
-        if all(is_available(form, number, row) for form in requirements(program)):
+        if all(is_available(form, Module(row, number)) for form in requirements(program)):
             most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
             batches.append(
                 Batch(

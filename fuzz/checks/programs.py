@@ -23,8 +23,9 @@ from fuzz.findings.verdicts import Verdict, differences, judge, kind_of_failure
 from fuzz.runner import OpenRunner
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.program import Program
+from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
@@ -37,7 +38,7 @@ from strategies.programs import programs
 @lru_cache(maxsize=256)
 def smallest_program(form: MmaForm | LdmatrixForm, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
-    strategy = programs(Focus(form=form), target=target, version=version, forms=(form,))
+    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
     # The first example that Hypothesis makes is the simplest one there is.
     return draw(strategy, 1, 0)[0]
 
@@ -121,7 +122,7 @@ class RoundWorker:
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, target=target, version=version)
+        module = emit_all(programs, module=Module.named(target, version))
         self._heart.enter(Stage.COMPILE)
         together = self._runner.compile(module)
         if isinstance(together, Failure):
@@ -159,7 +160,7 @@ class RoundWorker:
 
     def _module(self, batch: Batch, entry: str) -> KernelModule:
         target, version = self._ready.target, self._ready.ptx_version
-        return emit(batch.program, target=target, version=version, entry=entry)
+        return emit(batch.program, module=Module.named(target, version), entry=entry)
 
     def _work_on(
         self, batch: Batch, code: _Code | Failure, place: int, job: RoundJob, report: RoundReport

@@ -21,10 +21,10 @@ from fuzz.campaign.progress import UndefinedCounts
 from fuzz.campaign.status import Stage
 from fuzz.checks.program_draws import EPOCH, GENERATOR_VERSION, selected_forms
 from fuzz.runner import OpenRunner, open_runner
+from oracle.availability import is_available
 from oracle.definedness import undefined
-from oracle.notes import is_available
 from oracle.program import Program, requirements
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand, recipes
@@ -88,26 +88,25 @@ class UndefinedWorker:
 
     def _drawn(self, number: int) -> Sequence[tuple[Program, Images]]:
         self._heart.enter(Stage.DRAW, round=number)
-        target, version = self._ready.target, self._ready.ptx_version
+        module = Module.named(self._ready.target, self._ready.ptx_version)
         key = derived_seed(self._seed, "undefined", GENERATOR_VERSION, number)
         drawn = []
         for index, focus in enumerate(Coverage().focuses(key, _PROGRAMS, self._forms)):
             strategy = st.tuples(
-                undefined_programs(focus, target=target, version=version, forms=self._forms),
+                undefined_programs(focus, module=module, forms=self._forms),
                 recipes(),
             )
             # The first example that Hypothesis makes is the simplest one there is.
             program, recipe = draw(strategy, 2, derived_seed(key, index))[-1]
-            needed, row = requirements(program), parse_target(target)
-            if all(is_available(form, parse_version(version), row) for form in needed):
+            if all(is_available(form, module) for form in requirements(program)):
                 drawn.append((program, expand(recipe, program, _IMAGES)))
         return drawn
 
     def _outcome(self, program: Program, images: Images) -> str:
         self._heart.enter(Stage.RUN)
-        target, version = self._ready.target, self._ready.ptx_version
+        module = Module.named(self._ready.target, self._ready.ptx_version)
         runner = self._opened()
-        compiled = runner.compile(emit(program, target=target, version=version, entry="kernel"))
+        compiled = runner.compile(emit(program, module=module))
         ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, images)
         if not isinstance(ran, Failure):
             return _RAN

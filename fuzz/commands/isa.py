@@ -6,9 +6,9 @@ from collections import Counter
 
 from fuzz.campaign.draws import Selection
 from fuzz.output import console, emit
-from oracle.isa import Form, LdmatrixForm, MmaForm
-from oracle.notes import is_available, notes_of
-from oracle.targets import parse_target, parse_version
+from oracle.availability import is_available, notes_of
+from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 
 
@@ -45,7 +45,7 @@ def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:
     """Tell whether a form exists in a version on a target; either may be left open."""
     notes = notes_of(form)
     if target and ptx_version:
-        return is_available(form, parse_version(ptx_version), parse_target(target))
+        return is_available(form, Module.named(target, ptx_version))
     if ptx_version:
         version = parse_version(ptx_version)
         return all(

@@ -13,10 +13,10 @@ from fuzz.findings.handwritten import is_by_hand, replay_by_hand
 from fuzz.findings.replay import Outcome, Subject, attempt, outcome_of
 from fuzz.findings.replay_instructions import Replayed, replay, shared_version
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+from oracle.availability import is_available
 from oracle.errors import UsageError, WarpfuzzError
-from oracle.notes import is_available
 from oracle.program import requirements
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.emission import emit
 from runners.faults import Place, by_name
 from runners.ptx_pass import PtxPass
@@ -144,12 +144,12 @@ def _for_target(subject: Subject, entry: Entry, ready: OpenRunner) -> Subject:
         return subject
     target, version = parse_target(ready.target), parse_version(ready.ptx_version)
     for form in requirements(subject.program):
-        if not is_available(form, version, target):
+        if not is_available(form, Module(target, version)):
             raise UsageError(
                 f"finding {entry.id} has {form.opcode}, which {target.name} lacks with PTX ISA "
                 f"{version}; choose another --target"
             )
-    module = emit(subject.program, target=ready.target, version=ready.ptx_version)
+    module = emit(subject.program, module=Module.named(ready.target, ready.ptx_version))
     return replace(subject, module=module)
 
 

@@ -14,11 +14,11 @@ from fuzz.compilers.matrix import Built, Matrix
 from fuzz.compilers.members import Member
 from fuzz.compilers.probes import with_version
 from fuzz.findings.case import MODULE, PROGRAM, decode_program
+from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.isa import LdmatrixForm, MmaForm
-from oracle.notes import is_available
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.program import Program, requirements
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import kernel_digests
 from runners.cuda.cubins import is_cubin
@@ -69,7 +69,7 @@ class ExpansionProbe:
             )
         finding = entry.finding
         program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
-        module = emit(program, target=finding.target, version=finding.ptx_version)
+        module = emit(program, module=Module.named(finding.target, finding.ptx_version))
         text = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
             module = replace(module, version=ptx_version)
@@ -150,10 +150,10 @@ def survey_programs(
     for form in forms:
         for features in (_ANYWHERE, _SHARED)[: 2 if isinstance(form, MmaForm) else 1]:
             focus = Focus(form=form, features=features)
-            strategy = programs(focus, target=target, version=version, forms=(form,))
+            strategy = programs(focus, module=Module.named(target, version), forms=(form,))
             # The first example that Hypothesis makes is the simplest one there is.
             for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
-                if all(is_available(one, number, row) for one in requirements(program)):
+                if all(is_available(one, Module(row, number)) for one in requirements(program)):
                     yield form, program
 
 

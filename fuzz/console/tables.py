@@ -18,7 +18,7 @@ from fuzz.campaign.progress import FamilyState, Progress, UndefinedCounts
 from fuzz.console.styles import duration, kind_name, kind_style, plain
 from fuzz.findings.groups import FindingGroup, finding_groups, group_counts
 from fuzz.output import counted, printable
-from oracle.isa import SHAPES
+from oracle.matrices import SHAPES
 
 
 def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableType:

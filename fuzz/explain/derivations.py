@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from fuzz.explain.dot_products import Derivation, Element, derive
 from fuzz.explain.numbers import decimal, exact, hexadecimal, number, pattern, signed
 from fuzz.findings.tracing import Event
+from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import Format
-from oracle.fragments import CANONICAL_NAN
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.models import Model
-from oracle.program import Elementwise, LoadRows, Multiply, Operation
+from oracle.operations import Operation
+from oracle.steps import Elementwise, LoadRows, Multiply
 
 _LEAST, _GREATEST = -(2**31), 2**31 - 1
 """Of a 32-bit signed integer."""

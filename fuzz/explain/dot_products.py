@@ -10,7 +10,7 @@ from math import trunc
 from fuzz.explain.markdown import table
 from fuzz.explain.numbers import Number, decimal, exact, hexadecimal, number, pattern
 from oracle.formats import FORMATS, Format
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
 from oracle.models import Model, NanRule, TruncatedDot
 
 _CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}

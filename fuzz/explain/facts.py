@@ -20,9 +20,10 @@ from fuzz.findings.tracing import Event, Trace, Written, trace
 from fuzz.findings.verdicts import Difference, differences
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.permission import Bound, permitted
-from oracle.program import LoadRows, Multiply, Program, walk
+from oracle.program import Program, walk
+from oracle.steps import LoadRows, Multiply
 
 LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
 """Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.isa import FRAGMENTS, LDMATRIX, MMA, STORAGE, LdmatrixForm, MmaForm
+from oracle.forms import FRAGMENTS, LDMATRIX, MMA, STORAGE, LdmatrixForm, MmaForm
 
 _UNSPECIFIED = "The accumulation order, rounding and handling of subnormal inputs is unspecified."
 _HALF = (

@@ -25,8 +25,10 @@ from fuzz.findings.case import is_value_finding
 from fuzz.findings.places import Result
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.isa import MmaForm
-from oracle.program import (
+from oracle.forms import MmaForm
+from oracle.places import Place, Uniform, Word
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
     Branch,
     Copy,
@@ -35,13 +37,9 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
 )
 
 EQUAL = "·"

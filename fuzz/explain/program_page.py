@@ -14,9 +14,10 @@ from fuzz.explain.numbers import decimal, hexadecimal, number, ordinal
 from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.models import Figure, NanRule
-from oracle.program import (
+from oracle.program import walk
+from oracle.steps import (
     Barrier,
     Branch,
     Copy,
@@ -27,7 +28,6 @@ from oracle.program import (
     Multiply,
     Store,
     StoreRegisters,
-    walk,
 )
 
 _DIFFERENCES = 48

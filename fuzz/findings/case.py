@@ -30,28 +30,27 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from fuzz.shrinking import complexity
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
-from oracle.isa import SHAPES, Form, Matrix, MmaForm, form_of
+from oracle.forms import Form, MmaForm
+from oracle.isa import form_of
+from oracle.matrices import SHAPES, Matrix
 from oracle.models import Confidence, model_for, weakest
-from oracle.program import (
+from oracle.operations import Operation
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program, requirements, walk
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Loop,
     Multiply,
-    Operation,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Word,
-    requirements,
-    walk,
 )
+from oracle.targets import Module
 from runners.emission import emit
 
 _STEPS: dict[str, type[Any]] = {
@@ -324,7 +323,7 @@ def subject_of(entry: Entry) -> Subject:
             f"{entry.path / INPUT} holds {images.dtype} of shape {images.shape}, and the program "
             f"takes uint8 (1, {program.image_bytes}); restore the folder from a backup"
         )
-    module = emit(program, target=finding.target, version=finding.ptx_version)
+    module = emit(program, module=Module.named(finding.target, finding.ptx_version))
     copies = finding.details.get("copies", 1)
     if not isinstance(copies, int) or not 1 <= copies <= 1 << 16:
         raise InfrastructureError(

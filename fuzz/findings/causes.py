@@ -18,21 +18,12 @@ from numpy.typing import NDArray
 from oracle.errors import WarpfuzzError
 from oracle.execution import run
 from oracle.formats import FORMATS, Format
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
-from oracle.program import (
-    Branch,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Operation,
-    Program,
-    Step,
-    Store,
-)
+from oracle.operations import Operation
+from oracle.program import Program
+from oracle.steps import Branch, Elementwise, Load, LoadRows, Loop, Multiply, Step, Store
 from oracle.storage import Tile
 from oracle.warps import Planes, Warps
 

@@ -24,10 +24,12 @@ from fuzz.findings.kinds import TELLING, kind_of_difference
 from fuzz.findings.tracing import trace
 from fuzz.findings.verdicts import Difference, differences
 from oracle.execution import execute
-from oracle.isa import FORMS, LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import FORMS
 from oracle.legality import Explanation
-from oracle.program import LoadRows, Multiply, Program, Step, walk
+from oracle.program import Program, walk
 from oracle.reasons import Rule
+from oracle.steps import LoadRows, Multiply, Step
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
 from strategies.vocabulary import documented

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fuzz.findings.verdicts import Difference
 from oracle.formats import FORMATS, Format
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 
 _FEW = 16
 """Units in the last place that are few."""

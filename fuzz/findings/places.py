@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.image import position
-from oracle.isa import LANES
-from oracle.program import Copy, Place, Program, StoreRegisters, walk
+from oracle.matrices import LANES
+from oracle.places import Place
+from oracle.program import Program, walk
+from oracle.steps import Copy, StoreRegisters
 from strategies.matrices import Placed, outputs
 
 _WORD = 4

@@ -16,19 +16,20 @@ from oracle.definedness import check_defined
 from oracle.execution import run
 from oracle.image import check_images, position
 from oracle.models import Model, model_for
-from oracle.program import (
+from oracle.places import Place
+from oracle.program import Program
+from oracle.steps import (
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Multiply,
-    Place,
-    Program,
     Store,
     StoreRegisters,
+    Straight,
 )
 from oracle.storage import Tile
-from oracle.warps import Straight, Warps
+from oracle.warps import Warps
 
 _NOBODY = -1
 

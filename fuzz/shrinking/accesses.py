@@ -18,21 +18,12 @@ from fuzz.shrinking.tiles import (
     tile_of,
     with_form,
 )
-from oracle.isa import LANES, LDMATRIX_FORMS, MMA_FORMS, LdmatrixForm, MmaForm
-from oracle.program import (
-    Branch,
-    Buffer,
-    Copy,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Place,
-    Program,
-    Step,
-    StoreRegisters,
-    Word,
-)
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.matrices import LANES
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import Branch, Copy, Load, LoadRows, Loop, Multiply, Step, StoreRegisters
 
 _ROW = LdmatrixForm.ROW_BYTES
 _WORD_BYTES = 4

@@ -13,8 +13,8 @@ from fuzz.shrinking.cells import Cells, Ids
 from fuzz.shrinking.draft import Image, visit
 from fuzz.shrinking.tiles import image_places, tile_of
 from oracle.formats import Format, Kind
-from oracle.isa import MmaForm
-from oracle.program import Load, Multiply
+from oracle.forms import MmaForm
+from oracle.steps import Load, Multiply
 from strategies.matrices import Placed
 
 

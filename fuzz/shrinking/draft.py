@@ -8,19 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.program import (
-    Branch,
-    Buffer,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Program,
-    Step,
-    Store,
-    StoreRegisters,
-    walk,
-)
+from oracle.places import Buffer
+from oracle.program import Program, walk
+from oracle.steps import Branch, Load, LoadRows, Loop, Multiply, Step, Store, StoreRegisters
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""

@@ -22,8 +22,10 @@ from fuzz.shrinking.draft import Draft, visit
 from fuzz.shrinking.structure import drops, trims, unwraps
 from fuzz.shrinking.tiles import new_buffer, tile_of
 from fuzz.shrinking.trials import Trials
-from oracle.isa import MmaForm
-from oracle.program import Buffer, Load, Multiply, Place, Program, Store
+from oracle.forms import MmaForm
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Store
 from oracle.storage import write
 from strategies.programs.forms import load_form, store_form
 

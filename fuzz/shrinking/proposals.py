@@ -21,7 +21,7 @@ from fuzz.shrinking.dots import ENOUGH, Dot, dots, exponent, nearest, number, te
 from fuzz.shrinking.draft import Image
 from fuzz.shrinking.trials import Trials
 from oracle.formats import Format
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
 
 _Choice = Callable[[int], Iterable[set[int]]]
 """For a number of terms, which of them may go together."""

@@ -8,9 +8,11 @@ from dataclasses import replace
 from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, visit
 from fuzz.shrinking.tidying import read_names, reading_instead, tidied, used_buffers, written_name
 from fuzz.shrinking.tiles import room_for, tile_of
+from oracle.forms import LdmatrixForm
 from oracle.image import position
-from oracle.isa import LdmatrixForm
-from oracle.program import (
+from oracle.places import Uniform, Word
+from oracle.program import Program, walk
+from oracle.steps import (
     Branch,
     Copy,
     Elementwise,
@@ -18,13 +20,9 @@ from oracle.program import (
     LoadRows,
     Loop,
     Multiply,
-    Program,
     Step,
     Store,
     StoreRegisters,
-    Uniform,
-    Word,
-    walk,
 )
 
 _GUARD_BYTES = 32

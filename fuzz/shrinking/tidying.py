@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fuzz.shrinking.draft import Draft, Steps, edited, visit
-from oracle.program import (
+from oracle.places import Buffer, Word
+from oracle.program import walk
+from oracle.steps import (
     Barrier,
     Branch,
-    Buffer,
     Copy,
     Elementwise,
     Load,
@@ -18,8 +19,6 @@ from oracle.program import (
     Step,
     Store,
     StoreRegisters,
-    Word,
-    walk,
 )
 
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fuzz.shrinking.draft import Draft, Image
+from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
-from oracle.isa import LOAD_FORMS, STORE_FORMS, LoadForm, StoreForm
-from oracle.program import Buffer, Copy, Load, Place, Program, Store, walk
+from oracle.isa import LOAD_FORMS, STORE_FORMS
+from oracle.places import Buffer, Place
+from oracle.program import Program, walk
+from oracle.steps import Copy, Load, Store
 from oracle.storage import Tile, read, write
 
 Access = Load | Store

@@ -15,6 +15,7 @@ from fuzz.shrinking.draft import Draft, Image, shows_something
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.program import Program
+from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
@@ -82,10 +83,10 @@ class _Verdicts:
         target, version = modules[0].target, modules[0].version
         for module, subject in zip(modules, subjects, strict=True):
             entry = module.kernels[0].entry
-            if emit(subject.program, target=target, version=version, entry=entry) != module:
+            if emit(subject.program, module=Module.named(target, version), entry=entry) != module:
                 return None
         programs = {f"kernel_{index}": one.program for index, one in enumerate(subjects)}
-        compiled = self._runner.compile(emit_all(programs, target=target, version=version))
+        compiled = self._runner.compile(emit_all(programs, module=Module.named(target, version)))
         return None if isinstance(compiled, Failure) else compiled
 
     def _run(
@@ -301,7 +302,7 @@ class Trials:
             given = self._subject.module
             try:
                 module = emit(
-                    program, target=given.target, version=given.version,
+                    program, module=Module.named(given.target, given.version),
                     entry=given.kernels[0].entry,
                 )  # fmt: skip
             except UsageError:

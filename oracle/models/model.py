@@ -8,15 +8,15 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from oracle.availability import notes_of
 from oracle.errors import UsageError
 from oracle.models.figures import Confidence, Figure, weakest
-from oracle.notes import notes_of
 from oracle.targets import parse_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from oracle.isa import MmaForm
+    from oracle.forms import MmaForm
     from oracle.models.figures import DoubleChain, ExactSum, TruncatedDot, Unit
 
 

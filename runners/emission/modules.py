@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from oracle.errors import UsageError
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, parse_target, parse_version
+from oracle.targets import Module
 from runners.emission.body import Body
 from runners.emission.registers import fragment_registers
 from runners.emission.steps import StepWriter
+from runners.instruction_modules import header
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule
 
 STATIC_SHARED_BYTES = 48 << 10
@@ -24,8 +25,7 @@ _IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 def emit(
     program: Program,
     *,
-    target: str = DEFAULT_TARGET,
-    version: str = DEFAULT_VERSION,
+    module: Module | None = None,
     entry: str = "kernel",
 ) -> KernelModule:
     """Turn a program into a PTX module of one kernel.
@@ -34,26 +34,24 @@ def emit(
     ----------
     program
         Any program, legal for the target or not: the assembler is the judge of that.
-    target, version
-        Values of `.target` and `.version`.
+    module
+        The target and the PTX ISA version; `Module.named()` if None.
     entry
         Name of the kernel.
 
     Raises
     ------
     UsageError
-        If target or version do not exist, the entry's name is no PTX identifier, a buffer is
-        accessed through a state space in which it does not lie, or one warp needs more shared
-        memory than a block has.
+        If the entry's name is no PTX identifier, a buffer is accessed through a state space in
+        which it does not lie, or one warp needs more shared memory than a block has.
     """
-    return emit_all({entry: program}, target=target, version=version)
+    return emit_all({entry: program}, module=module)
 
 
 def emit_all(
     programs: Mapping[str, Program],
     *,
-    target: str = DEFAULT_TARGET,
-    version: str = DEFAULT_VERSION,
+    module: Module | None = None,
 ) -> KernelModule:
     """Turn programs into a PTX module with a kernel for each, under the name that it has here.
 
@@ -64,15 +62,15 @@ def emit_all(
     """
     if not programs:
         raise UsageError("a module needs at least one program, and none was given")
-    parse_target(target)
-    number = parse_version(version)
-    texts = [f".version {version}\n.target {target}\n.address_size 64\n"]
+    module = module or Module.named()
+    target, version = module.target.name, str(module.version)
+    texts = [header(target, version)]
     kernels = []
     for entry, program in programs.items():
         kernel = _kernel(program, entry)
         # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
         # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
-        writer = StepWriter(program=program, body=Body(), aligned=number >= (6, 3))
+        writer = StepWriter(program=program, body=Body(), aligned=module.version >= (6, 3))
         texts.append(_text(program, kernel, writer))
         kernels.append(kernel)
     return KernelModule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.isa import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.steps import (

@@ -9,8 +9,8 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.forms import MmaForm
 from oracle.image import position
-from oracle.isa import MmaForm
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.steps import (

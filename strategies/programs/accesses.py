@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oracle.isa import LoadForm, Matrix, StoreForm
+from oracle.forms import LoadForm, StoreForm
+from oracle.matrices import Matrix
 from oracle.places import Place
 from oracle.steps import Load, Store
 from oracle.storage import Tile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from oracle.isa import Form
+from oracle.forms import Form
 from oracle.program import Program
 from oracle.steps import Barrier, Step
 from strategies.features import Feature, Focus

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.isa import Form, LdmatrixForm, MmaForm, StoreForm
-from oracle.notes import is_available
+from oracle.forms import Form, LdmatrixForm, MmaForm, StoreForm
 from oracle.program import Program, walk
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module
 from strategies.features import Feature, Focus
 from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.building import Builder
@@ -54,9 +54,9 @@ _STEPS = ((Feature.STEPS_12, 12), (Feature.STEPS_24, 24))
 
 
 def programs(
-    focus: Focus, *, target: str, version: str, forms: tuple[Form, ...]
+    focus: Focus, *, module: Module, forms: tuple[Form, ...]
 ) -> st.SearchStrategy[Program]:
-    """Draw programs that a target and a PTX ISA version have and that the ISA defines.
+    """Draw programs that a module can have and that the ISA defines.
 
     They shrink towards one multiplication of matrices at the start of their buffers in global
     memory, by rows, with the stride left out; about a form of ldmatrix, towards that alone.
@@ -66,8 +66,8 @@ def programs(
     focus
         What the programs should be about. Its form is in every program, whether `forms` has it or
         not; its features are where they are possible together.
-    target, version
-        Values of `.target` and `.version`.
+    module
+        The target and the PTX ISA version.
     forms
         What the programs may multiply and read by ldmatrix. Of wmma.load and wmma.store they take
         what they need; if `forms` has these only, every multiplication may be used.
@@ -75,22 +75,21 @@ def programs(
     Raises
     ------
     UsageError
-        If target or version do not exist, the form of the focus does not exist there, or `forms`
-        has nothing that does.
+        If the form of the focus does not exist there, or `forms` has nothing that does.
     """
-    known = palette(forms, target, version)
-    row, number = parse_target(target), parse_version(version)
-    if focus.form is not None and not is_available(focus.form, number, row):
+    known = palette(forms, module)
+    if focus.form is not None and not is_available(focus.form, module):
         raise UsageError(
-            f"{focus.form.opcode} does not exist on {target} with PTX ISA {version}; "
+            f"{focus.form.opcode} does not exist on {module}; "
             f"`warpfuzz explain '{focus.form.opcode}'` says where it does"
         )
     if focus.form is None and not (known.multiplications or known.row_loads):
         raise UsageError(
-            f"{target} with PTX ISA {version} has none of the forms that are given; "
-            f"`warpfuzz isa --target {target} --ptx-version {version}` lists what there is"
+            f"{module} has none of the forms that are given; "
+            f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
+            "what there is"
         )
-    return _programs(focus, known, palette(VALUED_FORMS, target, version))
+    return _programs(focus, known, palette(VALUED_FORMS, module))
 
 
 @st.composite

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oracle.formats import Format
-from oracle.isa import Matrix
+from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
 from oracle.steps import Elementwise
 from strategies.features import OF_OPERATION, Feature

@@ -1,23 +1,15 @@
-"""Which forms a program may be made of: what a target and a PTX ISA version have, grouped."""
+"""Which forms a program may be made of: what a module can have, grouped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.isa import (
-    LOAD_FORMS,
-    MMA_FORMS,
-    STORE_FORMS,
-    Form,
-    LdmatrixForm,
-    LoadForm,
-    Matrix,
-    MmaForm,
-    StoreForm,
-)
-from oracle.notes import is_available
-from oracle.targets import parse_target, parse_version
+from oracle.availability import is_available
+from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.matrices import Matrix
+from oracle.targets import Module
 
 VALUED_FORMS: tuple[MmaForm, ...] = tuple(
     form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
@@ -85,24 +77,17 @@ def families(forms: tuple[MmaForm, ...]) -> tuple[tuple[MmaForm, ...], ...]:
 
 
 @cache
-def palette(forms: tuple[Form, ...], target: str, version: str) -> Palette:
-    """Return what programs about some forms may be made of.
-
-    Raises
-    ------
-    UsageError
-        If target or version do not exist.
-    """
-    row, number = parse_target(target), parse_version(version)
-    there = tuple(form for form in forms if is_available(form, number, row))
+def palette(forms: tuple[Form, ...], module: Module) -> Palette:
+    """Return what programs about some forms may be made of."""
+    there = tuple(form for form in forms if is_available(form, module))
     products = tuple(form for form in there if form in VALUED_FORMS)
     rows = tuple(form for form in there if isinstance(form, LdmatrixForm))
     if not products and any(isinstance(form, LoadForm | StoreForm) for form in there):
-        products = tuple(form for form in VALUED_FORMS if is_available(form, number, row))
+        products = tuple(form for form in VALUED_FORMS if is_available(form, module))
     spaces = tuple(
         space
         for space in ("global", "", "shared", "shared::cta")
-        if is_available(_explained(space), number, row)
+        if is_available(_explained(space), module)
     )
     return Palette(
         multiplications=tuple(form for form in products if isinstance(form, MmaForm)),

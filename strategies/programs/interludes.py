@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from oracle.formats import FORMATS
-from oracle.isa import LANES, SHAPES, LdmatrixForm, Matrix
+from oracle.forms import LdmatrixForm
+from oracle.matrices import LANES, SHAPES, Matrix
 from oracle.places import Place, Span
 from oracle.steps import Copy, LoadRows, StoreRegisters
 from strategies.features import Feature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
 from oracle.steps import Multiply
 from strategies.features import Feature
 from strategies.programs.accesses import TIGHT, is_asked_of, load, store

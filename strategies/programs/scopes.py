@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from oracle.isa import Matrix
+from oracle.matrices import Matrix
 from oracle.places import Span
 from oracle.steps import Barrier, Step
 from strategies.programs.memory import Region

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oracle.isa import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.operations import Operation
 from strategies.features import Feature
 from strategies.programs.building import Builder

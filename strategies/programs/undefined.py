@@ -11,18 +11,19 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from oracle.isa import Form
+from oracle.forms import Form
 from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Load, LoadRows, Loop, Step, Store, StoreRegisters
 from oracle.storage import Tile
+from oracle.targets import Module
 from strategies.features import Focus, unit_bytes
 from strategies.programs.choices import Choices
 from strategies.programs.drawing import programs
 
 
 def undefined_programs(
-    focus: Focus, *, target: str, version: str, forms: tuple[Form, ...]
+    focus: Focus, *, module: Module, forms: tuple[Form, ...]
 ) -> st.SearchStrategy[Program]:
     """Draw programs that a target has and the ISA leaves undefined.
 
@@ -33,7 +34,7 @@ def undefined_programs(
 
     Parameters
     ----------
-    focus, target, version, forms
+    focus, module, forms
         As for `programs`.
 
     Raises
@@ -41,7 +42,7 @@ def undefined_programs(
     UsageError
         As for `programs`.
     """
-    return _damaged(programs(focus, target=target, version=version, forms=forms))
+    return _damaged(programs(focus, module=module, forms=forms))
 
 
 @st.composite

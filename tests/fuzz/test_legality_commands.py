@@ -5,10 +5,10 @@ import random
 import pytest
 from command_line import warpfuzz
 
+from oracle.availability import is_available
 from oracle.isa import FORMS
 from oracle.legality import explain, explain_lines
-from oracle.notes import is_available
-from oracle.targets import TARGETS, VERSIONS, parse_target, parse_version
+from oracle.targets import TARGETS, VERSIONS, Module
 from strategies.drafts import canonical
 
 LOAD = "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%addr]"
@@ -123,7 +123,7 @@ def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tm
             (version, target)
             for version in reversed(VERSIONS)
             for target in reversed(TARGETS.values())
-            if target.known_to(version) and is_available(form, version, target)
+            if target.known_to(version) and is_available(form, Module(target, version))
         )
         verdict = explain(row["text"], target=target.name, ptx_version=str(version))
         assert verdict.legal, (row["text"], verdict.reasons)
@@ -136,9 +136,7 @@ def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tm
 def test_isa_lists_what_a_target_and_a_version_have(tmp_path, target, version):
     told = warpfuzz(tmp_path, "isa", "--json", "--target", target, "--ptx-version", version)
     assert [row["opcode"] for row in told.rows] == [
-        form.opcode
-        for form in FORMS
-        if is_available(form, parse_version(version), parse_target(target))
+        form.opcode for form in FORMS if is_available(form, Module.named(target, version))
     ]
     for row in told.rows:
         assert explain(row["text"], target=target, ptx_version=version).legal

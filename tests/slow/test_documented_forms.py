@@ -25,10 +25,11 @@ from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
 from fuzz.findings.families import family_of
-from oracle.isa import FORMS, Form, spellings
+from oracle.availability import is_available, needs_aligned
+from oracle.forms import Form
+from oracle.isa import FORMS, spellings
 from oracle.legality import Verdict, explain
-from oracle.notes import is_available, needs_aligned
-from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target
+from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.discovery import discover
 from runners.assemblers.judgements import Judgement, Outcome
@@ -68,7 +69,7 @@ def known() -> Known:
 @cache
 def available(version: PtxVersion, target: Target) -> tuple[Form, ...]:
     """Return the forms that the notes give to a version and a target."""
-    return tuple(form for form in FORMS if is_available(form, version, target))
+    return tuple(form for form in FORMS if is_available(form, Module(target, version)))
 
 
 @cache
@@ -79,7 +80,7 @@ def documented(form: Form, before_aligned: bool) -> tuple[Draft, ...]:
     for slots in spellings(form):
         qualifiers = tuple((slot.name, slot.text) for slot in slots)
         found.append(replace(plain, qualifiers=qualifiers))
-        if before_aligned and not needs_aligned(form, VERSIONS[0]):
+        if before_aligned and not needs_aligned(form, Module(TARGETS["sm_90"], VERSIONS[0])):
             without = tuple(pair for pair in qualifiers if pair[0] != "aligned")
             found.append(replace(plain, qualifiers=without))
     return tuple(found)

@@ -10,15 +10,16 @@ from draft_strategies import any_drafts, legal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.isa import FORMS, Form, LdmatrixForm, MmaForm, StoreForm, form_of
+from oracle.forms import Form, LdmatrixForm, MmaForm, StoreForm
+from oracle.isa import FORMS, form_of
 from oracle.legality import explain
+from oracle.mnemonics import MNEMONICS
 from strategies.drafts import (
     Draft,
     canonical,
     dealt_once,
     draft_matrices,
     fits_declarations,
-    form_matrices,
     matrices_as_operands,
     vector,
 )
@@ -43,12 +44,11 @@ def test_the_canonical_draft_of_a_form_has_its_opcode_and_fits_its_declarations(
 @given(forms)
 def test_canonical_vectors_are_of_the_type_and_length_of_the_fragment(form: Form) -> None:
     vectors = [operand for operand in canonical(form).operands if operand.startswith("{")]
-    if isinstance(form, LdmatrixForm):
-        expected = [("b32", form.registers)]
-    else:
-        order = "dabc" if isinstance(form, MmaForm) else form_matrices(form)
-        of = form_matrices(form)
-        expected = [(of[o].register_type.replace("s32", "b32"), of[o].registers) for o in order]
+    kinds = [kind for kind in MNEMONICS[form.mnemonic].operands if kind in form.vectors]
+    expected = [
+        (form.vectors[kind].register_type.replace("s32", "b32"), form.vectors[kind].registers)
+        for kind in kinds
+    ]
     found = []
     for text in vectors:
         names = re.findall(r"%([rfd])(\d+)", text)
@@ -61,7 +61,8 @@ def test_canonical_vectors_are_of_the_type_and_length_of_the_fragment(form: Form
 @given(forms.filter(lambda form: not isinstance(form, LdmatrixForm)))
 def test_the_matrices_of_a_canonical_draft_are_those_of_its_form(form: Form) -> None:
     assert not isinstance(form, LdmatrixForm)
-    assert draft_matrices(canonical(form)) == form_matrices(form)
+    matrices = form.vectors if isinstance(form, MmaForm) else {form.matrix.operand: form.matrix}
+    assert draft_matrices(canonical(form)) == matrices
 
 
 @given(any_drafts())

@@ -13,8 +13,10 @@ from draft_strategies import any_drafts, legal
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from oracle.isa import FORMS, MNEMONICS, Form, spellings
+from oracle.forms import Form
+from oracle.isa import FORMS, spellings
 from oracle.legality import verdict_of
+from oracle.mnemonics import MNEMONICS
 from runners.instruction_modules import checked
 from strategies.drafts import Draft, canonical
 from strategies.instructions import (

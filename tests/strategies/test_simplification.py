@@ -9,7 +9,8 @@ from draft_strategies import any_drafts, legal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.isa import FORMS, Form, LdmatrixForm, form_of
+from oracle.forms import Form, LdmatrixForm
+from oracle.isa import FORMS, form_of
 from oracle.legality import verdict_of
 from strategies.drafts import Draft, canonical
 from strategies.instructions import token_soup

@@ -11,20 +11,22 @@ from fuzz.campaign.draws import Selection, draw
 from fuzz.checks.program_draws import GENERATOR_VERSION, round_batches, selected_forms
 from fuzz.findings.case import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
+from oracle.forms import MmaForm
 from oracle.image import position
-from oracle.isa import FORMS, MmaForm
+from oracle.isa import FORMS
 from oracle.program import Program
 from oracle.storage import read
+from oracle.targets import Module
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
 from strategies.programs import VALUED_FORMS, programs
 
-PROGRAMS = programs(Focus(), target="sm_90", version="8.0", forms=FORMS)
+PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
 
 
 def _plainest(form: MmaForm) -> Program:
-    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     # The first example that Hypothesis makes is the simplest one there is.
     return draw(strategy, 1, 0)[0]
 

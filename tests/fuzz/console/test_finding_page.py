@@ -36,7 +36,10 @@ from fuzz.output import THEME
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
-from oracle.program import Buffer, Load, Multiply, Place, Program, Store
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Store
+from oracle.targets import Module
 from runners.emission import emit
 
 FLOATS: dict[str, Any] = {
@@ -190,7 +193,7 @@ def stored(folder: Path, opcode: str, changed: dict[tuple[int, int], int]) -> En
     for (row, column), bits in changed.items():
         for index, byte in enumerate(bits.to_bytes(result.bits // 8, "little")):
             actual[result.offsets[row, column] + index] ^= byte
-    module = emit(program, target="sm_90", version="8.0")
+    module = emit(program, module=Module.named("sm_90", "8.0"))
     case = Case(
         kind=Kind.VIOLATION,
         family=Family(key="violation/x", title="violation: \x1b[31mx\x1b[0m [bold]y[/]"),

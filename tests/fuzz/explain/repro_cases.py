@@ -11,23 +11,23 @@ from corpus import Entry, Family, Kind, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, LdmatrixForm, MmaForm, mma_form
-from oracle.program import (
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
+from oracle.operations import Operation
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import (
     Barrier,
-    Buffer,
     Copy,
     Elementwise,
     Load,
     LoadRows,
     Multiply,
-    Operation,
-    Place,
-    Program,
     Step,
     Store,
     StoreRegisters,
 )
-from oracle.targets import parse_target
+from oracle.targets import Module, parse_target
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -114,7 +114,7 @@ def stored(
     """Run images with something planted, and store the first that comes out wrong."""
     corpus = create_corpus(folder, generator="test")
     version = max("8.0", str(parse_target(target).since), key=lambda text: float(text))
-    module = emit(program, target=target, version=version)
+    module = emit(program, module=Module.named(target, version))
     images = contents(program, 64, seed=seed) if image is None else image[None]
     choice = RunnerChoice(name="sim", target=target, ptx_version=version, **planted)
     with opened(choice) as ready:

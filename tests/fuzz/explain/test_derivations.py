@@ -15,10 +15,12 @@ from fuzz.explain.dot_products import Element, derive
 from fuzz.explain.numbers import decimal, exact, number, ordinal, pattern
 from fuzz.findings.tracing import trace
 from oracle.formats import FORMATS, Format
-from oracle.isa import LDMATRIX_FORMS, LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import LDMATRIX_FORMS
 from oracle.models import model_for
 from oracle.multiply import multiply
-from oracle.program import Elementwise, LoadRows, Multiply, Operation
+from oracle.operations import Operation
+from oracle.steps import Elementwise, LoadRows, Multiply
 from strategies.contents import Recipe, expand, recipes
 
 FLOATS = [FORMATS[name] for name in ("f16", "bf16", "tf32", "f32", "f64")]

@@ -8,11 +8,12 @@ from repro_cases import VALUED
 
 from fuzz.explain.derivations import derivation, raw
 from fuzz.findings.tracing import Event
+from oracle.elementwise import apply
 from oracle.formats import FORMATS
-from oracle.fragments import apply
-from oracle.isa import Matrix
+from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.program import Elementwise, Operation
+from oracle.operations import Operation
+from oracle.steps import Elementwise
 
 TYPES = ("f16", "bf16", "tf32", "f32", "f64", "s32", "s8", "u8", "s4", "u4", "b1")
 SHAPE = VALUED[0].shape

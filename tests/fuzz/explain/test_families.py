@@ -16,8 +16,11 @@ from fuzz.findings.families import MOST_SEEN, Seen, family_of_difference, family
 from fuzz.findings.kinds import kind_of_difference
 from fuzz.findings.verdicts import Difference, differences, judge
 from oracle.execution import execute, run
-from oracle.isa import LDMATRIX_FORMS, LdmatrixForm, MmaForm, mma_form
-from oracle.program import Multiply, Operation, Program, Store
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import LDMATRIX_FORMS, mma_form
+from oracle.operations import Operation
+from oracle.program import Program
+from oracle.steps import Multiply, Store
 from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.protocol import Compiled, Ran

@@ -17,7 +17,8 @@ from repro_cases import half, multiplication, row_load, stored
 from corpus import Entry
 from fuzz.explain.folder import write_reproduction
 from oracle.isa import ldmatrix_form, mma_form
-from oracle.program import Operation, Program
+from oracle.operations import Operation
+from oracle.program import Program
 
 HERE = Path(__file__).parent
 ROWS = row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"))

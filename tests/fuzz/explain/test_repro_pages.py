@@ -15,7 +15,8 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.program_page import value_page
 from oracle.errors import UsageError
 from oracle.isa import ldmatrix_form, mma_form
-from oracle.program import Operation, Program
+from oracle.operations import Operation
+from oracle.program import Program
 
 PROGRAMS = {
     "half": multiplication(half(), times=2),

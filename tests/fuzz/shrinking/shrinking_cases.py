@@ -14,6 +14,7 @@ from oracle.image import position
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
 from oracle.program import Program
 from oracle.storage import read
+from oracle.targets import Module
 from runners.emission import emit
 from strategies.contents import expand, recipes
 from strategies.features import Focus
@@ -23,8 +24,10 @@ from strategies.programs import programs
 TARGET, VERSION = "sm_90", "8.0"
 WANTED = Kind.VIOLATION
 
-PRODUCTS = programs(Focus(), target=TARGET, version=VERSION, forms=MMA_FORMS)
-PROGRAMS = programs(Focus(), target=TARGET, version=VERSION, forms=(*MMA_FORMS, *LDMATRIX_FORMS))
+PRODUCTS = programs(Focus(), module=Module.named(TARGET, VERSION), forms=MMA_FORMS)
+PROGRAMS = programs(
+    Focus(), module=Module.named(TARGET, VERSION), forms=(*MMA_FORMS, *LDMATRIX_FORMS)
+)
 
 
 @st.composite
@@ -35,7 +38,7 @@ def subjects(draw: st.DrawFn, drawn: st.SearchStrategy[Program] | None = None) -
 
 
 def subject_of(program: Program, image: NDArray[np.uint8]) -> Subject:
-    module = emit(program, target=TARGET, version=VERSION)
+    module = emit(program, module=Module.named(TARGET, VERSION))
     return Subject(module=module, program=program, image=image)
 
 

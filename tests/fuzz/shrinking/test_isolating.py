@@ -12,7 +12,8 @@ from fuzz.shrinking.draft import Draft
 from fuzz.shrinking.programs import isolated
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.program import Multiply, Store, walk
+from oracle.program import walk
+from oracle.steps import Multiply, Store
 from oracle.storage import Tile, read
 
 

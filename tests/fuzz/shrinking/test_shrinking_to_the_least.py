@@ -23,16 +23,8 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import complexity, shrink
 from oracle.definedness import undefined
 from oracle.formats import Kind
-from oracle.program import (
-    Load,
-    LoadRows,
-    Multiply,
-    Program,
-    Step,
-    Store,
-    StoreRegisters,
-    walk,
-)
+from oracle.program import Program, walk
+from oracle.steps import Load, LoadRows, Multiply, Step, Store, StoreRegisters
 
 SECONDS = 600.0
 """Far more than any case takes: a busy machine must not end a search."""

@@ -7,6 +7,7 @@ from planted_ptxas import planted_ptxas
 from fuzz.campaign.draws import draw
 from oracle.execution import execute
 from oracle.isa import forms_by_opcode
+from oracle.targets import Module
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Ran, Trouble
@@ -19,7 +20,7 @@ FORM = forms_by_opcode()["wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"]
 
 def program():
     focus = Focus(form=FORM, features=frozenset())
-    one = st.tuples(programs(focus, target="sm_90", version="8.0", forms=(FORM,)))
+    one = st.tuples(programs(focus, module=Module.named("sm_90", "8.0"), forms=(FORM,)))
     return draw(one, 1, 1)[0][0]
 
 
@@ -28,7 +29,7 @@ def results(path, level=3):
     drawn = program()
     images = np.random.default_rng(1).integers(0, 60, (4, drawn.image_bytes), np.uint8)
     with SimulatedRunner(compiler=PtxasCompiler(path, level=level, text_taken=True)) as runner:
-        compiled = runner.compile(emit(drawn, target="sm_90", version="8.0"))
+        compiled = runner.compile(emit(drawn, module=Module.named("sm_90", "8.0")))
         if isinstance(compiled, Failure):
             return compiled
         assert isinstance(compiled, Compiled)
@@ -59,7 +60,7 @@ def test_what_the_assembler_refuses_does_not_run(tmp_path):
 
 def test_a_gpu_is_never_given_text(tmp_path):
     path = planted_ptxas(tmp_path, "1.0")
-    module = emit(program(), target="sm_90", version="8.0")
+    module = emit(program(), module=Module.named("sm_90", "8.0"))
     refused = PtxasCompiler(path).compile(module, "sm_90")
     assert isinstance(refused, Failure)
     assert "wrote no machine code" in refused.message

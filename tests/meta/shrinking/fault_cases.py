@@ -11,26 +11,15 @@ from hypothesis import strategies as st
 from corpus import Kind
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.replay import Subject, attempt
+from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
-from oracle.notes import is_available
-from oracle.program import (
-    Branch,
-    Copy,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Place,
-    Program,
-    Step,
-    Store,
-    StoreRegisters,
-    walk,
-)
+from oracle.places import Place
+from oracle.program import Program, walk
+from oracle.steps import Branch, Copy, Load, LoadRows, Loop, Multiply, Step, Store, StoreRegisters
 from oracle.storage import Tile, read, write
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.emission import emit
 from runners.faults import Fault
 from runners.protocol import Ran, Runner
@@ -55,16 +44,18 @@ def failing(
     fault: Fault, runner: Runner, target: str, version: str, seed: int, rounds: int
 ) -> Iterator[tuple[Subject, Kind]]:
     row, number = parse_target(target), parse_version(version)
-    known = [form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, number, row)]
+    known = [
+        form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, Module(row, number))
+    ]
     forms = tuple(form for form in known if fault.opcodes.search(form.opcode)) or tuple(known)
     drawn = st.lists(
-        st.tuples(programs(Focus(), target=target, version=version, forms=forms), recipes()),
+        st.tuples(programs(Focus(), module=Module.named(target, version), forms=forms), recipes()),
         min_size=8,
         max_size=8,
     )
     for index in range(rounds):
         for program, recipe in draw(drawn, 2, derived_seed(seed, fault.name, index))[-1]:
-            module = emit(program, target=target, version=version)
+            module = emit(program, module=Module.named(target, version))
             if fault.applies(module.ptx):
                 images = expand(recipe, program, 64)
                 compiled = runner.compile(module)
@@ -207,5 +198,5 @@ def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Itera
         and {Store, StoreRegisters} & set(kinds)
         and not undefined(program, target=module.target)
     ):
-        emitted = emit(program, target=module.target, version=module.version)
+        emitted = emit(program, module=Module.named(module.target, module.version))
         yield replace(subject, module=emitted, program=program, image=image)

@@ -8,7 +8,8 @@ from fault_cases import nonzero, runner_and_case, with_defaults, with_zeros, wit
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.program import Multiply, walk
+from oracle.program import walk
+from oracle.steps import Multiply
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Runner
 

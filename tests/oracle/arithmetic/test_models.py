@@ -2,6 +2,7 @@ import pytest
 
 from oracle import isa
 from oracle.errors import UsageError
+from oracle.forms import MmaForm
 from oracle.isa import mma_form
 from oracle.models import Confidence, model_for, weakest
 from oracle.targets import TARGETS
@@ -90,5 +91,5 @@ def test_forms_that_a_target_lacks_are_refused_with_the_note(target, opcode):
 
 def test_every_form_has_figures_on_sm_90():
     for form in isa.FORMS:
-        if isinstance(form, isa.MmaForm):
+        if isinstance(form, MmaForm):
             assert model_for("sm_90").figures_for(form)

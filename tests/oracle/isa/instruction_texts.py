@@ -6,7 +6,8 @@ import re
 
 from hypothesis import strategies as st
 
-from oracle.isa import FORMS, Form
+from oracle.forms import Form
+from oracle.isa import FORMS
 from strategies.instructions import legal_drafts
 
 SECTION = re.compile(r"\d+(\.\d+)*")

@@ -10,17 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.formats import FORMATS
-from oracle.isa import (
-    FORMS,
-    LANES,
-    LDMATRIX_FORMS,
-    SHAPES,
-    LdmatrixForm,
-    LoadForm,
-    Matrix,
-    MmaForm,
-    form_of,
-)
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm
+from oracle.isa import FORMS, LDMATRIX_FORMS, form_of
+from oracle.matrices import LANES, SHAPES, Matrix
 
 # PTX ISA 9.7.14.4.1: types, shapes, matrices, and what stands in the table behind "A vector
 # expression of" or "containing", without "from the matrix".

@@ -7,11 +7,12 @@ from itertools import product
 import pytest
 from page_notes import NOTES, SPECIFIC_TARGETS, PageNote, available
 
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, Form, form_of
+from oracle.availability import deprecations, is_available, needs_aligned, notes_of, refusals
+from oracle.forms import Form
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, form_of
 from oracle.legality import Explanation, Verdict, explain
-from oracle.notes import deprecations, is_available, needs_aligned, notes_of, refusals
 from oracle.reasons import Rule
-from oracle.targets import TARGETS, VERSIONS, PtxVersion, parse_target
+from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, parse_target
 from strategies.drafts import canonical
 
 NOTE_ROWS = [(mnemonic, note) for mnemonic, (_, notes) in NOTES.items() for note in notes]
@@ -92,7 +93,8 @@ def test_a_form_is_available_exactly_where_all_notes_of_the_page_are_satisfied()
         for version, target in product(dict.fromkeys(GRID_VERSIONS), TARGETS.values())
         if target.number >= 60
         for form in FORMS
-        if is_available(form, version, target) != available(form.opcode, version, target.name)
+        if is_available(form, Module(target, version))
+        != available(form.opcode, version, target.name)
     ]
     assert not wrong
 
@@ -100,8 +102,8 @@ def test_a_form_is_available_exactly_where_all_notes_of_the_page_are_satisfied()
 def test_a_form_is_available_exactly_where_nothing_refuses_it() -> None:
     for form, version in product(FORMS[::11], VERSIONS[::5]):
         for target in TARGETS.values():
-            found = refusals(form, version, target)
-            assert is_available(form, version, target) == (not found)
+            found = refusals(form, Module(target, version))
+            assert is_available(form, Module(target, version)) == (not found)
             assert all(text and section == form.section for text, section in found)
 
 
@@ -110,7 +112,7 @@ def test_a_form_is_available_exactly_where_nothing_refuses_it() -> None:
 def test_aligned_may_be_left_out_of_wmma_before_6_3_and_of_nothing_else() -> None:
     for form, version in product(FORMS, (PtxVersion(6, 0), PtxVersion(6, 2), PtxVersion(6, 3))):
         needed = form.mnemonic == "ldmatrix" or version >= (6, 3)
-        assert needs_aligned(form, version) == needed
+        assert needs_aligned(form, Module(parse_target("sm_90"), version)) == needed
         bare = judged(form.opcode.replace(".aligned", ""), version, "sm_90")
         missing = [r for r in bare.reasons if r.rule is Rule.MISSING_QUALIFIER]
         assert len(missing) == needed
@@ -152,7 +154,9 @@ def test_satfinite_of_floating_point_is_legal_then_deprecated_then_removed(
 def test_nothing_but_satfinite_of_floating_point_is_ever_deprecated() -> None:
     removed = {f for f in MMA_FORMS if f.satfinite and f.a_type.is_float}
     for version in VERSIONS:
-        found = {form for form in FORMS if deprecations(form, version)}
+        found = {
+            form for form in FORMS if deprecations(form, Module(parse_target("sm_90"), version))
+        }
         assert found == (removed if version >= (6, 4) else set())
 
 
@@ -162,7 +166,7 @@ def test_the_shapes_of_8_6_are_there_on_the_targets_of_the_page_alone(target: st
     for version in VERSIONS:
         since, until = SPECIFIC_TARGETS.get(target, ((99, 0), None))
         expected = version >= since and (until is None or version < until)
-        found = {is_available(form, version, parse_target(target)) for form in packed}
+        found = {is_available(form, Module(parse_target(target), version)) for form in packed}
         assert found == {expected}
 
 

@@ -10,12 +10,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from instruction_texts import SECTION, any_texts, forms, legal_texts
 
+from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.isa import FORMS, MNEMONICS, Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.isa import FORMS
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
-from oracle.notes import is_available
+from oracle.mnemonics import MNEMONICS
 from oracle.reasons import Rule
-from oracle.targets import TARGETS, VERSIONS, parse_target, parse_version
+from oracle.targets import TARGETS, VERSIONS, Module, parse_target, parse_version
 from strategies.drafts import canonical
 from strategies.instructions import legal_drafts
 
@@ -67,7 +69,7 @@ def test_legal_drafts_are_legal_wherever_the_form_is_available(mnemonic: str) ->
         where = [
             (version, target)
             for version, target in PLACES
-            if is_available(form, parse_version(version), parse_target(target))
+            if is_available(form, Module.named(target, version))
         ]
         assert where
         for draft, (version, target) in product(legal_drafts(form), where[:1]):
@@ -81,7 +83,7 @@ def test_a_canonical_instruction_is_legal_exactly_where_its_form_is_available(
     form: Form, version: str, target: str
 ) -> None:
     found = explain(canonical(form).text, target=target, ptx_version=version)
-    assert found.legal == is_available(form, parse_version(version), parse_target(target))
+    assert found.legal == is_available(form, Module.named(target, version))
     assert all(reason.rule is Rule.AVAILABILITY for reason in found.reasons)
 
 
@@ -254,9 +256,7 @@ def kinds(form: Form) -> tuple[str, ...]:
 
 
 def place(form: Form) -> dict[str, str]:
-    version, target = next(
-        (v, t) for v, t in PLACES if is_available(form, parse_version(v), parse_target(t))
-    )
+    version, target = next((v, t) for v, t in PLACES if is_available(form, Module.named(t, v)))
     return {"ptx_version": version, "target": target}
 
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
-from oracle.isa import FORMS, MNEMONICS, Form, form_of, forms_by_opcode, ldmatrix_form, mma_form
+from oracle.forms import Form
+from oracle.isa import FORMS, form_of, forms_by_opcode, ldmatrix_form, mma_form
 from oracle.legality import Explanation, Verdict, explain
+from oracle.mnemonics import MNEMONICS
 from oracle.opcodes import resolve
 from oracle.reasons import Rule
 from strategies.drafts import canonical
@@ -142,7 +144,7 @@ def _vocabulary(mnemonic: str) -> set[str]:
     return {slot.text for form in FORMS if form.mnemonic == mnemonic for slot in form.slots}
 
 
-@given(st.sampled_from(MNEMONICS), st.lists(WORDS, max_size=14))
+@given(st.sampled_from(tuple(MNEMONICS)), st.lists(WORDS, max_size=14))
 def test_any_qualifiers_are_a_form_or_have_faults_with_sections(
     mnemonic: str, words: list[str]
 ) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.isa import LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS, LdmatrixForm, LoadForm, StoreForm
+from oracle.forms import LdmatrixForm, LoadForm, StoreForm
+from oracle.isa import LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS
 from oracle.legality import Explanation, Verdict, explain
 from oracle.reasons import Rule
 from strategies.drafts import canonical

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from oracle import isa
 from oracle.definedness import undefined
+from oracle.forms import Form, LoadForm, MmaForm
+from oracle.matrices import Matrix
 from oracle.operations import operations
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
@@ -37,7 +39,7 @@ SPECIAL = np.array(
 )
 """Halfwords that make ones, zeros, infinities and NaNs of several formats."""
 
-Names = dict[str, tuple[isa.Matrix, str | None] | int]
+Names = dict[str, tuple[Matrix, str | None] | int]
 """What each name holds: a matrix and its layout, or a number of registers."""
 
 
@@ -52,14 +54,12 @@ def buffers() -> tuple[Buffer, ...]:
     )
 
 
-def _form(forms: tuple[isa.Form, ...], draw: st.DrawFn, **wanted: object) -> isa.Form:
+def _form(forms: tuple[Form, ...], draw: st.DrawFn, **wanted: object) -> Form:
     some = [form for form in forms if all(getattr(form, k) == v for k, v in wanted.items())]
     return draw(st.sampled_from(some))
 
 
-def _access(
-    draw: st.DrawFn, matrix: isa.Matrix, layout: str, buffer: str
-) -> tuple[Place, int | None]:
+def _access(draw: st.DrawFn, matrix: Matrix, layout: str, buffer: str) -> tuple[Place, int | None]:
     size, bits = matrix.fragment_bytes, matrix.type.bits
     least = matrix.default_stride(layout)
     unit = size * 8 // bits
@@ -77,7 +77,7 @@ def _load(draw: st.DrawFn, names: Names, name: str, **wanted: object) -> list[St
     buffer = draw(st.sampled_from(["data", "out", "tile"]))
     spaces = ("", "global") if buffer != "tile" else ("", "shared", "shared::cta")
     form = _form(isa.LOAD_FORMS, draw, space=draw(st.sampled_from(spaces)), **wanted)
-    assert isinstance(form, isa.LoadForm)
+    assert isinstance(form, LoadForm)
     place, stride = _access(draw, form.matrix, form.layout, buffer)
     names[name] = (form.matrix, form.layout if form.operand in "ab" else None)
     return [Load(form=form, fragment=name, place=place, stride=stride)]
@@ -106,7 +106,7 @@ def _multiply(draw: st.DrawFn, names: Names) -> list[Step]:
     return [*steps, Multiply(form=form, d=d, a="a", b="b", c=c)]
 
 
-def family(form: isa.MmaForm) -> tuple[object, ...]:
+def family(form: MmaForm) -> tuple[object, ...]:
     """What is drawn evenly: otherwise forms of f16 would be most of all."""
     return (form.a_type.name, form.c_type.name, form.d_type.name, form.satfinite, form.op)
 

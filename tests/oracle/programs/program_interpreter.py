@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from oracle.formats import Format, Kind
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation

@@ -10,6 +10,7 @@ from oracle import isa
 from oracle.definedness import check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
+from oracle.forms import LoadForm, StoreForm
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
@@ -49,13 +50,13 @@ def at(offset: int = 0, buffer: str = "data") -> Place:
 
 def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
     form = isa.form_of(f"wmma.load.{opcode}")
-    assert isinstance(form, isa.LoadForm)
+    assert isinstance(form, LoadForm)
     return Load(form=form, fragment=name, place=place, stride=stride)
 
 
 def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
     form = isa.form_of(f"wmma.store.{opcode}")
-    assert isinstance(form, isa.StoreForm)
+    assert isinstance(form, StoreForm)
     return Store(form=form, fragment=name, place=place, stride=stride)
 
 
@@ -97,11 +98,11 @@ def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined
 
 @pytest.mark.parametrize("form", isa.LOAD_FORMS + isa.STORE_FORMS, ids=lambda form: form.opcode)
 def test_every_default_stride_is_defined_left_out_or_spelled_out(
-    form: isa.LoadForm | isa.StoreForm,
+    form: LoadForm | StoreForm,
 ) -> None:
     buffer = "tile" if form.space.startswith("shared") else "out"
     for stride in (None, form.matrix.default_stride(form.layout)):
-        if isinstance(form, isa.LoadForm):
+        if isinstance(form, LoadForm):
             step: Step = Load(form=form, fragment="x", place=at(buffer=buffer), stride=stride)
             assert reasons(*FILL, step) == []
         else:

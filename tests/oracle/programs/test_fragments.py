@@ -9,7 +9,7 @@ from program_interpreter import element
 from oracle.elementwise import apply
 from oracle.errors import UsageError
 from oracle.formats import FORMATS, Format
-from oracle.isa import SHAPES, Matrix
+from oracle.matrices import SHAPES, Matrix
 from oracle.operations import Operation, operations
 from oracle.steps import Elementwise
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from program_interpreter import register
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.isa import LDMATRIX_FORMS, LdmatrixForm
+from oracle.forms import LdmatrixForm
+from oracle.isa import LDMATRIX_FORMS
 from oracle.matrix_moves import ldmatrix
 from oracle.steps import LoadRows
 

@@ -8,7 +8,9 @@ from program_interpreter import Memory
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.isa import LAYOUTS, LOAD_FORMS, SHAPES, STORE_FORMS, Matrix
+from oracle.forms import LAYOUTS
+from oracle.isa import LOAD_FORMS, STORE_FORMS
+from oracle.matrices import SHAPES, Matrix
 from oracle.storage import Tile, read, write
 
 MATRICES = sorted({form.matrix for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)

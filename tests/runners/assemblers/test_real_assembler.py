@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.isa import FORMS, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.isa import FORMS
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from single_multiplies import Access, program
 
 from oracle.formats import Format
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
 from oracle.program import Program
 from runners.protocol import Images
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, LoadForm, Matrix, MmaForm, StoreForm
+from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.matrices import Matrix
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Load, Multiply, Step, Store

@@ -9,7 +9,8 @@ from single_multiplies import VARIANTS, Access, program
 
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
+from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
 
@@ -28,7 +29,7 @@ def test_rows_aligned_to_the_fragment_give_the_oracles_image_or_a_trap(
     """Never a wrong image: where the machine asks for more than the page, it says so."""
     made = program(form, access)
     assert not undefined(made, target="sm_80")
-    compiled = runner.compile(emit(made, target="sm_80", version="7.8", entry="aligned"))
+    compiled = runner.compile(emit(made, module=Module.named("sm_80", "7.8"), entry="aligned"))
     assert isinstance(compiled, Compiled), compiled
     _, images = contents(form, access, 4, seed=1)
     ran = runner.run(compiled, images, entry="aligned")

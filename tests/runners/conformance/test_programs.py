@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.execution import execute
-from oracle.isa import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm
 from oracle.places import Buffer, Place
 from oracle.program import Program, requirements
 from oracle.steps import Copy, LoadRows, StoreRegisters
+from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
@@ -33,7 +34,7 @@ _SETTINGS = settings(
 def _check(runner: Runner, program: Program, seed: int, target: str, version: str) -> None:
     # More images than a block has warps where shared memory is short.
     images = program_draws.images(program, seed, 9)
-    compiled = runner.compile(emit(program, target=target, version=version))
+    compiled = runner.compile(emit(program, module=Module.named(target, version)))
     assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
     ran = runner.run(compiled, images)
     assert isinstance(ran, Ran), f"{ran} {ran.detail}"

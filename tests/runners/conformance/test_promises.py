@@ -10,6 +10,7 @@ from runners_under_test import make_runner
 from single_multiplies import VARIANTS, Access
 
 from oracle.errors import UsageError
+from oracle.targets import Module
 from runners.emission import emit
 from runners.isolation import isolate
 from runners.kernels import Kernel, KernelModule
@@ -31,7 +32,7 @@ def _ran(outcome: Ran | Failure) -> Ran:
 
 def _multiply(runner: Runner, count: int) -> tuple[Compiled, Images]:
     program, images = contents(VARIANTS[0], Access(), count, seed=1)
-    return _compiled(runner, emit(program, target="sm_75", version="7.0")), images
+    return _compiled(runner, emit(program, module=Module.named("sm_75", "7.0"))), images
 
 
 def test_the_same_batch_gives_the_same_images_every_time(runner: Runner) -> None:

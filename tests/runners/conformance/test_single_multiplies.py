@@ -8,7 +8,8 @@ from image_contents import contents
 from single_multiplies import VARIANTS, accesses, program
 
 from oracle.execution import execute
-from oracle.isa import MmaForm
+from oracle.forms import MmaForm
+from oracle.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Ran, Runner
 
@@ -31,7 +32,7 @@ def test_whole_images_equal_the_oracles(runner: Runner, form: MmaForm) -> None:
     # A stride that shares no factor with the number of accesses: the sample reaches all of them.
     chosen = _ALL if everywhere else [_ALL[(_SAMPLE * number + i) * 37 % 140] for i in range(4)]
     programs = {f"access_{index}": program(form, access) for index, access in enumerate(chosen)}
-    module = emit_all(programs, target="sm_80", version="7.8")
+    module = emit_all(programs, module=Module.named("sm_80", "7.8"))
     compiled = runner.compile(module)
     assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
     wrong = []

@@ -14,11 +14,13 @@ from single_multiplies import VARIANTS, Access, load_forms, program, store_forms
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.formats import FORMATS
-from oracle.isa import Matrix, mma_form
+from oracle.isa import mma_form
+from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Copy, Elementwise, Load, Multiply, Store
+from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.emission.elementwise import replicated
 from runners.protocol import Compiled, Ran
@@ -56,7 +58,7 @@ def test_every_register_that_is_used_is_declared_once(made: Program) -> None:
 
 @given(version=st.sampled_from(["6.0", "6.1", "6.2", "6.3", "6.5", "7.0", "9.3"]))
 def test_aligned_is_spelled_from_version_6_3_on(version: str) -> None:
-    ptx = emit(program(_F16, Access()), version=version, target="sm_70").ptx
+    ptx = emit(program(_F16, Access()), module=Module.named("sm_70", version)).ptx
     assert f".version {version}\n.target sm_70\n" in ptx
     numbers = tuple(map(int, version.split(".")))
     assert (".sync.aligned.row" in ptx) == (numbers >= (6, 3))
@@ -126,9 +128,9 @@ def test_a_name_that_is_no_identifier_is_refused(entry: str) -> None:
 
 def test_unknown_targets_and_versions_and_empty_modules_are_refused() -> None:
     made = program(_F16, Access())
-    for wrong in ({"target": "sm_91"}, {"version": "6.9"}):
+    for wrong in (("sm_91", "8.0"), ("sm_90", "6.9")):
         with pytest.raises(UsageError):
-            emit(made, **wrong)
+            emit(made, module=Module.named(*wrong))
     with pytest.raises(UsageError, match="at least one program"):
         emit_all({})
 

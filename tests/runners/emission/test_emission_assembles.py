@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from single_multiplies import VARIANTS, Access, accesses, program
 
-from oracle.isa import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.program import Program, requirements
+from oracle.targets import Module
 from runners.assemblers.discovery import discover
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
@@ -28,7 +29,7 @@ def _assembles(
     assembler: PtxasCompiler, programs: list[Program], target: str, version: str
 ) -> None:
     named = {f"kernel_{index}": made for index, made in enumerate(programs)}
-    module = emit_all(named, target=target, version=version)
+    module = emit_all(named, module=Module.named(target, version))
     outcome = assembler.compile(module, "sm_90")
     assert isinstance(outcome, Compiled), f"{outcome} {outcome.detail}"
 

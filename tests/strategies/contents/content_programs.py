@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle import isa
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm
 from oracle.image import position
-from oracle.isa import LdmatrixForm, LoadForm, MmaForm
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import (

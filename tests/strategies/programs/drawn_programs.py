@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fuzz.campaign.draws import draw
-from oracle.isa import FORMS, Form
+from oracle.forms import Form
+from oracle.isa import FORMS
 from oracle.program import Program
+from oracle.targets import Module
 from strategies.features import Focus
 from strategies.programs import programs
 
@@ -31,5 +33,5 @@ def drawn(
     forms: tuple[Form, ...] = FORMS,
 ) -> list[Program]:
     """Draw programs; the first that Hypothesis makes is the plainest, and left out."""
-    strategy = programs(focus, target=target, version=version, forms=forms)
+    strategy = programs(focus, module=Module.named(target, version), forms=forms)
     return draw(strategy, count + 1, key)[1:]

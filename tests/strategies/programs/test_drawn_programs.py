@@ -10,19 +10,12 @@ from drawn_programs import PLACES, drawn
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
+from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.errors import UsageError
-from oracle.isa import (
-    FORMS,
-    LDMATRIX_FORMS,
-    LOAD_FORMS,
-    MMA_FORMS,
-    STORE_FORMS,
-    LdmatrixForm,
-    MmaForm,
-)
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.legality import Verdict, explain
-from oracle.notes import is_available
 from oracle.program import Program, requirements, walk
 from oracle.steps import (
     Branch,
@@ -36,7 +29,7 @@ from oracle.steps import (
     Store,
     StoreRegisters,
 )
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Feature, Focus, features_of
 from strategies.programs import VALUED_FORMS, programs
@@ -52,7 +45,11 @@ _MATRIX_LINE = re.compile(r"^ *((?:wmma|ldmatrix)\.[^;]*;)", re.MULTILINE)
 @st.composite
 def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
     target, version = draw(st.sampled_from(PLACES))
-    return draw(programs(Focus(), target=target, version=version, forms=FORMS)), target, version
+    return (
+        draw(programs(Focus(), module=Module.named(target, version), forms=FORMS)),
+        target,
+        version,
+    )
 
 
 @_SETTINGS
@@ -69,7 +66,7 @@ def test_programs_use_only_what_their_target_and_version_have(
 ) -> None:
     program, target, version = case
     for form in requirements(program):
-        assert is_available(form, parse_version(version), parse_target(target)), form.opcode
+        assert is_available(form, Module.named(target, version)), form.opcode
 
 
 @settings(_SETTINGS, max_examples=15)
@@ -78,7 +75,7 @@ def test_every_matrix_instruction_that_is_emitted_is_legal(
     case: tuple[Program, str, str],
 ) -> None:
     program, target, version = case
-    lines = _MATRIX_LINE.findall(emit(program, target=target, version=version).ptx)
+    lines = _MATRIX_LINE.findall(emit(program, module=Module.named(target, version)).ptx)
     assert len(lines) == sum(
         isinstance(step, Load | Multiply | Store | LoadRows) for step in walk(program.steps)
     )
@@ -167,7 +164,7 @@ def test_no_product_is_lost() -> None:
 def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_store(
     form: MmaForm,
 ) -> None:
-    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
     loads, (product, store) = plain.steps[:3], plain.steps[3:]
     assert [type(step) for step in loads] == [Load] * 3
@@ -190,7 +187,7 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
 
 @pytest.mark.parametrize("form", LDMATRIX_FORMS[:3], ids=lambda form: form.opcode)
 def test_an_ldmatrix_shrinks_to_itself(form: LdmatrixForm) -> None:
-    strategy = programs(Focus(form=form), target="sm_90", version="8.0", forms=FORMS)
+    strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True)
     assert [type(step).__name__ for step in plain.steps] == [
         "Copy", "Barrier", "LoadRows", "StoreRegisters"
@@ -217,9 +214,9 @@ def test_selected_loads_and_stores_are_multiplied_with_anything() -> None:
 def test_a_form_that_the_target_lacks_is_refused() -> None:
     bf16 = next(form for form in VALUED_FORMS if form.a_type.name == "bf16")
     with pytest.raises(UsageError, match="does not exist on sm_75"):
-        programs(Focus(form=bf16), target="sm_75", version="7.0", forms=FORMS)
+        programs(Focus(form=bf16), module=Module.named("sm_75", "7.0"), forms=FORMS)
     with pytest.raises(UsageError, match="none of the forms"):
-        programs(Focus(), target="sm_75", version="7.0", forms=(bf16,))
+        programs(Focus(), module=Module.named("sm_75", "7.0"), forms=(bf16,))
 
 
 def test_copies_stay_inside_of_their_buffers() -> None:

@@ -8,6 +8,7 @@ from drawn_programs import PLACES, drawn
 
 from oracle.execution import execute
 from oracle.program import Program
+from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
@@ -20,7 +21,7 @@ def _check(program: Program, runner: SimulatedRunner, target: str, version: str,
     images = np.random.default_rng(seed).integers(
         0, 256, (_IMAGES, program.image_bytes), dtype=np.uint8
     )
-    compiled = runner.compile(emit(program, target=target, version=version))
+    compiled = runner.compile(emit(program, module=Module.named(target, version)))
     assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
     ran = runner.run(compiled, images)
     assert isinstance(ran, Ran), f"{ran} {ran.detail}"

@@ -8,7 +8,9 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.formats import FORMATS
-from oracle.isa import SHAPES, MmaForm, mma_form
+from oracle.forms import MmaForm
+from oracle.isa import mma_form
+from oracle.matrices import SHAPES
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program

@@ -8,7 +8,8 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.definedness import undefined
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS, Form, MmaForm
+from oracle.forms import Form, MmaForm
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS
 from oracle.program import requirements
 from oracle.targets import DEFAULT_TARGET
 from strategies.features import Feature, Focus, features_of

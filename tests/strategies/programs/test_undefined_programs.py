@@ -14,6 +14,7 @@ from oracle.isa import FORMS
 from oracle.program import Program, walk
 from oracle.steps import Load, LoadRows, Store, StoreRegisters
 from oracle.storage import Tile
+from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Focus, features_of
 from strategies.programs import undefined_programs
@@ -22,7 +23,7 @@ from strategies.programs import undefined_programs
 @st.composite
 def placed(draw: st.DrawFn) -> tuple[Program, str, str]:
     target, version = draw(st.sampled_from(PLACES))
-    strategy = undefined_programs(Focus(), target=target, version=version, forms=FORMS)
+    strategy = undefined_programs(Focus(), module=Module.named(target, version), forms=FORMS)
     return draw(strategy), target, version
 
 
@@ -71,11 +72,11 @@ def test_every_access_stays_in_the_image_or_the_warps_shared_memory(
 @given(placed())
 def test_each_can_be_emitted(case: tuple[Program, str, str]) -> None:
     program, target, version = case
-    assert emit(program, target=target, version=version).ptx
+    assert emit(program, module=Module.named(target, version)).ptx
 
 
 def test_every_kind_of_reason_is_drawn() -> None:
-    strategy = undefined_programs(Focus(), target="sm_90", version="8.0", forms=FORMS)
+    strategy = undefined_programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
     text = "\n".join(
         str(reason) for program in draw(strategy, 300, 9) for reason in undefined(program)
     )

@@ -1,0 +1,234 @@
+"""Forms: one instruction with all of its qualifiers fixed, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from oracle.formats import Format
+from oracle.matrices import Matrix, Shape, Vector
+
+FRAGMENTS = "9.7.14.4.1"
+STORAGE = "9.7.14.4.2"
+LOAD = "9.7.14.4.3"
+STORE = "9.7.14.4.4"
+MMA = "9.7.14.4.5"
+LDMATRIX = "9.7.14.5.15"
+
+LAYOUTS = ("row", "col")
+STATE_SPACES = ("", "global", "shared", "shared::cta")
+"""Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
+SHARED_SPACES = ("", "shared", "shared::cta")
+"""Spellings of `{.ss}` of ldmatrix."""
+ROUNDINGS = ("rn", "rz", "rm", "rp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """One position of an opcode: what it is called on the page and what stands there."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadForm:
+    """One form of wmma.load (9.7.14.4.3)."""
+
+    mnemonic: ClassVar[str] = "wmma.load"
+    section: ClassVar[str] = LOAD
+
+    operand: str
+    layout: str
+    shape: Shape
+    space: str
+    type: Format
+    page_family: str
+    """Heading of the page under which the form stands."""
+
+    @property
+    def matrix(self) -> Matrix:
+        """The matrix that is loaded."""
+        return Matrix(operand=self.operand, shape=self.shape, type=self.type)
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {"r": self.matrix}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("matrix", self.operand), ("sync", "sync"), ("aligned", "aligned"),
+            ("layout", self.layout), ("shape", self.shape.name), ("space", self.space),
+            ("type", self.type.name),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreForm:
+    """One form of wmma.store (9.7.14.4.4)."""
+
+    mnemonic: ClassVar[str] = "wmma.store"
+    section: ClassVar[str] = STORE
+
+    layout: str
+    shape: Shape
+    space: str
+    type: Format
+    page_family: str
+    """Heading of the page under which the form stands."""
+
+    @property
+    def matrix(self) -> Matrix:
+        """The matrix that is stored."""
+        return Matrix(operand="d", shape=self.shape, type=self.type)
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {"r": self.matrix}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("matrix", "d"), ("sync", "sync"), ("aligned", "aligned"), ("layout", self.layout),
+            ("shape", self.shape.name), ("space", self.space), ("type", self.type.name),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MmaForm:
+    """One form of wmma.mma (9.7.14.4.5)."""
+
+    mnemonic: ClassVar[str] = "wmma.mma"
+    section: ClassVar[str] = MMA
+
+    a_layout: str
+    b_layout: str
+    shape: Shape
+    d_type: Format
+    a_type: Format
+    b_type: Format
+    c_type: Format
+    rounding: str | None = None
+    """`.rnd` of the f64 form; None where none is given."""
+    satfinite: bool = False
+    op: str | None = None
+    """`.op` of the single-bit form: "xor" or "and"."""
+    page_family: str
+    """Heading of the page under which the form stands."""
+
+    def matrix(self, operand: str) -> Matrix:
+        """Matrix "a", "b", "c" or "d"."""
+        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
+        return Matrix(operand=operand, shape=self.shape, type=types[operand])
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {operand: self.matrix(operand) for operand in "dabc"}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        # "For wmma.mma without explicit .atype and .btype: implicitly .f16" (9.7.14.4.5)
+        implicit = self.a_type.name == "f16"
+        return _slots(
+            ("op", self.op or ""), ("popc", "popc" if self.op else ""),
+            ("sync", "sync"), ("aligned", "aligned"),
+            ("alayout", self.a_layout), ("blayout", self.b_layout),
+            ("shape", self.shape.name), ("rnd", self.rounding or ""),
+            ("dtype", self.d_type.name), ("atype", "" if implicit else self.a_type.name),
+            ("btype", "" if implicit else self.b_type.name), ("ctype", self.c_type.name),
+            ("satfinite", "satfinite" if self.satfinite else ""),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LdmatrixForm:
+    """One form of ldmatrix (9.7.14.5.15)."""
+
+    mnemonic: ClassVar[str] = "ldmatrix"
+    section: ClassVar[str] = LDMATRIX
+    ROW_BYTES: ClassVar[int] = 16
+    """Bytes that a row occupies in shared memory, padding included: 8 x 16 bits, 16 x 8 bits,
+    16 x 6 bits + 32, 16 x 4 bits + 64."""
+
+    rows: int
+    columns: int
+    number: int
+    """Matrices: `.num`."""
+    transposed: bool
+    space: str
+    type: str = ""
+    """"b16" or "b8"; empty where source and destination formats are given."""
+    destination_format: str = ""
+    source_format: str = ""
+    page_family: str
+    """Line of the syntax under which the form stands."""
+
+    @property
+    def element_bits(self) -> int:
+        """Size of a source element, in bits."""
+        return {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4}[self.type or self.source_format]
+
+    @property
+    def registers(self) -> int:
+        """Destination registers of 32 bits in each lane: two a matrix for m16n16, else one."""
+        return self.number * (2 if self.rows == 16 else 1)
+
+    @property
+    def addresses(self) -> int:
+        """Row addresses that are used: those of the first lanes."""
+        return self.number * self.rows
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {"r": Vector(registers=self.registers)}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("sync", "sync"), ("aligned", "aligned"),
+            ("shape", f"m{self.rows}n{self.columns}"), ("num", f"x{self.number}"),
+            ("trans", "trans" if self.transposed else ""), ("space", self.space),
+            ("type", self.type), ("dst_fmt", self.destination_format),
+            ("src_fmt", self.source_format),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+Form = LoadForm | StoreForm | MmaForm | LdmatrixForm
+
+
+def _slots(*pairs: tuple[str, str]) -> tuple[Slot, ...]:
+    return tuple(Slot(name=name, text=text) for name, text in pairs)
+
+
+def _opcode(form: Form) -> str:
+    return ".".join((form.mnemonic, *(slot.text for slot in form.slots if slot.text)))

@@ -1,0 +1,113 @@
+"""Matrices of the warp-level instructions: their shapes, and their fragments in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from oracle.formats import Format
+
+LANES = 32
+"""Threads of a warp (PTX ISA 2.2.1)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Dimensions of one matrix multiply-accumulate: A is m x k, B is k x n, C and D are m x n."""
+
+    m: int
+    n: int
+    k: int
+
+    @cached_property
+    def name(self) -> str:
+        """Spelling of the shape qualifier, without the dot."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    def matrix(self, operand: str) -> tuple[int, int]:
+        """Rows and columns of matrix "a", "b", "c" or "d"."""
+        return {"a": (self.m, self.k), "b": (self.k, self.n)}.get(operand, (self.m, self.n))
+
+
+def _shape(m: int, n: int, k: int) -> Shape:
+    return Shape(m=m, n=n, k=k)
+
+
+HALF_SHAPES = (_shape(16, 16, 16), _shape(8, 32, 16), _shape(32, 8, 16))
+TF32_SHAPE = _shape(16, 16, 8)
+F64_SHAPE = _shape(8, 8, 4)
+SUB_BYTE_SHAPE = _shape(8, 8, 32)
+SINGLE_BIT_SHAPE = _shape(8, 8, 128)
+SHAPES: dict[str, Shape] = {
+    shape.name: shape
+    for shape in (*HALF_SHAPES, TF32_SHAPE, F64_SHAPE, SUB_BYTE_SHAPE, SINGLE_BIT_SHAPE)
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector:
+    """Registers of an operand that holds no matrix of wmma: those of ldmatrix."""
+
+    registers: int
+    """Registers in each lane."""
+    register_type: str = "b32"
+    """PTX type in which they are declared, without the dot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """One matrix of a wmma form: how it lies in memory and in registers."""
+
+    operand: str
+    """"a", "b", "c" or "d"."""
+    shape: Shape
+    type: Format
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.shape.matrix(self.operand)[0]
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return self.shape.matrix(self.operand)[1]
+
+    @cached_property
+    def registers(self) -> int:
+        """Registers of the fragment in each lane (tables of 9.7.14.4.1).
+
+        The f16 multiplicands have eight `.f16x2` registers in every shape: the fragment of an
+        m16n16k16 matrix holds each element twice. Everywhere else the elements are dealt out
+        once. The f64 accumulator has two registers, as the examples of the page have it (its
+        table says one; ptxas wants two).
+        """
+        if self.type.name == "f16" and self.operand in "ab":
+            return 8
+        return self.rows * self.columns * self.type.bits // (LANES * self.register_bits)
+
+    @property
+    def register_bits(self) -> int:
+        """Size of one register of the fragment, in bits."""
+        return 64 if self.type.name == "f64" else 32
+
+    @property
+    def register_type(self) -> str:
+        """PTX type in which the fragment's registers are declared, without the dot.
+
+        `.b32` where the table names a packed or an untyped register.
+        """
+        return self.type.name if self.type.name in ("f32", "f64", "s32") else "b32"
+
+    @property
+    def fragment_bytes(self) -> int:
+        """Size of the fragment in one lane, in bytes: the alignment of 9.7.14.4.2."""
+        return self.registers * self.register_bits // 8
+
+    def default_stride(self, layout: str) -> int:
+        """Elements from one row (or column) to the next when no stride is given (9.7.14.4.2)."""
+        return self.columns if layout == "row" else self.rows
+
+    def leading_instances(self, layout: str) -> int:
+        """Return how many rows (row-major) or columns (column-major) the stride steps over."""
+        return self.rows if layout == "row" else self.columns
