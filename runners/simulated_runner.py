@@ -26,6 +26,7 @@ from runners.protocol import (
     check_images,
 )
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.chip import Chip
 from runners.simulated.silicon import Planted, Target
 
 _MODULES = 16
@@ -72,6 +73,8 @@ class SimulatedRunner:
         Whether it takes a module is this assembler's to say, too. If that writes PTX instead of
         machine code (`runners.cuda.compilation.is_ptx`), the device runs that text: a wrapper
         around a ptxas says so what it assembled. Otherwise it runs the module's own.
+    chip
+        Its floating-point units (`runners.simulated.chip`); those of the target if none are given.
 
     Raises
     ------
@@ -86,9 +89,10 @@ class SimulatedRunner:
         layout_seed: int = 0,
         faults: Sequence[Planted] = (),
         compiler: Compiler | None = None,
+        chip: Chip | None = None,
     ) -> None:
         self.compiler = compiler
-        self._device = SimulatedDevice(target, layout_seed=layout_seed, faults=faults)
+        self._device = SimulatedDevice(target, layout_seed=layout_seed, faults=faults, chip=chip)
         self._modules: OrderedDict[str, Module | Failure] = OrderedDict()
         self._closed = False
 

@@ -34,7 +34,8 @@ def _fma(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
 def _step(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     if unit.fused:
         return _fma(a, b, c, unit)
-    return _fma(_fma(a, b, _MINUS_ZERO, unit), _ONE, c, unit)
+    # A zero of the product's own sign leaves every product as it is, zeros too.
+    return _fma(_fma(a, b, (a ^ b) & _MINUS_ZERO, unit), _ONE, c, unit)
 
 
 def _chain(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:

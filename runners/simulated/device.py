@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
+from runners.simulated.chip import Chip, chip_of
 from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
 from runners.simulated.memory import IMAGES_BASE, SMS_BASE, Memory, padded
@@ -37,6 +38,8 @@ class SimulatedDevice:
         Which fragment layout it uses; 0 and 1 differ in every fragment, and so do others.
     faults
         What is wrong with it, and with what compiles for it, in order.
+    chip
+        Its floating-point units; those of the architecture if none are given.
 
     Raises
     ------
@@ -45,9 +48,15 @@ class SimulatedDevice:
     """
 
     def __init__(
-        self, target: str, *, layout_seed: int = 0, faults: Sequence[Planted] = ()
+        self,
+        target: str,
+        *,
+        layout_seed: int = 0,
+        faults: Sequence[Planted] = (),
+        chip: Chip | None = None,
     ) -> None:
         self.target = Target.named(target)
+        self.chip = chip_of(f"sm_{self.target.architecture}") if chip is None else chip
         self.layout_seed = layout_seed
         self.faults = tuple(faults)
         self.launches = 0
@@ -78,6 +87,7 @@ class SimulatedDevice:
         damages = tuple(fault.damage for fault in self.faults if fault.damage is not None)
         silicon = Silicon(
             architecture=self.target.architecture,
+            chip=self.chip,
             target=target,
             layout_seed=self.layout_seed,
             damages=damages,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from oracle.errors import UsageError
+from runners.simulated.chip import Chip
 from runners.simulated.units import ARCHITECTURES, Unit
 from runners.simulated.warps import Site, Values
 
@@ -104,9 +105,11 @@ class Silicon:
     """A device as instructions see it when they are decoded."""
 
     architecture: int
-    """Of the device, which decides how it calculates."""
+    """Of the device, which decides what it traps on."""
     target: Target
     """Of the module, which decides what instructions it may use."""
+    chip: Chip
+    """Its floating-point units."""
     layout_seed: int
     damages: tuple[Damage, ...]
 

@@ -182,8 +182,13 @@ def _largest_exponents(
 ) -> tuple[list[Terms], Terms]:
     """Return the exponent of each k's products, and the largest of each dot product's terms."""
     # The accumulator is always a term: where it or any product is zero, the fixed exponent takes
-    # part, and where none is, the accumulator's own is larger than it.
-    top = np.maximum(c.exponent, unit.zero_exponent)
+    # part. Below the accumulator's least it needs no question: where no term is zero, the
+    # accumulator's own is larger than it.
+    zeros_decide = unit.zero_exponent >= unit.accumulator.bottom
+    if zeros_decide:
+        top = np.where(c.significand == 0, np.int32(unit.zero_exponent), c.exponent)
+    else:
+        top = np.maximum(c.exponent, unit.zero_exponent)
     exponents = []
     for k in range(a.sign.shape[1]):
         exponent = a.exponent[:, k, None] + b.exponent[k][None]
@@ -192,6 +197,9 @@ def _largest_exponents(
             product = a.significand[:, k, None] * b.significand[k][None]
             carry = product >> (2 * unit.multiplicand.fraction + 1)
             exponent = exponent + (carry > 0)
+        if zeros_decide:
+            absent = exponent < _ZERO_EXPONENT // 2
+            exponent = np.where(absent, np.int32(unit.zero_exponent), exponent)
         np.maximum(top, exponent, out=top)
     return exponents, top
 
@@ -201,15 +209,20 @@ def _add_block(a: _Factors, b: _Factors, c_words: Words, unit: FloatUnit) -> Wor
     accumulator = unit.accumulator
     c = _take_apart(c_words, accumulator, flush=False)
     exponents, top = _largest_exponents(a, b, c, unit)
+    # A term is below 2^(F + 2); 32 bits hold `group` of them.
+    wide = unit.fraction > 28
+    integers: type[np.signedinteger[Any]] = np.int64 if wide else np.int32
+    group = len(exponents) + 1 if wide else 1 << (29 - unit.fraction)
     # A product has 2 * fraction bits below its point; F of them are wanted before the cut.
-    lifted = a.significand << (unit.fraction - 2 * unit.multiplicand.fraction)
-    # A term is below 2^(F + 2), so that this many of them stay in a 32-bit sum.
-    group = 1 << (29 - unit.fraction)
+    surplus = 2 * unit.multiplicand.fraction - unit.fraction
+    lifted = a.significand.astype(integers) << max(0, -surplus)
     total: NDArray[np.int64] = _accumulator_term(c, top, unit)
-    partial = np.zeros(top.shape, np.int32)
+    partial = np.zeros(top.shape, integers)
     term, sign = np.empty_like(partial), np.empty_like(partial)
     for k, exponent in enumerate(exponents):
         np.subtract(top, exponent, out=exponent)
+        if surplus > 0:
+            exponent += surplus
         np.multiply(lifted[:, k, None], b.significand[k][None], out=term)
         # The cut toward zero: magnitudes lose the bits beyond F. NumPy defines a shift beyond
         # the width as 0.
@@ -260,7 +273,23 @@ def _put_specials(words: Words, specials: _Specials | None, unit: FloatUnit) -> 
     return words
 
 
-def _block(part: _Factors, axis: int, chosen: slice) -> _Factors:
+def _blocks(depth: int, unit: FloatUnit) -> list[slice] | list[list[int]]:
+    """Return which products each block adds, in the order of the blocks."""
+    starts = range(0, depth, unit.block)
+    if unit.run is None:
+        blocks = [slice(start, min(start + unit.block, depth)) for start in starts]
+        return blocks[::-1] if unit.descending else blocks
+    # Runs are dealt out like cards: the first run to the first block, the next to the next.
+    dealt = [
+        [k for first in range(hand * unit.run, depth, len(starts) * unit.run)
+         for k in range(first, min(first + unit.run, depth))]
+        for hand in range(len(starts))
+    ]  # fmt: skip
+    held = [cards for cards in dealt if cards]
+    return held[::-1] if unit.descending else held
+
+
+def _block(part: _Factors, axis: int, chosen: slice | list[int]) -> _Factors:
     index = (slice(None), chosen) if axis == 1 else (chosen,)
     return _Factors(
         sign=part.sign[index],
@@ -290,17 +319,19 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     depth = a.shape[1] if unit.products is None else unit.products
     left = _take_apart(_cut_or_rounded(a, unit), unit.multiplicand, flush=Matrix.A in unit.flushed)
     right = _take_apart(_cut_or_rounded(b, unit), unit.multiplicand, flush=Matrix.B in unit.flushed)
-    blocks = [slice(start, min(start + unit.block, depth)) for start in range(0, depth, unit.block)]
-    if unit.descending:
-        blocks.reverse()
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
-    for chosen in blocks:
+    for chosen in _blocks(depth, unit):
         words = _add_block(_block(left, 1, chosen), _block(right, 0, chosen), words, unit)
     if unit.accumulator_last:
         one = _ONE_F16 if unit.accumulator == F16 else _ONE_F32
         nan = NanRule(canonical=unit.nan, invalid=unit.nan)
         added = multiply_add(
-            words, np.full_like(words, one), c, unit.accumulator, unit.rounding, nan
+            words,
+            np.full_like(words, one),
+            c,
+            unit.accumulator,
+            unit.addition or unit.rounding,
+            nan,
         )
         words = added.astype(words.dtype)
     return words

@@ -32,11 +32,11 @@ class FloatUnit:
     accumulator: Binary
     """Format of the running sum between blocks."""
     fraction: int
-    """Bits kept below the binary point at a block's largest exponent (F)."""
+    """Bits kept below the binary point at a block's largest exponent (F), 8 to 30."""
     block: int
-    """Products added at once (L)."""
+    """Products added at once (L), 1 to 32."""
     zero_exponent: int
-    """Exponent at which a term that is zero takes part (e_zero)."""
+    """Exponent at which a term that is zero takes part (e_zero), if one does."""
     rounding: Rounding
     """Of each block's sum to the accumulator's format."""
     nan: int
@@ -47,6 +47,9 @@ class FloatUnit:
     """From an f32 sum to an f16 result."""
     descending: bool = False
     """The block with the highest k comes first."""
+    run: int | None = None
+    """Neighbouring products that go to one block, where runs of them are dealt out to the blocks
+    in turn; None puts the products of a block next to each other."""
     products: int | None = None
     """How many products of each dot product are added; None is all."""
     normalised_products: bool = False
@@ -63,19 +66,21 @@ class FloatUnit:
     """Zero times infinity, and infinity minus infinity, are NaN; else they count as zero."""
     accumulator_last: bool = False
     """The accumulator is added to the rounded sum of the products, and rounded again."""
+    addition: Rounding | None = None
+    """Of that addition; None is `rounding`."""
     ignores_c: bool = False
     """The accumulator starts as zero."""
     rounded_multiplicands: bool = False
     """tf32 multiplicands are rounded to nearest where they should be cut."""
 
     def __post_init__(self) -> None:
-        # The integer sums below rely on these: a product's fraction fits in F bits, and a block's
-        # sum of products stays in 63 bits.
-        if not 2 * self.multiplicand.fraction <= self.fraction <= 28:
-            raise ValueError(
-                f"{self.fraction} fraction bits; "
-                f"{2 * self.multiplicand.fraction} to 28 can be summed"
-            )
+        # The sum of a block stays below 2^(F + 8), which `rounded` takes up to 2^53.
+        if not 8 <= self.fraction <= 30:
+            raise ValueError(f"{self.fraction} fraction bits; 8 to 30 can be summed")
+        if not 1 <= self.block <= 32:
+            raise ValueError(f"blocks of {self.block} products; 1 to 32 can be added at once")
+        if self.run is not None and (self.run < 1 or self.block % self.run):
+            raise ValueError(f"runs of {self.run} in blocks of {self.block}; give a divisor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +133,7 @@ F64_NAN = NanRule(canonical=None, invalid=0xFFF8_0000_0000_0000)
 class DoubleUnit:
     """A chain of fused multiply-adds in f64."""
 
-    rounding: Rounding
+    rounding: Rounding = Rounding.NEAREST_EVEN
     nan: NanRule = F64_NAN
     descending: bool = False
     """k runs from the highest to the lowest."""

@@ -1,7 +1,7 @@
 """wmma.load, wmma.mma and wmma.store (PTX ISA 9.7.14.4)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from runners.simulated.units import (
     FloatUnit,
     IntegerUnit,
     TransferUnit,
-    float_unit,
 )
 from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 
@@ -298,16 +297,13 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], types: _Types) -> _Multi
     if types.a == "b1":
         return BitUnit(operation=BitOperation(match["op"]))
     if types.a == "f64":
-        return DoubleUnit(rounding=Rounding(match["rounding"] or "rn"))
+        return replace(silicon.chip.doubles, rounding=Rounding(match["rounding"] or "rn"))
     if types.c == "s32":
         signed = types.a.startswith("s")
         return IntegerUnit(
             signed_a=signed, signed_b=signed, saturating=match["satfinite"] is not None
         )
-    # The sum runs in f16 only where both C and D are f16 (measured on an H200: mixed ones run
-    # in f32 with a conversion before or behind).
-    running = "f16" if types.c == types.d == "f16" else "f32"
-    return float_unit(silicon.architecture, types.a, running)
+    return silicon.chip.floats[f"{types.d}.{types.a}.{types.b}.{types.c}"]
 
 
 def _multiply(

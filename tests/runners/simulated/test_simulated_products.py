@@ -164,7 +164,7 @@ def test_counts_of_bits_are_added_to_c_and_wrapped(
     assert int(found[0, 0, 0]) == (met.bit_count() + c) % (1 << 32)
 
 
-@pytest.mark.parametrize("fraction", [25, 26, 28])
+@pytest.mark.parametrize("fraction", [25, 26, 28, 30])
 @pytest.mark.parametrize("sign", [0, 0x8000])
 def test_the_largest_products_of_a_block_do_not_overflow_the_sum(fraction: int, sign: int) -> None:
     # 16 products just below 4 * 2^30: 2^36 less what f32 cuts off.

@@ -1,0 +1,74 @@
+"""Silicon made to order computes what the oracle computes from the same figures."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from random_chips import ROWS, random_silicon
+
+from oracle.arithmetic.dots import dot_product
+from oracle.errors import UsageError
+from oracle.formats import FORMATS
+from oracle.scratch import Scratch
+from runners.simulated import SimulatedDevice
+from runners.simulated.binary import NAMED
+from runners.simulated.chip import chip_of
+from runners.simulated.truncated import multiply
+
+
+def words(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> NDArray[np.generic]:
+    """Return any bits, or numbers near one, tiny ones, or some with many zeros."""
+    fmt = FORMATS[name]
+    below = fmt.bits - 1 - fmt.exponent_bits
+    bits = rng.integers(0, 1 << fmt.bits, shape, dtype=np.uint64)
+    way = rng.choice(["bits", "near", "tiny", "zeros"])
+    least, most = (0, fmt.bias // 2) if way == "tiny" else (fmt.bias - 14, fmt.bias + 8)
+    if way != "bits":
+        field = rng.integers(max(0, least), most, shape).astype(np.uint64)
+        sign = bits & np.uint64(1 << (fmt.bits - 1))
+        bits = (bits & np.uint64((1 << below) - 1)) | sign | (field << np.uint64(below))
+    if way == "zeros":
+        bits[rng.random(shape) < 0.4] = 0
+    return bits.astype(fmt.raw)
+
+
+@pytest.mark.parametrize("start", range(0, 120, 30))
+def test_any_silicon_is_the_oracles_with_the_same_figures(start: int) -> None:
+    for seed in range(start, start + 30):
+        silicon, rng = random_silicon(seed), np.random.default_rng(seed)
+        rule = silicon.rule
+        k = 8 if rule.multiplicand == "tf32" else 16
+        a, b = (words(rng, rule.multiplicand, s) for s in ((3, 5, k), (3, k, 5)))
+        c = words(rng, rule.c_type, (3, 5, 5))
+        expected = dot_product(a, b, c, rule=rule, scratch=Scratch())
+        rows = (x.transpose(1, 2, 0) for x in (a, b, c))
+        found = multiply(*rows, silicon.unit, NAMED[rule.d_type])
+        np.testing.assert_array_equal(found, expected, f"{seed} {dict(rule.values)}")
+
+
+def test_a_chip_is_changed_in_all_units_or_in_one() -> None:
+    chip = chip_of("sm_80").with_floats(fraction=19)
+    assert {unit.fraction for unit in chip.floats.values()} == {19}
+    chip = chip.with_floats("f32.tf32.tf32.f32", block=2)
+    assert [unit.block for unit in chip.floats.values()] == [8, 8, 8, 8, 8, 2]
+    assert chip_of("sm_80").with_doubles(descending=True).doubles.descending
+    assert SimulatedDevice("sm_80").chip == chip_of("sm_80")
+    assert set(chip.floats) == set(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda chip: chip.with_floats("f8", block=2), "no unit is for 'f8'; there are units for"),
+        (lambda chip: chip.with_floats(blocks=2), r"has no blocks; it has .*block, "),
+        (lambda _: chip_of("sm_61"), "known are sm_70"),
+    ],
+)
+def test_what_no_chip_has_is_refused(change, said) -> None:
+    with pytest.raises(UsageError, match=said):
+        change(chip_of("sm_90"))
+
+
+@pytest.mark.parametrize("fields", [{"fraction": 31}, {"fraction": 7}, {"block": 33}, {"run": 5}])
+def test_silicon_that_cannot_be_summed_is_refused(fields: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"can be|give"):
+        chip_of("sm_90").with_floats(**fields)
