@@ -36,6 +36,24 @@ class Kernel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScreeningKernel(Kernel):
+    """An entry whose warps go on until their multiprocessor has run all images, and compare.
+
+    The entry's parameters are `(.param .u64 images, .param .u64 expected, .param .u64 ledger,
+    .param .u64 scratch, .param .u32 count, .param .u32 limit)`: images before and after the
+    program, a ledger (`runners.ledger`), memory in which each warp of the launch has an image of
+    its own (where `scratch` is "global"), how many images there are, and how many each
+    multiprocessor takes, again from the first where there are fewer.
+
+    A warp takes the next image of its multiprocessor, copies it into its scratch, runs the
+    program there, and compares every byte with the expected image.
+    """
+
+    scratch: str
+    """State space in which the program runs: "shared" or "global"."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class KernelModule:
     """PTX text and its kernels."""
 

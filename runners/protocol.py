@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from runners.kernels import Kernel, KernelModule
+from runners.kernels import Kernel, KernelModule, ScreeningKernel
 
 Images = NDArray[np.uint8]
 """Memory images, uint8 of shape (count, image_bytes)."""
@@ -165,7 +165,17 @@ class Lender(Protocol):
 
 
 def check_images(kernel: Kernel, images: Images) -> None:
-    """Raise UsageError unless the images fit the kernel."""
+    """Raise UsageError unless the kernel takes images once (`Kernel`), and these fit it."""
+    if isinstance(kernel, ScreeningKernel):
+        raise UsageError(
+            f"{kernel.entry} runs images again and again and compares them; emit the program with "
+            "emit, or call screen"
+        )
+    check_shape(kernel, images)
+
+
+def check_shape(kernel: Kernel, images: Images) -> None:
+    """Raise UsageError unless the images are as many and as large as the kernel takes."""
     if images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != kernel.image_bytes:
         raise UsageError(
             f"images of {kernel.entry} must be uint8 of shape (count, {kernel.image_bytes}), and "

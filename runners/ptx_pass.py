@@ -13,6 +13,7 @@ from oracle.errors import UsageError
 from runners.kernels import KernelModule
 from runners.processes import OUTPUT_LIMIT, run_tool
 from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
+from runners.screening import References, Screener, Screening
 
 Rewriter = Callable[[str], str | Failure]
 """PTX in, PTX out, or why there is none."""
@@ -110,6 +111,26 @@ class RewritingRunner:
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch, as the runner does."""
         return self._runner.run(compiled, images, entry=entry)
+
+    def screen(
+        self,
+        compiled: Compiled,
+        references: References,
+        *,
+        limit: int,
+        entry: str | None = None,
+        examine: bool = False,
+    ) -> Screening:
+        """Start a screening launch, as the runner does.
+
+        Raises
+        ------
+        UsageError
+            If the runner cannot screen.
+        """
+        if not isinstance(self._runner, Screener):
+            raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
+        return self._runner.screen(compiled, references, limit=limit, entry=entry, examine=examine)
 
     def close(self) -> None:
         """Close the runner."""

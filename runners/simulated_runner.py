@@ -16,6 +16,7 @@ from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, TARGETS
 from runners.cuda.compilation import Compiler, is_ptx
 from runners.kernels import LANES, KernelModule
+from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
     Compiled,
@@ -25,8 +26,10 @@ from runners.protocol import (
     Trouble,
     check_images,
 )
+from runners.screening import References, Screened, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.chip import Chip
+from runners.simulated.device import MULTIPROCESSORS
 from runners.simulated.silicon import Planted, Target
 
 _MODULES = 16
@@ -54,6 +57,17 @@ class _Finished:
     outcome: Ran | Failure
 
     def collect(self) -> Ran | Failure:
+        """Return what came of it."""
+        return self.outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ended:
+    """A screening launch that is over already."""
+
+    outcome: Screened | Failure
+
+    def collect(self) -> Screened | Failure:
         """Return what came of it."""
         return self.outcome
 
@@ -192,6 +206,44 @@ class SimulatedRunner:
                 return _failure(trap)
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
+
+    def screen(
+        self,
+        compiled: Compiled,
+        references: References,
+        *,
+        limit: int,
+        entry: str | None = None,
+        examine: bool = False,
+    ) -> _Ended:
+        """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
+        self._check_open()
+        kernel = screening_kernel(compiled.module, entry, references, limit)
+        module = self._load(compiled)
+        if isinstance(module, Failure):
+            return _Ended(outcome=module)
+        scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
+        start = time.perf_counter()
+        try:
+            book = module.screen(
+                kernel.entry,
+                references.images,
+                references.expected,
+                np.zeros(ledger_bytes(kernel.image_bytes), np.uint8),
+                limit=limit,
+                scratch_bytes=scratch if kernel.scratch == "global" else 0,
+                threads=LANES * kernel.warps_per_block,
+                blocks=1,
+            )
+        except SimulatedTrap as trap:
+            return _Ended(outcome=_failure(trap))
+        return _Ended(
+            outcome=Screened(
+                ledger=read_ledger(book, kernel.image_bytes),
+                seconds=time.perf_counter() - start,
+                health=None,
+            )
+        )
 
     def _check_open(self) -> None:
         if self._closed:

@@ -24,6 +24,7 @@ from runners.cuda.messages import (
     Examine,
     Failed,
     Forget,
+    ForgetReferences,
     Health,
     Loaded,
     LoadModule,
@@ -34,6 +35,7 @@ from runners.cuda.messages import (
     Reply,
     Request,
     RunBatch,
+    Screen,
     Stop,
     UnmapSlot,
     decode_request,
@@ -136,6 +138,14 @@ def _answer(session: Session, line: _Line, request: Request) -> bool:
             except LaunchError as error:
                 line.send(Failed(token=request.token, sticky=error.sticky, text=error.text))
                 return not error.sticky
+        case Screen():
+            try:
+                line.send(session.screen(request))
+            except LaunchError as error:
+                line.send(Failed(token=request.token, sticky=error.sticky, text=error.text))
+                return not error.sticky
+        case ForgetReferences():
+            session.forget_references(request.references)
         case Examine():
             line.send(Health(health=session.health()))
         case Stop():

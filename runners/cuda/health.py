@@ -52,6 +52,8 @@ class Monitor:
                 lambda: nvml.nvmlDeviceGetTemperature(device, nvml.NVML_TEMPERATURE_GPU)
             ),
             power_mw=self._read(lambda: nvml.nvmlDeviceGetPowerUsage(device)),
+            power_limit_mw=self._read(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(device)),
+            busy_percent=self._read(lambda: nvml.nvmlDeviceGetUtilizationRates(device).gpu),
             ecc_corrected=self._read(lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED)),
             ecc_uncorrected=self._read(
                 lambda: self._errors(nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED)

@@ -1,6 +1,7 @@
 """What the supervisor and its child say to each other, as msgpack.
 
-Requests are answered in order. `MapSlot`, `UnmapSlot`, `Forget` and `Stop` have no answer.
+Requests are answered in order. `MapSlot`, `UnmapSlot`, `Forget`, `ForgetReferences` and `Stop`
+have no answer.
 """
 
 from __future__ import annotations
@@ -57,6 +58,35 @@ class RunBatch(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Images of one copy and launch; chunks overlap on several streams."""
 
 
+class Screen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Run a screening kernel, on images that the child keeps under a number."""
+
+    token: int
+    """Drawn anew for every launch; the answer repeats it."""
+    key: str
+    entry: str
+    references: int
+    """Number of the images."""
+    upload: int | None
+    """The slot that holds the images and, behind them, the expected ones; None: the child has
+    them."""
+    image_bytes: int
+    count: int
+    limit: int
+    """Images that every multiprocessor takes."""
+    blocks: int
+    warps_per_block: int
+    scratch_bytes: int
+    examine: bool
+    """Whether to read the sensors while the launch runs."""
+
+
+class ForgetReferences(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Drop the images of a number."""
+
+    references: int
+
+
 class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Ask for the device's state."""
 
@@ -65,7 +95,17 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """End in good order."""
 
 
-Request = MapSlot | UnmapSlot | LoadModule | Forget | RunBatch | Examine | Stop
+Request = (
+    MapSlot
+    | UnmapSlot
+    | LoadModule
+    | Forget
+    | RunBatch
+    | Screen
+    | ForgetReferences
+    | Examine
+    | Stop
+)
 
 
 class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -95,6 +135,9 @@ class DeviceHealth(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     memory_clock_mhz: int | None = None
     temperature_c: int | None = None
     power_mw: int | None = None
+    power_limit_mw: int | None = None
+    busy_percent: int | None = None
+    """Time in which a kernel ran, over the last sample period of NVML (1/6 s to 1 s)."""
     ecc_corrected: int | None = None
     """Volatile count, since the driver was loaded."""
     ecc_uncorrected: int | None = None
@@ -138,8 +181,18 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float
 
 
+class LaunchEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A screening launch ended."""
+
+    token: int
+    seconds: float
+    ledger: bytes
+    """As `runners.ledger` describes it, up to the last image that it holds."""
+    health: DeviceHealth | None
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The batch failed."""
+    """The batch, or the launch, failed."""
 
     token: int
     sticky: bool
@@ -153,7 +206,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     health: DeviceHealth
 
 
-Reply = Ready | NotReady | Loaded | Refused | Done | Failed | Health
+Reply = Ready | NotReady | Loaded | Refused | Done | LaunchEnded | Failed | Health
 
 _ENCODER = msgspec.msgpack.Encoder()
 _REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runners import ledger
 from runners.cuda.driver_library import DriverLibrary
 from runners.cuda.health import Monitor
-from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+from runners.cuda.messages import DeviceFacts, DeviceHealth, LaunchEnded, RunBatch, Screen
 
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
@@ -135,6 +136,10 @@ class Session:
         self._slots: dict[int, _Mapping] = {}
         self._modules: dict[str, Any] = {}
         self._functions: dict[tuple[str, str], Any] = {}
+        self._references: dict[int, tuple[Any, Any]] = {}
+        """Device memory with the images before and after, by their number."""
+        self._areas: dict[str, tuple[Any, int]] = {}
+        """Device memory that launches use in turn, and its bytes."""
         self._library = DriverLibrary()
         self._staged = not self._can_register()
         self._monitor = Monitor(self._device.pci_bus_id())
@@ -186,12 +191,13 @@ class Session:
             del self._functions[name]
         self._modules.pop(key, None)
 
-    def _function(self, key: str, entry: str) -> Any:
+    def _function(self, key: str, entry: str, parameters: str) -> Any:
+        """Return a kernel that takes parameters as PyCUDA spells them."""
         if key not in self._modules:
             raise LaunchError("its module is not loaded", sticky=False)
         if (key, entry) not in self._functions:
             function = self._modules[key].get_function(entry)
-            function.prepare("PPI")
+            function.prepare(parameters)
             self._functions[key, entry] = function
         return self._functions[key, entry]
 
@@ -216,7 +222,7 @@ class Session:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
         start = time.perf_counter()
         try:
-            function = self._function(batch.key, batch.entry)
+            function = self._function(batch.key, batch.entry, "PPI")
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 images = min(batch.chunk_images, batch.count - first)
@@ -294,6 +300,82 @@ class Session:
         for staging, destination in channel.outputs:
             np.copyto(destination, staging)
         channel.outputs.clear()
+
+    # Screening
+
+    def screen(self, launch: Screen) -> LaunchEnded:
+        """Run a screening kernel; return what its ledger says.
+
+        Raises
+        ------
+        LaunchError
+            If it failed.
+        """
+        driver, stream = self._driver, self._channels[0].stream
+        head = np.zeros(ledger.IMAGES_AT, np.uint8)
+        try:
+            if launch.upload is not None:
+                self._upload(launch, launch.upload)
+            if launch.references not in self._references:
+                raise LaunchError("its images are not there", sticky=False)
+            images = self._references[launch.references]
+            function = self._function(launch.key, launch.entry, "PPPPII")
+            book = self._area("ledger", ledger.ledger_bytes(launch.image_bytes))
+            scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
+            driver.memcpy_htod_async(book, head, stream)
+            stream.synchronize()
+            start = time.perf_counter()
+            function.prepared_async_call(
+                (launch.blocks, 1),
+                (_WARP * launch.warps_per_block, 1, 1),
+                stream,
+                *(int(address) for address in (*images, book, scratch)),
+                launch.count,
+                launch.limit,
+            )
+            health = self.health() if launch.examine else None
+            stream.synchronize()
+            seconds = time.perf_counter() - start
+            driver.memcpy_dtoh_async(head, book, stream)
+            stream.synchronize()
+            kept = ledger.recorded(head)
+            if kept:
+                head = np.zeros(ledger.IMAGES_AT + kept * launch.image_bytes, np.uint8)
+                driver.memcpy_dtoh_async(head, book, stream)
+                stream.synchronize()
+        except self._driver.Error as error:
+            raise LaunchError(str(error), sticky=self._is_dead()) from None
+        return LaunchEnded(
+            token=launch.token, seconds=seconds, ledger=head.tobytes(), health=health
+        )
+
+    def _upload(self, launch: Screen, slot: int) -> None:
+        """Copy images and expected images from a slot into device memory of their own."""
+        self.forget_references(launch.references)
+        stream, size = self._channels[0].stream, launch.count * launch.image_bytes
+        memory = self._slots[slot].array
+        both = []
+        for part in (memory[:size], memory[size : 2 * size]):
+            both.append(self._driver.mem_alloc(size))
+            self._driver.memcpy_htod_async(both[-1], part, stream)
+        stream.synchronize()
+        self._references[launch.references] = (both[0], both[1])
+
+    def forget_references(self, number: int) -> None:
+        """Free the images of a number, if there are any."""
+        for memory in self._references.pop(number, ()):
+            memory.free()
+
+    def _area(self, name: str, size: int) -> Any:
+        """Return device memory of at least a size, which is used again under its name."""
+        memory, there = self._areas.get(name, (None, 0))
+        if there < size:
+            self._areas.pop(name, None)
+            if memory is not None:
+                memory.free()
+            memory = self._driver.mem_alloc(size)
+            self._areas[name] = (memory, size)
+        return memory
 
     def _is_dead(self) -> bool:
         """Whether the context fails at everything now; also waits for what is still running."""

@@ -12,6 +12,7 @@ from runners.cuda.messages import (
     DeviceFacts,
     Failed,
     Forget,
+    ForgetReferences,
     MapSlot,
     NotReady,
     Ready,
@@ -19,7 +20,7 @@ from runners.cuda.messages import (
 )
 from runners.cuda.process import ChildGoneError, ChildProcess, GarbledError
 from runners.cuda.slots import Lease, SlotPool
-from runners.cuda.tasks import LoadTask, RunTask, T, Task
+from runners.cuda.tasks import KernelTask, LoadTask, ScreenTask, T, Task
 from runners.protocol import Compiled, Failure, Trouble
 
 _RESTARTS = 4
@@ -29,6 +30,8 @@ _PAUSE = 1.0
 channel after a hang needs a moment."""
 _MODULES = 256
 """Modules that stay loaded."""
+_REFERENCE_BYTES = 8 << 30
+"""Bytes of images that stay in the device's memory for screening. A set has hundreds of MB."""
 
 
 class Supervisor:
@@ -70,6 +73,8 @@ class Supervisor:
         """When the head of the queue came to its turn (time.monotonic)."""
         self._loaded: OrderedDict[str, LoadTask] = OrderedDict()
         self._mapped: set[int] = set()
+        self._references: OrderedDict[int, int] = OrderedDict()
+        """Bytes of the images that the child keeps, by their number."""
 
     @property
     def pid(self) -> int | None:
@@ -170,6 +175,7 @@ class Supervisor:
             self._child, self._facts = child, reply.facts
             self._loaded.clear()
             self._mapped.clear()
+            self._references.clear()
             self.pool.dropped.clear()
             self.starts += 1
             return None
@@ -185,7 +191,7 @@ class Supervisor:
         """Send tasks to a child that is there, and put them into the queue."""
         while tasks:
             task = tasks.pop(0)
-            if isinstance(task, RunTask):
+            if isinstance(task, KernelTask):
                 task.load = self._loaded.get(task.compiled.key)
                 if task.load is None:
                     tasks[:0] = [self._load_of(task), task]
@@ -203,7 +209,7 @@ class Supervisor:
                 self._queue.extend(tasks)
                 return
 
-    def _load_of(self, task: RunTask) -> LoadTask:
+    def _load_of(self, task: KernelTask[Any]) -> LoadTask:
         return LoadTask(
             allowance=self._load_allowance,
             compiled=task.compiled,
@@ -221,16 +227,29 @@ class Supervisor:
             if len(self._loaded) > _MODULES:
                 key, _ = self._loaded.popitem(last=False)
                 child.send(Forget(key=key), deadline=deadline)
-        if isinstance(task, RunTask):
+        if isinstance(task, ScreenTask):
+            self._provide(child, task, deadline)
+        if isinstance(task, KernelTask):
             self._loaded.move_to_end(task.compiled.key)
             while self.pool.dropped:
                 number = self.pool.dropped.pop()
                 if number in self._mapped:
                     self._mapped.remove(number)
                     child.send(UnmapSlot(slot=number), deadline=deadline)
-            for lease in (task.source, task.destination):
+            for lease in task.leases():
                 self._map(child, lease, deadline)
         child.send(task.request(), deadline=deadline)
+
+    def _provide(self, child: ChildProcess, task: ScreenTask, deadline: float) -> None:
+        """See to it that the child has the images of a task, or gets them with it."""
+        number = task.references.number
+        if number not in self._references:
+            task.fill(self.pool.lease(2 * task.references.images.nbytes))
+            self._references[number] = 2 * task.references.images.nbytes
+        self._references.move_to_end(number)
+        while len(self._references) > 1 and sum(self._references.values()) > _REFERENCE_BYTES:
+            number, _ = self._references.popitem(last=False)
+            child.send(ForgetReferences(references=number), deadline=deadline)
 
     def _map(self, child: ChildProcess, lease: Lease, deadline: float) -> None:
         slot = lease.slot
@@ -264,6 +283,8 @@ class Supervisor:
                 return
             self._queue.popleft()
             self._turn = time.monotonic()
+            if isinstance(reply, Failed) and isinstance(head, ScreenTask):
+                self._references.pop(head.references.number, None)
             if isinstance(reply, Failed) and reply.sticky:
                 child.end()
                 self._start_anew()

@@ -15,16 +15,20 @@ from runners.cuda.messages import (
     Examine,
     Failed,
     Health,
+    LaunchEnded,
     Loaded,
     LoadModule,
     Refused,
     Reply,
     Request,
     RunBatch,
+    Screen,
 )
 from runners.cuda.slots import Lease
 from runners.kernels import Kernel
+from runners.ledger import read_ledger
 from runners.protocol import Compiled, Failure, Ran, Trouble
+from runners.screening import References, Screened
 
 T = TypeVar("T")
 
@@ -85,21 +89,59 @@ class LoadTask(Task[Compiled]):
 
 
 @dataclass(kw_only=True, eq=False)
-class RunTask(Task[Ran]):
-    """Running a batch."""
+class KernelTask(Task[T]):
+    """Running a kernel of a module."""
 
     compiled: Compiled
     optimization: int | None
     kernel: Kernel
+    load: LoadTask | None = None
+    """The loading of its module in the present child."""
+    token: int = 0
+    """That of the last request; no earlier one had it."""
+
+    @abstractmethod
+    def leases(self) -> tuple[Lease, ...]:
+        """Return the memory that the child has to share."""
+
+    @abstractmethod
+    def ended(self, reply: Reply) -> T | None:
+        """Return the result, if the reply brings it."""
+
+    def accept(self, reply: Reply) -> bool:
+        """Take the result, or Failed, of the last request."""
+        if getattr(reply, "token", None) != self.token:
+            return False
+        result = self.ended(reply)
+        if result is None and not isinstance(reply, Failed):
+            return False
+        if self.load is not None and isinstance(self.load.result, Failure):
+            self.result = self.load.result
+        elif isinstance(reply, Failed):
+            trouble = Trouble.STICKY_ERROR if reply.sticky else Trouble.LAUNCH_FAILURE
+            what = "poisons the context" if reply.sticky else "fails, and the device works on"
+            self.result = Failure(
+                trouble=trouble, message=f"{self.title} {what}", detail=reply.text
+            )
+        else:
+            self.result = result
+        return True
+
+
+@dataclass(kw_only=True, eq=False)
+class RunTask(KernelTask[Ran]):
+    """Running a batch."""
+
     count: int
     source: Lease
     source_offset: int
     destination: Lease
     sms_offset: int
     chunk_images: int
-    load: LoadTask | None = None
-    """The loading of its module in the present child."""
-    token: int = 0
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Return the memory of the images before and after."""
+        return self.source, self.destination
 
     def request(self) -> RunBatch:
         """Return the message, under a token that no earlier one had."""
@@ -118,29 +160,79 @@ class RunTask(Task[Ran]):
             chunk_images=self.chunk_images,
         )
 
-    def accept(self, reply: Reply) -> bool:
-        """Take Done or Failed of this batch."""
-        if not isinstance(reply, Done | Failed) or reply.token != self.token:
-            return False
-        if self.load is not None and isinstance(self.load.result, Failure):
-            self.result = self.load.result
-        elif isinstance(reply, Done):
-            images = self.destination.array(np.uint8, (self.count, self.kernel.image_bytes))
-            sms = self.destination.array(np.uint32, (self.count,), self.sms_offset)
-            images.flags.writeable = sms.flags.writeable = False
-            self.result = Ran(images=images, sms=sms, seconds=reply.seconds)
-        else:
-            trouble = Trouble.STICKY_ERROR if reply.sticky else Trouble.LAUNCH_FAILURE
-            what = "poisons the context" if reply.sticky else "fails, and the device works on"
-            self.result = Failure(
-                trouble=trouble, message=f"{self.title} {what}", detail=reply.text
-            )
-        return True
+    def ended(self, reply: Reply) -> Ran | None:
+        """Return the images that Done says are there."""
+        if not isinstance(reply, Done):
+            return None
+        images = self.destination.array(np.uint8, (self.count, self.kernel.image_bytes))
+        sms = self.destination.array(np.uint32, (self.count,), self.sms_offset)
+        images.flags.writeable = sms.flags.writeable = False
+        return Ran(images=images, sms=sms, seconds=reply.seconds)
 
     @property
     def title(self) -> str:
         """What is going on."""
         return f"running {self.kernel.entry} on {self.count} images"
+
+
+@dataclass(kw_only=True, eq=False)
+class ScreenTask(KernelTask[Screened]):
+    """Running a screening kernel."""
+
+    references: References
+    limit: int
+    blocks: int
+    scratch_bytes: int
+    examine: bool
+    upload: Lease | None = None
+    """The memory with the images, where the child has yet to be given them."""
+
+    def leases(self) -> tuple[Lease, ...]:
+        """Return the memory of the images, where the child does not have them."""
+        return () if self.upload is None else (self.upload,)
+
+    def fill(self, lease: Lease) -> None:
+        """Copy the images into shared memory, from where the child takes them."""
+        images, expected = self.references.images, self.references.expected
+        memory = lease.array(np.uint8, (2, *images.shape))
+        np.copyto(memory[0], images)
+        np.copyto(memory[1], expected)
+        self.upload = lease
+
+    def request(self) -> Screen:
+        """Return the message, under a token that no earlier one had."""
+        self.token = secrets.randbits(48)
+        return Screen(
+            token=self.token,
+            key=self.compiled.key,
+            entry=self.kernel.entry,
+            references=self.references.number,
+            upload=None if self.upload is None else self.upload.slot.number,
+            image_bytes=self.kernel.image_bytes,
+            count=len(self.references.images),
+            limit=self.limit,
+            blocks=self.blocks,
+            warps_per_block=self.kernel.warps_per_block,
+            scratch_bytes=self.scratch_bytes,
+            examine=self.examine,
+        )
+
+    def ended(self, reply: Reply) -> Screened | None:
+        """Return what the ledger says, and let go of the shared memory."""
+        self.upload = None
+        if not isinstance(reply, LaunchEnded):
+            return None
+        data = np.frombuffer(reply.ledger, np.uint8)
+        return Screened(
+            ledger=read_ledger(data, self.kernel.image_bytes),
+            seconds=reply.seconds,
+            health=reply.health,
+        )
+
+    @property
+    def title(self) -> str:
+        """What is going on."""
+        return f"screening with {self.kernel.entry}, {self.limit} images a multiprocessor,"
 
 
 @dataclass(kw_only=True, eq=False)

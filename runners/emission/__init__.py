@@ -1,8 +1,10 @@
 """Programs to PTX text.
 
-`emit` makes a module of one kernel, `emit_all` a module of many, one per program.
+`emit` makes a module of one kernel, `emit_all` a module of many, one per program;
+`emit_screening` one of kernels that run every image on every multiprocessor and compare.
 """
 
 from runners.emission.modules import emit, emit_all
+from runners.emission.screening import emit_screening
 
-__all__ = ["emit", "emit_all"]
+__all__ = ["emit", "emit_all", "emit_screening"]

@@ -11,6 +11,8 @@ _PREFIXES = {"b16": "%h", "b32": "%r", "b64": "%rd", "pred": "%p"}
 class Body:
     """Instructions in order, and what they make the kernel declare."""
 
+    image_space: str = "global"
+    """State space of the image: "global", or "shared" where it was copied there."""
     lines: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     """Registers of the prologue that the body reads, by name."""
@@ -44,6 +46,10 @@ class Body:
         """Return a register of the prologue, noting that it is needed."""
         self.used.add(register)
         return register
+
+    def spelled(self, space: str) -> str:
+        """Return how a state space, or an opcode that names one, is spelled for this image."""
+        return space if self.image_space == "global" else space.replace("global", self.image_space)
 
     def declarations(self) -> list[str]:
         """Return the declarations of the scratch registers."""

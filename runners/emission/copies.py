@@ -53,6 +53,7 @@ def _write_units(
         address(body, program, place, space, lane=lane)[1:-1]
         for place, space in zip((source, destination), spaces, strict=True)
     ]
+    reading, writing = (body.spelled(space) for space in spaces)
     # A byte travels in a 16-bit register, as in what nvcc emits.
     size = "b32" if width >= 4 else "b16"
     registers = tuple(body.scratch(size) for _ in range(max(1, width // 4)))
@@ -61,8 +62,8 @@ def _write_units(
 
     def move(distance: int, guard: str = "") -> None:
         load, store = (displaced(pointer, distance) for pointer in pointers)
-        body.add(f"ld.{spaces[0]}.{type_} {vector}, {load}", guard=guard)
-        body.add(f"st.{spaces[1]}.{type_} {store}, {vector}", guard=guard)
+        body.add(f"ld.{reading}.{type_} {vector}, {load}", guard=guard)
+        body.add(f"st.{writing}.{type_} {store}, {vector}", guard=guard)
 
     rounds, rest = divmod(units, LANES)
     if rounds > _UNROLLED:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from oracle.errors import UsageError
 from oracle.places import IMAGE_ALIGNMENT
@@ -60,18 +61,53 @@ def emit_all(
     UsageError
         As for `emit`, or if there is no program.
     """
+    return module_of(programs, _kernel, _text, module)
+
+
+K = TypeVar("K", bound=Kernel)
+
+
+def module_of(
+    programs: Mapping[str, Program],
+    kernel_of: Callable[[Program, str], K],
+    text_of: Callable[[Program, K, bool], str],
+    module: Module | None,
+) -> KernelModule:
+    """Return a module with a kernel for each program.
+
+    Parameters
+    ----------
+    programs
+        By the names of their entries.
+    kernel_of
+        Makes the kernel of a program under a name.
+    text_of
+        Returns its text; the last argument is whether wmma is spelled with `.aligned`.
+    module
+        The target and the PTX ISA version; `Module.named()` if None.
+
+    Raises
+    ------
+    UsageError
+        If a name is no PTX identifier, or there is no program.
+    """
     if not programs:
         raise UsageError("a module needs at least one program, and none was given")
     module = module or Module.named()
     target, version = module.target.name, str(module.version)
+    # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
+    # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
+    aligned = module.version >= (6, 3)
     texts = [header(target, version)]
     kernels = []
     for entry, program in programs.items():
-        kernel = _kernel(program, entry)
-        # ".aligned is required from 6.3 onwards, and considered implicit" before (9.7.14.4.3);
-        # ptxas 11.7 to 13.5 reject it in a module of an earlier version.
-        writer = StepWriter(program=program, body=Body(), aligned=module.version >= (6, 3))
-        texts.append(_text(program, kernel, writer))
+        if not _IDENTIFIER.fullmatch(entry):
+            raise UsageError(
+                f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits "
+                "and underscores"
+            )
+        kernel = kernel_of(program, entry)
+        texts.append(text_of(program, kernel, aligned))
         kernels.append(kernel)
     return KernelModule(
         ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels)
@@ -79,11 +115,6 @@ def emit_all(
 
 
 def _kernel(program: Program, entry: str) -> Kernel:
-    if not _IDENTIFIER.fullmatch(entry):
-        raise UsageError(
-            f"{entry!r} cannot name a kernel: a name is a letter followed by letters, digits and "
-            "underscores"
-        )
     if program.shared_bytes > STATIC_SHARED_BYTES:
         raise UsageError(
             f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
@@ -100,9 +131,9 @@ def _kernel(program: Program, entry: str) -> Kernel:
     )
 
 
-def _text(program: Program, kernel: Kernel, writer: StepWriter) -> str:
-    body = writer.body
-    writer.write(program.steps)
+def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
+    body = Body()
+    StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
     prologue = _prologue(kernel, body)
     entry = kernel.entry
     lines = [

@@ -75,7 +75,8 @@ class StepWriter:
         return _vector(self._registers.of(use))
 
     def _opcode(self, form: LoadForm | StoreForm | MmaForm | LdmatrixForm) -> str:
-        return form.opcode if self.aligned else form.opcode.replace(".aligned", "")
+        opcode = form.opcode if self.aligned else form.opcode.replace(".aligned", "")
+        return self.body.spelled(opcode)
 
     def _access(self, step: Load | Store) -> None:
         form = step.form
@@ -101,8 +102,9 @@ class StepWriter:
         lane = body.scratch("b64")
         body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {4 * step.count}")
         (registers,) = map(self._registers.of, step.uses)
-        space = self.program.buffer(step.place.buffer).space
-        operand = address(body, self.program, step.place, space, lane=lane)
+        lies_in = self.program.buffer(step.place.buffer).space
+        operand = address(body, self.program, step.place, lies_in, lane=lane)
+        space = body.spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
         if step.count == 1:
             body.add(f"st.{space}.b32 {operand}, {registers[0]}")
@@ -117,7 +119,7 @@ class StepWriter:
         register = self.body.scratch("b32")
         if isinstance(value, Word):
             operand = address(self.body, self.program, value.place, "global")
-            self.body.add(f"ld.global.b32 {register}, {operand}")
+            self.body.add(f"ld.{self.body.image_space}.b32 {register}, {operand}")
             self.body.add(f"and.b32 {register}, {register}, {value.mask:#x}")
         else:
             self.body.add(f"mov.b32 {register}, {value}")

@@ -1,12 +1,13 @@
 """Per-thread loads and stores, and the barriers between them.
 
-Source: PTX ISA 9.7.9.8 (ld), 9.7.9.11 (st), 9.7.13 (barriers).
+Source: PTX ISA 9.7.9.8 (ld), 9.7.9.11 (st), 9.7.13 (barriers, atom).
 """
 
 import re
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runners.simulated.memory import Space, check_alignment
 from runners.simulated.operands import Operands
@@ -91,6 +92,60 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     return run
 
 
+def _add_atomically(operands: Operands, _: re.Match[str]) -> Operation:
+    """Add to a word of memory and return what it held, one thread after the other.
+
+    Source: PTX ISA 9.7.13.5 (atom). Threads come in the order of their warps and lanes.
+    """
+    target, given, addend = operands.expect(3)
+    name = operands.destination(target, 32)
+    address = operands.address(given, Space.GLOBAL)
+    value = operands.source(addend, 32)
+    line = operands.line
+
+    def run(warps: Warps, mask: Mask) -> None:
+        whole = (LANES, warps.indices.size)
+        starts = np.broadcast_to(address(warps), whole)
+        check_alignment(starts, 4, warps.indices, line, mask)
+        who = None if mask is None else np.broadcast_to(mask, whole)
+        added = np.broadcast_to(value(warps), whole)
+        held = np.zeros(whole, np.uint32)
+        memory, blocks, indices = warps.memory, warps.blocks, warps.indices
+        for place in memory.places(Space.GLOBAL, starts, 4, blocks, indices, line, who):
+            chosen = np.ones(whole, np.bool_) if place.chosen is None else place.chosen
+            # Transposed: by warps first.
+            held.T[chosen.T] = _turns(
+                place.segment.view(4), place.index.T[chosen.T] // 4, added.T[chosen.T]
+            )
+        warps.write(name, held, mask)
+
+    return run
+
+
+def _turns(
+    words: NDArray[np.uint32], places: NDArray[np.int64], added: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    """Add to words in turn; return what each word held when it was a place's turn.
+
+    Parameters
+    ----------
+    words
+        Memory, which is changed.
+    places, added
+        (n,) which word, and what is added to it.
+    """
+    order = np.argsort(places, kind="stable")
+    sorted_places = places[order]
+    totals = np.cumsum(added[order], dtype=np.uint32)
+    before = totals - added[order]
+    firsts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
+    group = np.searchsorted(firsts, np.arange(places.size), side="right") - 1
+    held = np.empty(places.size, np.uint32)
+    held[order] = words[sorted_places] + before - before[firsts][group]
+    np.add.at(words, places, added)
+    return held
+
+
 def _barrier(operands: Operands, _: re.Match[str]) -> Operation:
     """Do nothing: warps share no memory here but what no other warp writes.
 
@@ -104,6 +159,7 @@ def _barrier(operands: Operands, _: re.Match[str]) -> Operation:
 FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = (
     (re.compile(rf"ld{_SUFFIX}"), _load),
     (re.compile(rf"st{_SUFFIX}"), _store),
+    (re.compile(r"atom\.global\.add\.u32"), _add_atomically),
     (re.compile(r"(?:bar\.sync|barrier\.sync(?:\.aligned)?|bar\.warp\.sync)"), _barrier),
 )
 """Every form that is known, as the pattern of its opcode and what decodes it."""

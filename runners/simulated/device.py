@@ -11,7 +11,7 @@ from oracle.errors import UsageError
 from runners.simulated.chip import Chip, chip_of
 from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.memory import IMAGES_BASE, SMS_BASE, Memory, padded
+from runners.simulated.memory import Memory, laid_out
 from runners.simulated.parser import parse
 from runners.simulated.silicon import Planted, Silicon, Target
 from runners.simulated.traps import TrapKind, refuse
@@ -20,11 +20,21 @@ from runners.simulated.warps import DTYPES, LANES, Warps
 MULTIPROCESSORS = 132
 """SMs of a simulated device: those of an H200."""
 
+_SLOTS = 64
+"""Warps that are resident on a multiprocessor (CUDA C++ Programming Guide, Technical
+Specifications, 9.0)."""
+
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
 
-# The kernel convention of emission: images, SM numbers, count.
-_PARAMETER_BITS = (64, 64, 32)
+_ENTRIES = {
+    (64, 64, 32): "the address of the images (.u64), that of the SM numbers (.u64) and the count "
+    "(.u32)",
+    (64, 64, 64, 64, 32, 32): "the addresses of images, expected images, ledger and scratch (.u64 "
+    "each), the count and the limit (.u32 each)",
+}
+"""The conventions of `runners.kernels`, by the bits of an entry's parameters."""
+_LAUNCH, _SCREEN = _ENTRIES
 
 
 class SimulatedDevice:
@@ -131,45 +141,108 @@ class Module:
         SimulatedTrap
             If the kernel does what a device traps on; the images are lost then, as on a GPU.
         """
-        kernel = self._kernel(entry)
+        kernel = self._kernel(entry, _LAUNCH)
         if images.ndim != 2 or images.dtype != np.uint8 or not images.size:
             raise UsageError(
                 f"images of shape {images.shape} and dtype {images.dtype}; "
                 "give a nonempty (count, bytes) array of uint8"
             )
+        count = images.shape[0]
+        arrays = (images.reshape(-1), np.full(4 * count, 0xFF, np.uint8))
+        blocks = -(-count // max(1, threads // LANES))
+        flat, reported = self._run(kernel, arrays, (count,), blocks=blocks, threads=threads)
+        return flat.reshape(images.shape), reported.view(np.uint32)
+
+    def screen(
+        self,
+        entry: str,
+        images: NDArray[np.uint8],
+        expected: NDArray[np.uint8],
+        ledger: NDArray[np.uint8],
+        *,
+        limit: int,
+        scratch_bytes: int,
+        threads: int,
+        blocks: int,
+    ) -> NDArray[np.uint8]:
+        """Run a screening kernel on all multiprocessors.
+
+        Parameters
+        ----------
+        entry
+            Its name.
+        images, expected
+            (count, bytes) contents of the memory images, before and after.
+        ledger
+            (bytes,) what it holds at first.
+        limit
+            Images that each multiprocessor takes.
+        scratch_bytes
+            Scratch memory of the launch; 0 for none.
+        threads
+            Threads of a block, a multiple of 32 up to 1024.
+        blocks
+            Blocks of each multiprocessor.
+
+        Returns
+        -------
+        (bytes,) what the ledger holds afterwards.
+
+        Raises
+        ------
+        UsageError
+            If there is no such entry, or it or the block are not as described.
+        SimulatedTrap
+            If the kernel does what a device traps on.
+        """
+        kernel = self._kernel(entry, _SCREEN)
+        count = images.shape[0]
+        scratch = np.zeros(scratch_bytes, np.uint8)
+        arrays = (images.reshape(-1), expected.reshape(-1), ledger, scratch)
+        blocks *= MULTIPROCESSORS
+        return self._run(kernel, arrays, (count, limit), blocks=blocks, threads=threads)[2]
+
+    def _run(
+        self,
+        kernel: Kernel,
+        arrays: Sequence[NDArray[np.uint8]],
+        numbers: tuple[int, ...],
+        *,
+        blocks: int,
+        threads: int,
+    ) -> list[NDArray[np.uint8]]:
+        """Launch a kernel on copies of flat arrays; return what these hold afterwards."""
         if threads % LANES or not LANES <= threads <= _LARGEST_BLOCK:
             raise UsageError(f"{threads} threads in a block; give a multiple of 32 up to 1024")
-        count = images.shape[0]
-        flat = np.zeros(padded(images.size), np.uint8)
-        flat[: images.size] = images.reshape(-1)
-        reported = np.full(padded(4 * count), 0xFF, np.uint8)
+        segments = laid_out(arrays)
         per_block = threads // LANES
-        blocks = -(-count // per_block)
         indices = np.arange(blocks * per_block)
+        turns, sms = np.divmod(indices // per_block, MULTIPROCESSORS)
         warps = Warps(
             indices=indices,
             threads=threads,
-            sms=(indices // per_block % MULTIPROCESSORS).astype(np.uint32),
+            sms=sms.astype(np.uint32),
+            slots=((turns * per_block + indices % per_block) % _SLOTS).astype(np.uint32),
             launch=self.device.launches,
-            memory=Memory.of(flat, images.size, reported, 4 * count, kernel.shared_bytes, blocks),
+            memory=Memory.of(segments, kernel.shared_bytes, blocks),
         )
-        arguments = (IMAGES_BASE, SMS_BASE, count)
+        arguments = (*(segment.base for segment in segments), *numbers)
         for (key, bits), value in zip(kernel.parameters, arguments, strict=True):
             warps.registers[key] = np.full((1, 1), value, DTYPES[bits])
         self.device.launches += 1
         run(kernel, warps)
-        return flat[: images.size].reshape(images.shape), reported.view(np.uint32)[:count]
+        return [segment.data[: segment.size] for segment in segments]
 
-    def _kernel(self, entry: str) -> Kernel:
+    def _kernel(self, entry: str, parameter_bits: tuple[int, ...]) -> Kernel:
         kernel = self.kernels.get(entry)
         if kernel is None:
             raise UsageError(
                 f"the module has no entry {entry!r}; it has {', '.join(self.kernels) or 'none'}"
             )
         bits = tuple(bits for _, bits in kernel.parameters)
-        if bits != _PARAMETER_BITS:
+        if bits != parameter_bits:
             raise UsageError(
-                f"entry {entry!r} has parameters of {bits} bits; a kernel takes the address of "
-                "the images (.u64), that of the SM numbers (.u64) and the count (.u32)"
+                f"entry {entry!r} has parameters of {bits} bits; a kernel that is run so takes "
+                f"{_ENTRIES[parameter_bits]}"
             )
         return kernel

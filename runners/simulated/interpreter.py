@@ -52,6 +52,7 @@ def run(kernel: Kernel, warps: Warps) -> None:
         here = at == index
         mask: Mask = None if here.all() else here[None]
         step = steps[index]
+        warps.steps += 1
         if step.operation is not None:
             step.operation(warps, _guard(step, warps, mask))
             at[here] += 1

@@ -5,6 +5,7 @@ for an implementation to choose; these keep the spaces far apart, so that an add
 for an address of another is out of bounds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,11 +15,8 @@ from numpy.typing import NDArray
 
 from runners.simulated.traps import TrapKind, refuse
 
-IMAGES_BASE = 0x7F10_0000_0000
-"""Global address of the first image. Aligned as cudaMalloc aligns, and more."""
-
-SMS_BASE = 0x7F90_0000_0000
-"""Global address of the array of SM numbers."""
+_BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
+"""Global addresses of the arrays that a launch is given. Aligned as cudaMalloc aligns, and more."""
 
 SHARED_WINDOW = 0x7E00_0000_0000
 """Generic address of byte 0 of a block's shared memory."""
@@ -54,6 +52,16 @@ class Segment:
         return self.data.view(f"u{width}")
 
 
+def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
+    """Return global memory with copies of flat arrays of bytes, one segment each."""
+    segments = []
+    for base, array in zip(_BASES, arrays, strict=False):
+        data = np.zeros(padded(array.size), np.uint8)
+        data[: array.size] = array
+        segments.append(Segment(base=base, size=array.size, data=data))
+    return tuple(segments)
+
+
 def padded(size: int) -> int:
     """Return the bytes of storage that a segment of this many bytes needs."""
     return -(-size // _PADDING) * _PADDING
@@ -79,22 +87,11 @@ class Memory:
     shared: Segment
 
     @classmethod
-    def of(
-        cls,
-        images: NDArray[np.uint8],
-        image_bytes: int,
-        sms: NDArray[np.uint8],
-        sms_bytes: int,
-        shared_bytes: int,
-        blocks: int,
-    ) -> "Memory":
-        """Lay out memory over flat, padded arrays of images and SM numbers of so many bytes."""
+    def of(cls, segments: tuple[Segment, ...], shared_bytes: int, blocks: int) -> "Memory":
+        """Lay out memory with segments of global memory and shared memory for so many blocks."""
         pitch = padded(shared_bytes)
         return cls(
-            segments=(
-                Segment(base=IMAGES_BASE, size=image_bytes, data=images),
-                Segment(base=SMS_BASE, size=sms_bytes, data=sms),
-            ),
+            segments=segments,
             shared=Segment(
                 base=0,
                 size=shared_bytes,

@@ -32,8 +32,13 @@ _SPECIAL: dict[str, Source] = {
     "%ntid.x": lambda w: np.full((1, 1), w.threads, np.uint32),
     "%laneid": lambda _: np.arange(LANES, dtype=np.uint32)[:, None],
     "%smid": lambda w: w.sms[None, :],
+    "%warpid": lambda w: w.slots[None, :],
+    "%clock": lambda w: np.full((1, 1), w.time & 0xFFFF_FFFF, np.uint32),
+    "%globaltimer": lambda w: np.full((1, 1), w.time, np.uint64),
 }
-"""Special registers (PTX ISA 10), all 32 bits wide."""
+"""Special registers (PTX ISA 10)."""
+_SPECIAL_BITS = {"%globaltimer": 64}
+"""Width of those that have not 32 bits."""
 
 
 def constant(value: int, bits: int) -> Values:
@@ -104,8 +109,9 @@ class Operands:
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
         if name in _SPECIAL:
-            if bits != 32:
-                self.unsupported(f"{name} has 32 bits, not {bits}")
+            width = _SPECIAL_BITS.get(name, 32)
+            if bits != width:
+                self.unsupported(f"{name} has {width} bits, not {bits}")
             return _SPECIAL[name]
         if name in self.shared_offsets:
             # The address of a shared variable, in the shared window (PTX ISA 6.4.2).

@@ -22,6 +22,7 @@ _BINARY: dict[str, Callable[[Values, Values], Values]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul.lo": np.multiply,
+    "rem": np.remainder,
     "min": np.minimum,
     "max": np.maximum,
     "and": np.bitwise_and,
@@ -263,13 +264,13 @@ def _parameter(operands: Operands, match: re.Match[str]) -> Operation:
 
 
 def _exchange(operands: Operands, match: re.Match[str]) -> Operation:
-    """Exchange a register between lanes whose numbers differ in the bits of operand 2.
+    """Give each lane the register of another: the one that operand 2 names, or differs by.
 
-    Source: PTX ISA 9.7.9.6 (shfl.sync), `.bfly` over the whole warp.
+    Source: PTX ISA 9.7.9.6 (shfl.sync), `.idx` and `.bfly` over the whole warp.
     """
-    target, given, flip, clamp, members = operands.expect(5)
+    target, given, which, clamp, members = operands.expect(5)
     name = operands.destination(target, 32)
-    source, lanes = operands.source(given, 32), operands.source(flip, 32)
+    source, lanes = operands.source(given, 32), operands.source(which, 32)
     for operand, wanted in ((clamp, 0x1F), (members, 0xFFFF_FFFF)):
         if getattr(operand, "value", None) not in (wanted, wanted - (1 << 32)):
             operands.unsupported(f"only with clamp 0x1f and all lanes, not {operand}")
@@ -278,12 +279,27 @@ def _exchange(operands: Operands, match: re.Match[str]) -> Operation:
     def run(warps: Warps, mask: Mask) -> None:
         distance = lanes(warps)
         if distance.size != 1:
-            operands.unsupported(f"line {line}: the distance is no constant")
-        partner = np.arange(LANES) ^ int(distance[0, 0])
+            operands.unsupported(f"line {line}: the lane is no constant")
+        number = int(distance[0, 0])
+        partner = np.full(LANES, number) if match["mode"] == "idx" else np.arange(LANES) ^ number
         value = source(warps)
         warps.write(name, value if value.shape[0] == 1 else value[partner], mask)
 
     return run
+
+
+def _vote(operands: Operands, match: re.Match[str]) -> Operation:
+    """Tell every lane whether a predicate holds in any lane of its warp, or in all.
+
+    Source: PTX ISA 9.7.13.9 (vote.sync), over the whole warp.
+    """
+    target, given, members = operands.expect(3)
+    if getattr(members, "value", None) not in (0xFFFF_FFFF, -1):
+        operands.unsupported(f"only with all lanes, not {members}")
+    name = operands.destination(target, 1)
+    source = operands.source(given, 1)
+    reduce = np.any if match["mode"] == "any" else np.all
+    return lambda warps, mask: warps.write(name, reduce(source(warps), 0, keepdims=True), mask)
 
 
 Decoder = Callable[[Operands, re.Match[str]], Operation]
@@ -296,6 +312,7 @@ FORMS: tuple[tuple[re.Pattern[str], Decoder], ...] = tuple(
         (r"cvta(?P<to>\.to)?\.(?P<space>global|shared(?:::cta)?)\.u64", _generic_address),
         (r"cvt\.(?P<to>[us](?:16|32|64))\.(?P<from>[us](?:16|32|64))", _convert),
         (r"(?P<name>add|sub|min|max|mul\.lo)\.(?P<type>[us](?:16|32|64))", _binary),
+        (r"(?P<name>rem)\.(?P<type>u(?:16|32|64))", _binary),
         (r"(?P<name>and|or|xor)\.(?P<type>pred|b(?:16|32|64))", _binary),
         (r"(?P<name>shl)\.(?P<type>b(?:16|32|64))", _binary),
         (rf"(?P<name>shr)\.{_INTEGER}", _binary),
@@ -305,7 +322,8 @@ FORMS: tuple[tuple[re.Pattern[str], Decoder], ...] = tuple(
         (r"(?P<name>mul|mad)\.wide\.(?P<type>[us](?:16|32))", _wide),
         (rf"setp\.(?P<name>eq|ne|lt|le|gt|ge|lo|ls|hi|hs)\.{_INTEGER}", _compare),
         (r"selp\.(?P<type>[bus](?:16|32|64)|f32|f64)", _select),
-        (r"shfl\.sync\.bfly\.b32", _exchange),
+        (r"shfl\.sync\.(?P<mode>bfly|idx)\.b32", _exchange),
+        (r"vote\.sync\.(?P<mode>any|all)\.pred", _vote),
     )
 )
 """Every form that is known, as the pattern of its opcode and what decodes it."""

@@ -48,15 +48,24 @@ class Warps:
     """Threads of a block."""
     sms: NDArray[np.uint32]
     """(warps,) the multiprocessor that each warp runs on."""
+    slots: NDArray[np.uint32]
+    """(warps,) the place of each warp on its multiprocessor."""
     launch: int
     """How many launches the device made before this one."""
     memory: Memory
+    steps: int = 0
+    """Instructions that were executed in this launch so far."""
     registers: dict[str, Values] = field(default_factory=dict)
 
     @property
     def blocks(self) -> NDArray[np.int64]:
         """(warps,) index of each warp's block."""
         return self.indices // (self.threads // LANES)
+
+    @property
+    def time(self) -> int:
+        """The device's clock: 2^20 for each launch, and 1 for each instruction."""
+        return (self.launch << 20) + self.steps
 
     def read(self, register: str, line: int) -> Values:
         """Return a register's bits; one that no thread has written traps."""
@@ -80,6 +89,7 @@ class Warps:
         """Forget the warps, of shape (warps,), that are not kept: they have exited."""
         self.indices = self.indices[kept]
         self.sms = self.sms[kept]
+        self.slots = self.slots[kept]
         self.registers = {
             name: value if value.shape[1] == 1 else value[:, kept]
             for name, value in self.registers.items()

@@ -1,6 +1,7 @@
-"""The way to the stand-ins for PyCUDA."""
+"""The way to the stand-ins for PyCUDA, and to programs of one multiplication."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "runners" / "cuda"))
+for folder in ("cuda", "conformance"):
+    sys.path.insert(0, str(Path(__file__).parents[2] / "runners" / folder))

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,14 @@ from cuda_fakes import (
     images,
     module,
 )
+from single_multiplies import VARIANTS, Access, program
 
+from oracle.execution import execute
 from runners.cuda import supervisor
 from runners.cuda.runner import CudaRunner
-from runners.protocol import Failure, Images, Ran, Trouble
+from runners.emission import emit_screening
+from runners.protocol import Compiled, Failure, Images, Ran, Trouble
+from runners.screening import References, Screened
 
 _SOON = 20.0
 """Seconds in which all of this must be over, on a machine that does other things as well."""
@@ -114,6 +119,41 @@ def test_trouble_costs_one_batch_and_is_called_by_its_name(
     assert np.array_equal(third.images, after + 1)
     assert runner.starts == 1 + restarts
     assert _group_is_gone(pid) == bool(restarts)
+    _works(runner)
+
+
+def _screening(runner: CudaRunner, break_: tuple[str, str] = ("", "")) -> Compiled:
+    """Return the screening kernel of one multiplication, with a text in it replaced."""
+    module = emit_screening({"screen": program(VARIANTS[0], Access())})
+    broken = replace(module, ptx=module.ptx.replace(*break_))
+    compiled = runner.compile(broken)
+    assert isinstance(compiled, Compiled), compiled
+    return compiled
+
+
+@pytest.mark.parametrize(
+    ("break_", "trouble"),
+    [
+        (("wmma.load.a", "add.u64 %image, %image, 1;\n    wmma.load.a"), Trouble.STICKY_ERROR),
+        (("setp.ge.u32 %done, %taken, %limit", "setp.ne.u32 %done, 0, 0"), Trouble.HANG),
+    ],
+)
+def test_trouble_while_screening_costs_one_launch_and_the_others_have_their_images(
+    runner: CudaRunner, break_: tuple[str, str], trouble: Trouble
+) -> None:
+    made = program(VARIANTS[0], Access())
+    before = np.random.default_rng(0).integers(0, 256, (2, made.image_bytes), np.uint8)
+    references = References(images=before, expected=execute(made, before).images)
+    sound, broken = _screening(runner), _screening(runner, break_)
+    pending = [runner.screen(code, references, limit=2) for code in (sound, broken, sound, sound)]
+    first, second, *others = (launch.collect() for launch in pending)
+    failure = _failure(second, trouble)
+    assert "screening with screen" in failure.message
+    for outcome in (first, *others):
+        assert isinstance(outcome, Screened), outcome
+        assert not outcome.ledger.wrong.any()
+        assert (outcome.ledger.finished[:100] == 2).all()
+    assert runner.starts == 2
     _works(runner)
 
 

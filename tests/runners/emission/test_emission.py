@@ -21,7 +21,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Copy, Elementwise, Load, Multiply, Store
 from oracle.targets import Module
-from runners.emission import emit, emit_all
+from runners.emission import emit, emit_all, emit_screening
 from runners.emission.elementwise import replicated
 from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
@@ -41,9 +41,9 @@ def test_the_same_program_gives_the_same_text_with_every_step_under_a_comment(
 
 
 @_NO_HURRY
-@given(made=program_draws.programs(most=5))
-def test_every_register_that_is_used_is_declared_once(made: Program) -> None:
-    ptx = emit(made).ptx
+@given(made=program_draws.programs(most=5), screening=st.booleans())
+def test_every_register_that_is_used_is_declared_once(made: Program, screening: bool) -> None:
+    ptx = emit_screening({"screen": made}).ptx if screening else emit(made).ptx
     declared: set[str] = set()
     for line in re.findall(r"\.reg \.\w+ ([^;]+);", ptx):
         for name in line.split(", "):
@@ -52,7 +52,7 @@ def test_every_register_that_is_used_is_declared_once(made: Program) -> None:
             assert not names & declared
             declared |= names
     code = "\n".join(line for line in ptx.splitlines() if ".reg" not in line and "//" not in line)
-    special = {"%tid", "%ntid", "%ctaid", "%laneid", "%smid"}
+    special = {"%tid", "%ntid", "%ctaid", "%laneid", "%smid", "%warpid", "%globaltimer"}
     assert set(re.findall(r"%\w+", code)) - special <= declared
 
 

@@ -12,7 +12,7 @@ from oracle.program import Program, requirements
 from oracle.targets import Module
 from runners.assemblers.discovery import discover
 from runners.cuda.compilation import PtxasCompiler
-from runners.emission import emit_all
+from runners.emission import emit_all, emit_screening
 from runners.protocol import Compiled
 
 
@@ -29,9 +29,10 @@ def _assembles(
     assembler: PtxasCompiler, programs: list[Program], target: str, version: str
 ) -> None:
     named = {f"kernel_{index}": made for index, made in enumerate(programs)}
-    module = emit_all(named, module=Module.named(target, version))
-    outcome = assembler.compile(module, "sm_90")
-    assert isinstance(outcome, Compiled), f"{outcome} {outcome.detail}"
+    for emitter in (emit_all, emit_screening):
+        module = emitter(named, module=Module.named(target, version))
+        outcome = assembler.compile(module, "sm_90")
+        assert isinstance(outcome, Compiled), f"{outcome} {outcome.detail}"
 
 
 def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) -> None:

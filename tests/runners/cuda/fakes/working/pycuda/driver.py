@@ -5,6 +5,7 @@ something else. Everything else in a module is interpreted by the simulated devi
 the start is chosen by the variable FAKE_DEVICE.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -209,9 +210,12 @@ class Function:
         return self
 
     def prepared_async_call(self, grid, block, stream, *args) -> None:
-        assert self.format == "PPI"
+        assert self.format in ("PPI", "PPPPII")
         assert all(isinstance(arg, int) for arg in args)
         _alive()
+        if self.format == "PPPPII":
+            stream.queue.append(lambda: _screen(self, grid, block, *args))
+            return
         images, sms, count = args
         warps = block[0] // 32
         assert grid == (-(-count // warps), 1)
@@ -229,6 +233,21 @@ class Function:
                 memory[count // 2] ^= 1
 
         stream.queue.append(job)
+
+
+def _screen(function: Function, grid, block, images, expected, ledger, scratch, count, limit):
+    size = _filled[images]
+    before, after = (_memory[at][:size].reshape(count, size // count) for at in (images, expected))
+    assert scratch == 0 or scratch in _memory
+    room = len(_memory[scratch]) if scratch else 0
+    multiprocessors = 132
+    # One block of each multiprocessor: the others would find nothing left to do.
+    assert grid[0] % multiprocessors == 0
+    with _trapping():
+        _memory[ledger][:] = function.module.device.screen(
+            function.name, before, after, _memory[ledger], limit=limit, threads=block[0],
+            scratch_bytes=room, blocks=1,
+        )  # fmt: skip
 
 
 def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:
@@ -264,11 +283,18 @@ def _increment(memory: np.ndarray, numbers: np.ndarray) -> None:
 
 
 def _simulated(module: "Module", name: str, memory: np.ndarray, threads: int):
+    with _trapping():
+        return module.device.launch(name, memory.copy(), threads=threads)
+
+
+@contextlib.contextmanager
+def _trapping():
+    """Let a trap poison the context, and a hang hang."""
     global _dead
     from runners.simulated import SimulatedTrap, TrapKind
 
     try:
-        return module.device.launch(name, memory.copy(), threads=threads)
+        yield
     except SimulatedTrap as trap:
         if trap.trap.kind is TrapKind.HANG:
             threading.Event().wait()

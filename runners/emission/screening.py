@@ -1,0 +1,337 @@
+"""Screening kernels: a harness around a program that runs it on image after image and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from oracle.errors import UsageError
+from oracle.places import IMAGE_ALIGNMENT
+from oracle.program import Program, walk
+from oracle.steps import Load, Store
+from oracle.storage import Tile
+from oracle.targets import Module
+from runners import ledger
+from runners.emission.addresses import displaced
+from runners.emission.body import Body
+from runners.emission.modules import STATIC_SHARED_BYTES, module_of
+from runners.emission.registers import fragment_registers
+from runners.emission.steps import StepWriter
+from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
+
+_SHARED_LINE = 16
+"""Alignment that wmma.load and wmma.store want of lines in shared memory, in bytes (measured on
+H200, 2026-11-21; docs/findings.md)."""
+_UNIT = 16
+"""Bytes that a lane copies or compares at a time."""
+_ROUND = LANES * _UNIT
+_UNROLLED = 8
+"""Most rounds of 512 bytes that are written out; with more, groups of so many become a loop."""
+
+
+def emit_screening(
+    programs: Mapping[str, Program], *, module: Module | None = None
+) -> KernelModule:
+    """Turn programs into a module with a screening kernel (`ScreeningKernel`) for each.
+
+    The program runs in shared memory where its image fits and no access asks for less alignment
+    than shared memory has; there, `.global` is spelled `.shared`. Otherwise it runs in global
+    memory, as it is written.
+
+    Raises
+    ------
+    UsageError
+        As for `emit_all`.
+    """
+    return module_of(programs, _kernel, _text, module)
+
+
+def _kernel(program: Program, entry: str) -> ScreeningKernel:
+    both = program.image_bytes + program.shared_bytes
+    room = STATIC_SHARED_BYTES // both
+    # Faster even where a block has one warp: 1.3 to 1.8 times, for images of 1 KiB to 38 KiB (144
+    # programs, H200, 2026-11-22).
+    if room and _fits_shared(program):
+        scratch, warps = "shared", min(MAX_WARPS_PER_BLOCK, room)
+    elif program.shared_bytes > STATIC_SHARED_BYTES:
+        raise UsageError(
+            f"one warp of {entry} needs {program.shared_bytes} bytes of shared memory; a block "
+            f"has at most {STATIC_SHARED_BYTES}, so make the shared buffers smaller"
+        )
+    else:
+        scratch, both, warps = "global", program.shared_bytes, MAX_WARPS_PER_BLOCK
+        if both:
+            warps = min(warps, STATIC_SHARED_BYTES // both)
+    return ScreeningKernel(
+        entry=entry,
+        image_bytes=program.image_bytes,
+        warps_per_block=warps,
+        shared_bytes=both,
+        scratch=scratch,
+    )
+
+
+def _fits_shared(program: Program) -> bool:
+    """Whether all lines of matrices in the image are aligned as shared memory wants them."""
+    for step in walk(program.steps):
+        if isinstance(step, Load | Store):
+            tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+            start = program.offset(step.place.buffer) + step.place.offset
+            if start % _SHARED_LINE or tile.pitch % _SHARED_LINE:
+                return False
+    return True
+
+
+def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
+    body = Body(image_space=kernel.scratch)
+    harness = _Harness(kernel=kernel, body=body)
+    harness.write_start()
+    StepWriter(program=program, body=body, aligned=aligned).write(program.steps)
+    harness.write_comparison()
+    lines = [
+        f"// {kernel.entry}: every multiprocessor runs every image of {kernel.image_bytes} bytes",
+        f".visible .entry {kernel.entry}(",
+        "    .param .u64 images,",
+        "    .param .u64 expected,",
+        "    .param .u64 ledger,",
+        "    .param .u64 scratch,",
+        "    .param .u32 count,",
+        "    .param .u32 limit",
+        ")",
+        "{",
+        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %limit, %sm, %taken, %number;",
+        "    .reg .b32 %finished, %wrong, %record, %difference, %old;",
+        "    .reg .b64 %images, %expected, %ledger, %row, %own, %before, %after, %offset;",
+        "    .reg .b64 %image, %image_generic, %kept, %time;",
+        "    .reg .pred %done, %first, %differs;",
+        f"    .reg .b32 %part<{4 * _UNROLLED}>, %other<4>;",
+    ]
+    if kernel.shared_bytes:
+        size = kernel.shared_bytes * kernel.warps_per_block
+        lines += [
+            "    .reg .b64 %shared, %shared_generic;",
+            f"    .shared .align {IMAGE_ALIGNMENT} .b8 shared_memory[{size}];",
+        ]
+    if "%zero" in body.used:
+        lines.append("    .reg .b32 %zero; .reg .b64 %high;")
+    lines += fragment_registers(program).declarations()
+    lines += body.declarations()
+    prologue = _prologue(kernel, zero="%zero" in body.used)
+    lines += ["", *prologue, "", *body.lines, *_end(), "}", ""]
+    return "\n".join(lines)
+
+
+def _prologue(kernel: ScreeningKernel, *, zero: bool) -> list[str]:
+    """Return what a warp does once: its multiprocessor's row, and its own memory."""
+    lines = [
+        "    mov.u32 %lane, %laneid;",
+        "    setp.eq.u32 %first, %lane, 0;",
+        "    mov.u32 %in_block, %tid.x;",
+        "    shr.u32 %in_block, %in_block, 5;",
+        "    ld.param.u64 %images, [images];",
+        "    cvta.to.global.u64 %images, %images;",
+        "    ld.param.u64 %expected, [expected];",
+        "    cvta.to.global.u64 %expected, %expected;",
+        "    ld.param.u64 %ledger, [ledger];",
+        "    cvta.to.global.u64 %ledger, %ledger;",
+        "    ld.param.u32 %count, [count];",
+        "    ld.param.u32 %limit, [limit];",
+        "    mov.u32 %finished, 0;",
+        "    mov.u32 %wrong, 0;",
+        "    mul.wide.u32 %own, %lane, 16;",
+        "    // the row of this multiprocessor in the ledger",
+        "    mov.u32 %sm, %smid;",
+        f"    and.b32 %sm, %sm, {ledger.ROWS - 1};",
+        f"    mul.wide.u32 %row, %sm, {ledger.ROW.itemsize};",
+        "    add.u64 %row, %ledger, %row;",
+    ]
+    if kernel.shared_bytes:
+        lines += [
+            "    // this warp's slice of the block's shared memory",
+            "    mov.u64 %shared, shared_memory;",
+            f"    mul.wide.u32 %offset, %in_block, {kernel.shared_bytes};",
+            "    add.u64 %shared, %shared, %offset;",
+        ]
+    if kernel.scratch == "shared":
+        lines += [
+            "    mov.u64 %image, %shared;",
+            "    cvta.shared.u64 %image_generic, %image;",
+            f"    add.u64 %shared, %shared, {kernel.image_bytes};",
+        ]
+    else:
+        lines += [
+            "    // this warp's image in the scratch memory",
+            "    mov.u32 %warps, %ntid.x;",
+            "    shr.u32 %warps, %warps, 5;",
+            "    mov.u32 %warp, %ctaid.x;",
+            "    mad.lo.u32 %warp, %warp, %warps, %in_block;",
+            "    ld.param.u64 %image_generic, [scratch];",
+            f"    mul.wide.u32 %offset, %warp, {kernel.image_bytes};",
+            "    add.u64 %image_generic, %image_generic, %offset;",
+            "    cvta.to.global.u64 %image, %image_generic;",
+        ]
+    if kernel.shared_bytes:
+        lines.append("    cvta.shared.u64 %shared_generic, %shared;")
+    if zero:
+        lines += [
+            "    // a zero that no compiler can fold: no address reaches 2^60",
+            "    shr.u64 %high, %image_generic, 60;",
+            "    cvt.u32.u64 %zero, %high;",
+        ]
+    return lines
+
+
+_Two = tuple[str, str]
+_Write = Callable[[_Two, _Two, list[int], str], None]
+"""Appends some rounds, given two pointers, their state spaces, the distances of the rounds from
+the pointers in bytes, and a guard."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Harness:
+    """Writes what stands around the steps of a program."""
+
+    kernel: ScreeningKernel
+    body: Body
+
+    def write_start(self) -> None:
+        """Append the start of the loop: take an image and copy it."""
+        body = self.body
+        body.label("NEXT")
+        body.comment("lane 0 takes the next image of this multiprocessor")
+        body.add("bar.warp.sync 0xffffffff")
+        body.add(f"atom.global.add.u32 %taken, [%row+{_at('taken')}], 1", guard="@%first")
+        body.add("shfl.sync.idx.b32 %taken, %taken, 0, 31, 0xffffffff")
+        body.add("setp.ge.u32 %done, %taken, %limit")
+        body.add("bra END", guard="@%done")
+        body.add("rem.u32 %number, %taken, %count")
+        body.add(f"mul.wide.u32 %offset, %number, {self.kernel.image_bytes}")
+        body.comment("copy it, a lane 16 bytes at a time")
+        body.add("add.u64 %before, %images, %offset")
+        body.add("add.u64 %after, %expected, %offset")
+        self._rounds(self._copy, ("%before", "%image"), ("global", self.kernel.scratch))
+        body.add("bar.warp.sync 0xffffffff")
+        body.comment("the program")
+
+    def write_comparison(self) -> None:
+        """Append the end of the loop: compare, count, and keep what differs."""
+        body, kernel = self.body, self.kernel
+        body.comment("compare all of it")
+        body.add("bar.warp.sync 0xffffffff")
+        body.add("mov.b32 %difference, 0")
+        self._rounds(self._compare, ("%after", "%image"), ("global", kernel.scratch))
+        body.add("setp.ne.u32 %differs, %difference, 0")
+        body.add("vote.sync.any.pred %differs, %differs, 0xffffffff")
+        body.add("add.u32 %finished, %finished, 1")
+        body.add("bra NEXT", guard="@!%differs")
+        body.comment("keep it, if there is room")
+        body.add("add.u32 %wrong, %wrong, 1")
+        body.add("atom.global.add.u32 %record, [%ledger], 1", guard="@%first")
+        body.add("shfl.sync.idx.b32 %record, %record, 0, 31, 0xffffffff")
+        body.add(f"setp.ge.u32 %done, %record, {ledger.RECORDS}")
+        body.add("bra NEXT", guard="@%done")
+        body.add(f"mul.wide.u32 %kept, %record, {ledger.RECORD.itemsize}")
+        body.add("add.u64 %kept, %ledger, %kept")
+        body.add("mov.u32 %old, %warpid")
+        body.add("mov.u64 %time, %globaltimer")
+        for name, register in (
+            ("image", "%number"), ("sm", "%sm"), ("warp", "%old"), ("turn", "%taken"),
+        ):  # fmt: skip
+            body.add(f"st.global.u32 [%kept+{_at(name)}], {register}", guard="@%first")
+        body.add(f"st.global.u64 [%kept+{_at('nanoseconds')}], %time", guard="@%first")
+        body.add(f"mul.wide.u32 %kept, %record, {kernel.image_bytes}")
+        body.add("add.u64 %kept, %ledger, %kept")
+        body.add(f"add.u64 %kept, %kept, {ledger.IMAGES_AT}")
+        self._rounds(self._copy, ("%image", "%kept"), (kernel.scratch, "global"))
+        body.add("bra NEXT")
+
+    def _rounds(self, write: _Write, sources: tuple[str, str], spaces: tuple[str, str]) -> None:
+        """Append `write` for all of an image, in groups of at most _UNROLLED rounds."""
+        body = self.body
+        pointers = body.scratch("b64"), body.scratch("b64")
+        for pointer, source in zip(pointers, sources, strict=True):
+            body.add(f"add.u64 {pointer}, {source}, %own")
+        groups, rounds = divmod(self.kernel.image_bytes // _ROUND, _UNROLLED)
+        if groups > 1:
+            (again,) = body.labels("ROUNDS")
+            count, predicate = body.scratch("b32"), body.scratch("pred")
+            body.add(f"mov.b32 {count}, {groups}")
+            body.label(again)
+        if groups:
+            write(pointers, spaces, [number * _ROUND for number in range(_UNROLLED)], "")
+            for pointer in pointers:
+                body.add(f"add.u64 {pointer}, {pointer}, {_UNROLLED * _ROUND}")
+        if groups > 1:
+            body.add(f"sub.u32 {count}, {count}, 1")
+            body.add(f"setp.ne.u32 {predicate}, {count}, 0")
+            body.add(f"bra {again}", guard=f"@{predicate}")
+        write(pointers, spaces, [number * _ROUND for number in range(rounds)], "")
+        rest = self.kernel.image_bytes % _ROUND // _UNIT
+        if rest:
+            predicate = body.scratch("pred")
+            body.add(f"setp.lt.u32 {predicate}, %lane, {rest}")
+            write(pointers, spaces, [rounds * _ROUND], f"@{predicate}")
+
+    def _copy(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
+        """Append loads of some rounds and then their stores."""
+        for number, distance in enumerate(distances):
+            self.body.add(
+                f"ld.{spaces[0]}.v4.b32 {_part(number)}, {displaced(pointers[0], distance)}",
+                guard=guard,
+            )
+        for number, distance in enumerate(distances):
+            self.body.add(
+                f"st.{spaces[1]}.v4.b32 {displaced(pointers[1], distance)}, {_part(number)}",
+                guard=guard,
+            )
+
+    def _compare(self, pointers: _Two, spaces: _Two, distances: list[int], guard: str) -> None:
+        """Append loads of some rounds of one side, and the comparison with the other."""
+        body = self.body
+        for number, distance in enumerate(distances):
+            body.add(
+                f"ld.{spaces[0]}.v4.b32 {_part(number)}, {displaced(pointers[0], distance)}",
+                guard=guard,
+            )
+        for number, distance in enumerate(distances):
+            body.add(
+                f"ld.{spaces[1]}.v4.b32 {_vector(_OTHER)}, {displaced(pointers[1], distance)}",
+                guard=guard,
+            )
+            for one, other in zip(_words(number), _OTHER, strict=True):
+                body.add(f"xor.b32 {other}, {other}, {one}", guard=guard)
+                body.add(f"or.b32 %difference, %difference, {other}", guard=guard)
+
+
+_OTHER = tuple(f"%other{index}" for index in range(4))
+
+
+def _words(number: int) -> tuple[str, ...]:
+    """Return the registers that hold the 16 bytes of a round."""
+    return tuple(f"%part{4 * number + index}" for index in range(4))
+
+
+def _part(number: int) -> str:
+    return _vector(_words(number))
+
+
+def _vector(registers: tuple[str, ...]) -> str:
+    return "{" + ", ".join(registers) + "}"
+
+
+def _end() -> list[str]:
+    """Return what a warp does at last: add what it counted to its multiprocessor's row."""
+    return [
+        "END:",
+        f"    @%first atom.global.add.u32 %old, [%row+{_at('finished')}], %finished;",
+        f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
+        "    ret;",
+    ]
+
+
+def _at(name: str) -> int:
+    """Return the byte of a number of the first row, or of the first record."""
+    for start, type_ in ((ledger.ROWS_AT, ledger.ROW), (ledger.RECORDS_AT, ledger.RECORD)):
+        if type_.fields is not None and name in type_.fields:
+            return start + int(type_.fields[name][1])
+    raise KeyError(name)

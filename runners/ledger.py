@@ -1,0 +1,110 @@
+"""The ledger of a screening launch: what each multiprocessor ran, and what differed.
+
+A flat run of bytes in global memory, written by the warps of a screening kernel
+(`runners.kernels.ScreeningKernel`) and read by its launcher. All of it is little-endian: how many
+images differed; a row for each multiprocessor; the headers of the first images that differed; and
+behind them those images, whole, as they were found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROWS = 1024
+"""Multiprocessors of which a ledger has a row: more than any GPU has. `%smid` may skip numbers
+(PTX ISA 10.8), so that the highest lies above their count."""
+ROW = np.dtype(
+    {
+        "names": ["taken", "finished", "wrong"],
+        "formats": ["<u4", "<u4", "<u4"],
+        "offsets": [0, 4, 8],
+        "itemsize": 32,
+    }
+)
+"""Images that the multiprocessor has taken (the last ones beyond the limit), compared, and found
+wrong. A row fills a sector of the second-level cache, 32 bytes."""
+RECORDS = 16
+"""Images that a ledger keeps."""
+RECORD = np.dtype(
+    {
+        "names": ["image", "sm", "warp", "turn", "nanoseconds"],
+        "formats": ["<u4", "<u4", "<u4", "<u4", "<u8"],
+        "offsets": [0, 4, 8, 12, 16],
+        "itemsize": 32,
+    }
+)
+"""Number of the image, `%smid`, `%warpid`, how many images the multiprocessor had taken before,
+and `%globaltimer`."""
+
+ROWS_AT = 256
+"""Byte of the first row; the number of images that differed is the u32 at byte 0."""
+RECORDS_AT = ROWS_AT + ROWS * ROW.itemsize
+IMAGES_AT = -(-(RECORDS_AT + RECORDS * RECORD.itemsize) // 256) * 256
+
+
+def ledger_bytes(image_bytes: int) -> int:
+    """Return the size of a ledger for images of a size, in bytes."""
+    return IMAGES_AT + RECORDS * image_bytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Differing:
+    """An image that came out wrong."""
+
+    image: int
+    """Its number."""
+    sm: int
+    """Number of the multiprocessor."""
+    warp: int
+    """Slot of the warp on its multiprocessor (`%warpid`)."""
+    turn: int
+    """How many images the multiprocessor had taken before in this launch."""
+    nanoseconds: int
+    """The device's clock (`%globaltimer`) when it was compared."""
+    actual: NDArray[np.uint8]
+    """(image_bytes,) what memory held."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ledger:
+    """What a screening launch wrote down."""
+
+    finished: NDArray[np.uint32]
+    """(ROWS,) images that each multiprocessor ran and compared."""
+    wrong: NDArray[np.uint32]
+    """(ROWS,) those of them that differed."""
+    differing: tuple[Differing, ...]
+    """The first ones that differed, at most RECORDS."""
+
+
+def read_ledger(data: NDArray[np.uint8], image_bytes: int) -> Ledger:
+    """Return what a ledger says.
+
+    Parameters
+    ----------
+    data : uint8 (bytes,)
+        At least up to the last image that it holds.
+    image_bytes : int
+    """
+    rows = data[ROWS_AT:RECORDS_AT].view(ROW)
+    count = recorded(data)
+    records = data[RECORDS_AT : RECORDS_AT + RECORDS * RECORD.itemsize].view(RECORD)
+    images = data[IMAGES_AT : IMAGES_AT + count * image_bytes].reshape(count, image_bytes)
+    return Ledger(
+        finished=rows["finished"].copy(),
+        wrong=rows["wrong"].copy(),
+        differing=tuple(
+            Differing(
+                **{name: int(record[name]) for name in RECORD.names or ()}, actual=image.copy()
+            )
+            for record, image in zip(records, images, strict=False)
+        ),
+    )
+
+
+def recorded(data: NDArray[np.uint8]) -> int:
+    """Return how many images a ledger holds, given its first bytes."""
+    return min(int(data[:4].view("<u4")[0]), RECORDS)

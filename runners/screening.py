@@ -1,0 +1,126 @@
+"""What a runner promises that can screen: every multiprocessor runs all images and compares them.
+
+The expected images come from the caller; nobody but the device compares, so that it is busy all
+the time. What it wrote down is the only thing that comes back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from oracle.errors import UsageError
+from runners.cuda.messages import DeviceHealth
+from runners.kernels import KernelModule, ScreeningKernel
+from runners.ledger import Ledger
+from runners.protocol import Compiled, Failure, Images, Runner, check_shape
+
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class References:
+    """Images of one program and what it has to make of them, in memory that must not change.
+
+    A runner that has been given them once need not be given them again.
+
+    Raises
+    ------
+    UsageError
+        If the two are not alike, or there are none.
+    """
+
+    images: Images
+    """uint8 (count, image_bytes), before the program."""
+    expected: Images
+    """uint8 (count, image_bytes), after it."""
+    number: int = field(default_factory=_NUMBERS.__next__)
+    """Tells these from all others of this process."""
+
+    def __post_init__(self) -> None:
+        if self.images.shape != self.expected.shape or not len(self.images):
+            raise UsageError(
+                f"{self.images.shape} images and {self.expected.shape} expected ones were given; "
+                "there must be as many, of the same size, and at least one"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Screened:
+    """A screening launch that ended."""
+
+    ledger: Ledger
+    seconds: float
+    """Time from the launch to its end, in seconds."""
+    health: DeviceHealth | None
+    """Readings while it ran; None where they were not asked for or there are none."""
+
+
+class Screening(Protocol):
+    """A screening launch on its way."""
+
+    def collect(self) -> Screened | Failure:
+        """Wait for it; a second call returns the same value."""
+        ...
+
+
+@runtime_checkable
+class Screener(Runner, Protocol):
+    """A runner that can screen."""
+
+    def screen(
+        self,
+        compiled: Compiled,
+        references: References,
+        *,
+        limit: int,
+        entry: str | None = None,
+        examine: bool = False,
+    ) -> Screening:
+        """Start a launch in which every multiprocessor takes `limit` images.
+
+        Launches and batches run in the order in which they were asked for.
+
+        Parameters
+        ----------
+        compiled
+            A module of screening kernels (`runners.emission.emit_screening`).
+        references
+            Images and what must come out.
+        limit
+            Images that each multiprocessor takes, from the first to the last and again.
+        entry
+            The kernel; None where there is only one.
+        examine
+            Whether to read the device's sensors meanwhile.
+
+        Raises
+        ------
+        UsageError
+            If the images do not fit the kernel, the module has no such entry, or it is no
+            screening kernel.
+        """
+        ...
+
+
+def screening_kernel(
+    module: KernelModule, entry: str | None, references: References, limit: int
+) -> ScreeningKernel:
+    """Return the kernel that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If there is none, it is no screening kernel, the images do not fit it or the limit is not
+        in 1 to 2^31 - 1.
+    """
+    kernel = module.kernel(entry)
+    if not isinstance(kernel, ScreeningKernel):
+        raise UsageError(
+            f"{kernel.entry} runs images once and does not compare; emit it with emit_screening"
+        )
+    check_shape(kernel, references.images)
+    if not 0 < limit < 1 << 31:
+        raise UsageError(f"a limit of {limit} images was given; it must lie in 1 to 2^31 - 1")
+    return kernel

@@ -1,0 +1,130 @@
+"""Every runner that can screen runs all images on every multiprocessor, and sees every byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from image_contents import contents
+from single_multiplies import VARIANTS, Access
+
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.isa import mma_form
+from oracle.program import Program
+from runners.emission import emit, emit_screening
+from runners.kernels import KernelModule, ScreeningKernel
+from runners.ledger import RECORDS
+from runners.protocol import Compiled, Failure
+from runners.screening import References, Screened, Screener
+
+pytestmark = pytest.mark.stand_in
+
+# Its B has rows of 8 bytes: not aligned as shared memory wants it.
+_NARROW = mma_form("wmma.mma.sync.aligned.row.row.m32n8k16.s32.s8.s8.s32")
+_HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
+COUNT = 3
+
+
+def _references(form=_HALF, access: Access | None = None) -> tuple[Program, References]:
+    program, images = contents(form, access or Access(), COUNT, seed=3)
+    return program, References(images=images, expected=execute(program, images).images)
+
+
+def _compiled(runner: Screener, module: KernelModule) -> Compiled:
+    compiled = runner.compile(module)
+    assert isinstance(compiled, Compiled), f"{compiled} {compiled.detail}"
+    return compiled
+
+
+def _screened(outcome: Screened | Failure) -> Screened:
+    assert isinstance(outcome, Screened), f"{outcome} {outcome.detail}"
+    return outcome
+
+
+@pytest.mark.parametrize(("form", "scratch"), [(_HALF, "shared"), (_NARROW, "global")])
+def test_every_multiprocessor_runs_as_many_images_as_it_is_told_and_none_differs(
+    runner: Screener, form, scratch: str
+) -> None:
+    program, references = _references(form)
+    compiled = _compiled(runner, emit_screening({"screen": program}))
+    kernel = compiled.module.kernel()
+    assert isinstance(kernel, ScreeningKernel)
+    assert kernel.scratch == scratch
+    for limit in (1, 2 * COUNT + 1):
+        ledger = _screened(runner.screen(compiled, references, limit=limit).collect()).ledger
+        ran = ledger.finished[ledger.finished > 0]
+        assert len(ran) >= 100
+        assert (ran == limit).all()
+        assert not ledger.wrong.any()
+        assert not ledger.differing
+
+
+@pytest.mark.parametrize("form", [_HALF, _NARROW])
+def test_one_other_byte_is_seen_wherever_it_is_on_every_multiprocessor(
+    runner: Screener, form
+) -> None:
+    program, right = _references(form)
+    compiled = _compiled(runner, emit_screening({"screen": program}))
+    size = program.image_bytes
+    for place in (0, 255, size // 2 + 3, size - 1):
+        expected = right.expected.copy()
+        expected[1, place] ^= 0x10
+        references = References(images=right.images, expected=expected)
+        outcome = runner.screen(compiled, references, limit=2 * COUNT).collect()
+        ledger = _screened(outcome).ledger
+        ran = ledger.finished > 0
+        assert (ledger.wrong[ran] == 2).all()
+        assert not ledger.wrong[~ran].any()
+        assert len(ledger.differing) == RECORDS
+        for one in ledger.differing:
+            assert one.image == 1
+            assert one.turn % COUNT == 1
+            assert ran[one.sm]
+            assert np.array_equal(one.actual, right.expected[1])
+
+
+def test_the_same_references_are_given_once_and_new_ones_are_told_apart(runner: Screener) -> None:
+    program, right = _references()
+    compiled = _compiled(runner, emit_screening({"screen": program}))
+    wrong = References(images=right.images, expected=right.images)
+    pending = [
+        runner.screen(compiled, references, limit=COUNT)
+        for references in (right, wrong, right, wrong)
+    ]
+    ledgers = [_screened(one.collect()).ledger for one in pending]
+    assert [bool(ledger.wrong.any()) for ledger in ledgers] == [False, True, False, True]
+
+
+def test_kernels_are_not_mistaken_for_each_other(runner: Screener) -> None:
+    program, references = _references()
+    once = _compiled(runner, emit(program, entry="once"))
+    screening = _compiled(runner, emit_screening({"screen": program}))
+    with pytest.raises(UsageError, match="emit_screening"):
+        runner.screen(once, references, limit=1)
+    with pytest.raises(UsageError, match="call screen"):
+        runner.run(screening, references.images)
+    with pytest.raises(UsageError, match="limit"):
+        runner.screen(screening, references, limit=0)
+    short = References(images=references.images[:, :-1], expected=references.expected[:, :-1])
+    with pytest.raises(UsageError, match="must be uint8"):
+        runner.screen(screening, short, limit=1)
+
+
+def test_references_are_alike_and_there_are_some() -> None:
+    images = np.zeros((2, 256), np.uint8)
+    for other in (images[:1], images[:, :1]):
+        with pytest.raises(UsageError, match="as many"):
+            References(images=images, expected=other)
+    with pytest.raises(UsageError, match="at least one"):
+        References(images=images[:0], expected=images[:0])
+
+
+@pytest.mark.parametrize("space", ["global", ""])
+@pytest.mark.parametrize("form", VARIANTS[::23], ids=lambda form: form.opcode)
+def test_programs_in_shared_memory_give_what_they_give_in_global_memory(
+    runner: Screener, form, space: str
+) -> None:
+    program, references = _references(form, Access(space=space))
+    compiled = _compiled(runner, emit_screening({"screen": program}))
+    outcome = _screened(runner.screen(compiled, references, limit=COUNT).collect())
+    assert not outcome.ledger.wrong.any()
