@@ -28,7 +28,16 @@ from functools import cached_property
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
-from oracle.steps import Instruction, Step
+from oracle.steps import Copy, Instruction, Loop, Step
+
+MAX_WORK = 2048
+"""Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
+MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
+"""Most bytes of a space that a warp works on. Drawn programs have an image of 1 MiB at most. Of
+shared memory, a block has 227 KiB at most (CUDA C++ Programming Guide, "Compute Capabilities",
+maximum amount of shared memory per thread block, 9.0 and 10.0)."""
+_COPIED_AT_ONCE = 4096
+"""Bytes of a copy that count as one step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +48,7 @@ class Program:
     ------
     UsageError
         If two buffers have one name, none is global, a step names a buffer that is not there,
-        or a word lies in shared memory.
+        a word lies in shared memory, or there is more than `MAX_WORK` or `MAX_BYTES`.
     """
 
     buffers: tuple[Buffer, ...]
@@ -50,6 +59,15 @@ class Program:
         check(len(set(names)) == len(names), f"buffer names repeat: {', '.join(names)}")
         spaces = {buffer.name: buffer.space for buffer in self.buffers}
         check("global" in spaces.values(), "no buffer is global; results need one to be seen in")
+        for space, most in MAX_BYTES.items():
+            size = _lay_out(self.buffers, space)[1]
+            check(size <= most, f"{space} buffers take {size} bytes; at most {most} are possible")
+        amount = work(self.steps)
+        check(
+            amount <= MAX_WORK,
+            f"the program takes {amount} steps, counted as often as they may run; at most "
+            f"{MAX_WORK} are possible",
+        )
         for step in walk(self.steps):
             for span in (*step.bytes_read, *step.bytes_written):
                 check(
@@ -103,6 +121,23 @@ def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
         yield step
         for inside in step.blocks.values():
             yield from walk(inside)
+
+
+def work(steps: tuple[Step, ...]) -> int:
+    """Return how many steps are taken at most, where both arms of every branch are.
+
+    A loop's body counts as often as it may run, and at least once; a copy by its size.
+    """
+    total = len(steps)
+    for step in steps:
+        if isinstance(step, Copy):
+            total += step.size // _COPIED_AT_ONCE
+        inside = sum(map(work, step.blocks.values()))
+        if isinstance(step, Loop):
+            most = step.count.mask if isinstance(step.count, Word) else step.count
+            inside *= max(1, most)
+        total += inside
+    return total
 
 
 def requirements(program: Program) -> frozenset[Form]:

@@ -21,6 +21,10 @@ from oracle.places import Place, Span, Uniform, Word, check, check_name, check_r
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
 
+MAX_NESTING = 8
+"""Most branches and loops around one step: drawn programs have 2 (2026-11). Whatever goes down
+into steps calls itself as often."""
+
 WORD_BYTES = 4
 """Bytes of a `Word`, and of a register of 32 bits."""
 
@@ -445,6 +449,21 @@ def _word_bytes(value: Uniform) -> tuple[Span, ...]:
     return (Span.block(value.place.buffer, value.place.offset, WORD_BYTES),)
 
 
+def _nesting(steps: tuple[Step, ...]) -> int:
+    """Branches and loops around the innermost of some steps."""
+    inside = (1 + _nesting(block) for step in steps for block in step.blocks.values())
+    return max(inside, default=0)
+
+
+def _check_nesting(steps: tuple[Step, ...]) -> None:
+    # Checked as each step is made, so that no step is ever nested deeper.
+    nesting = 1 + _nesting(steps)
+    check(
+        nesting <= MAX_NESTING,
+        f"branches and loops are nested {nesting} deep; at most {MAX_NESTING} are possible",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Branch(_Step):
     """A warp-uniform branch."""
@@ -455,6 +474,7 @@ class Branch(_Step):
     otherwise: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_nesting((*self.then, *self.otherwise))
         if not isinstance(self.condition, Word):
             check_range(self.condition, 0, (1 << 32) - 1, "condition of a branch")
 
@@ -482,6 +502,7 @@ class Loop(_Step):
     body: tuple[Step, ...]
 
     def __post_init__(self) -> None:
+        _check_nesting(self.body)
         if isinstance(self.count, Word):
             check_range(self.count.mask, 0, MAX_ITERATIONS, "mask of a loop's count")
         else:

@@ -28,8 +28,9 @@ from fuzz.checks.program_draws import GENERATOR_VERSION, main_form
 from fuzz.compilers.expansions import EXPANSION, Note
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, encode_program, files_of
+from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, files_of
 from fuzz.findings.families import family_of_flaky, form_name
+from fuzz.findings.program_files import encode_program
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink

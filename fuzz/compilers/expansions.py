@@ -13,7 +13,8 @@ from fuzz.compilers.bisection import Sample
 from fuzz.compilers.matrix import Built, Matrix
 from fuzz.compilers.members import Member
 from fuzz.compilers.probes import with_version
-from fuzz.findings.case import MODULE, PROGRAM, decode_program
+from fuzz.findings.case import MODULE, PROGRAM
+from fuzz.findings.program_files import decode_program
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import LdmatrixForm, MmaForm

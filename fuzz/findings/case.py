@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version as distribution_version
-from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,138 +22,24 @@ from corpus import (
 )
 from corpus.images import pack, unpack
 from fuzz.checks.program_draws import GENERATOR_VERSION
+from fuzz.findings.program_files import decode_program, encode_program
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner, RunnerChoice
 from fuzz.shrinking import complexity
 from oracle.errors import InfrastructureError, UsageError
-from oracle.formats import format_named
-from oracle.forms import Form, MmaForm
-from oracle.isa import form_of
-from oracle.matrices import SHAPES, Matrix
+from oracle.forms import MmaForm
 from oracle.models import Confidence, model_for, weakest
-from oracle.operations import Operation
-from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements, walk
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Instruction
 from oracle.targets import Module
 from runners.emission import emit
 
-_STEPS: dict[str, type[Any]] = {
-    step.__name__: step
-    for step in (
-        Load, Multiply, Store, Elementwise, LoadRows, StoreRegisters, Copy, Barrier, Branch, Loop,
-    )
-}  # fmt: skip
-_FORMAT = 1
-"""Version of what is written here."""
-
-
-def encode_program(program: Program) -> bytes:
-    """Return a program as indented JSON: forms as opcodes, matrices by shape and type."""
-    document = {
-        "format": _FORMAT,
-        "buffers": [_row(buffer) for buffer in program.buffers],
-        "steps": [_step(step) for step in program.steps],
-    }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-
-
-def decode_program(data: bytes, source: str) -> Program:
-    """Return the program that `encode_program` wrote.
-
-    Parameters
-    ----------
-    source
-        Name of the file, for the message.
-
-    Raises
-    ------
-    InfrastructureError
-        If it is none.
-    """
-    try:
-        document = msgspec.json.decode(data)
-        if document["format"] != _FORMAT:
-            raise UsageError(f"its format is {document['format']}, and {_FORMAT} is known here")
-        return Program(
-            buffers=tuple(Buffer(**row) for row in document["buffers"]),
-            steps=_made_steps(document["steps"]),
-        )
-    except (msgspec.DecodeError, LookupError, TypeError, ValueError, UsageError) as error:
-        raise InfrastructureError(
-            f"{source} describes no program ({type(error).__name__}: {error}); restore it from a "
-            "backup, or read it with the version of warpfuzz that wrote it"
-        ) from error
-
-
-def _row(value: Any) -> dict[str, object]:
-    return {name: _value(getattr(value, name)) for name in value.__dataclass_fields__}
-
-
-def _step(step: Step) -> dict[str, object]:
-    return {"step": type(step).__name__, **_row(step)}
-
-
-def _value(value: Any) -> object:
-    if isinstance(value, Form):
-        return value.opcode
-    if isinstance(value, Matrix):
-        return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
-    if isinstance(value, Place | Word):
-        return _row(value)
-    if isinstance(value, tuple):
-        return [_step(one) if type(one).__name__ in _STEPS else one for one in value]
-    return value
-
-
-def _made_steps(rows: list[dict[str, Any]]) -> tuple[Step, ...]:
-    return tuple(_made_step(row) for row in rows)
-
-
-def _made_step(row: dict[str, Any]) -> Step:
-    fields = {name: _made(name, value) for name, value in row.items() if name != "step"}
-    step: Step = _STEPS[row["step"]](**fields)
-    return step
-
-
-def _made(name: str, value: Any) -> object:
-    match name:
-        case "form":
-            return form_of(value)
-        case "matrix":
-            return Matrix(
-                operand=value["operand"],
-                shape=SHAPES[value["shape"]],
-                type=format_named(value["type"]),
-            )
-        case "operation":
-            return Operation(value)
-        case "place" | "source" | "destination" if isinstance(value, dict):
-            return Place(**value)
-        case "condition" | "count" if isinstance(value, dict):
-            return Word(place=Place(**value["place"]), mask=value["mask"])
-        case "then" | "otherwise" | "body":
-            return _made_steps(value)
-        case "addresses":
-            return tuple(value)
-    return value
-
-
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
+_COPIED_BYTES = 1 << 28
+"""Most bytes of all copies of an image that are run at once; the oracle takes several times that.
+Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
@@ -281,11 +165,7 @@ def files_of(evidence: Evidence) -> Mapping[str, bytes]:
 
 def instructions_of(program: Program) -> tuple[str, ...]:
     """Return the opcodes of a program's matrix instructions in their order."""
-    return tuple(
-        step.form.opcode
-        for step in walk(program.steps)
-        if isinstance(step, Load | Multiply | Store | LoadRows)
-    )
+    return tuple(step.form.opcode for step in walk(program.steps) if isinstance(step, Instruction))
 
 
 def confidence(program: Program, architecture: str) -> Confidence:
@@ -325,9 +205,10 @@ def subject_of(entry: Entry) -> Subject:
         )
     module = emit(program, module=Module.named(finding.target, finding.ptx_version))
     copies = finding.details.get("copies", 1)
-    if not isinstance(copies, int) or not 1 <= copies <= 1 << 16:
+    most = max(1, _COPIED_BYTES // (program.image_bytes + program.shared_bytes))
+    if not isinstance(copies, int) or not 1 <= copies <= most:
         raise InfrastructureError(
-            f"finding {finding.id} is to be run in {copies!r} copies; 1 to 65536 are possible"
+            f"finding {finding.id} is to be run in {copies!r:.80} copies; 1 to {most} are possible"
         )
     return Subject(
         module=replace(module, ptx=entry.read(MODULE).decode(errors="replace")),

@@ -26,11 +26,10 @@ from fuzz.findings.case import (
     INPUT,
     MODULE,
     PROGRAM,
-    decode_program,
-    encode_program,
     instructions_of,
 )
 from fuzz.findings.places import Result, results
+from fuzz.findings.program_files import decode_program, encode_program
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.output import THEME
 from oracle.execution import execute

@@ -1,0 +1,157 @@
+"""Programs from anybody: read whole, or refused in a sentence, in bounded time and memory."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.findings.program_files import decode_program, encode_program
+from oracle.definedness import undefined
+from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import FORMS
+from oracle.program import MAX_WORK, Program, work
+from oracle.steps import MAX_NESTING, Barrier, Branch, Loop, Step
+from oracle.targets import Module
+from strategies.features import Focus
+from strategies.programs import programs
+
+BUFFER = {"name": "x", "space": "global", "size": 64, "alignment": 256}
+BARRIER = {"step": "Barrier"}
+OPCODE = "wmma.load.a.sync.aligned.row.m16n16k16.global.f16"
+LOAD = {
+    "step": "Load", "form": OPCODE, "fragment": "a", "place": {"buffer": "x", "offset": 0},
+    "stride": None, "stride_in_register": False, "immediate": 0,
+}  # fmt: skip
+
+
+def document(*steps: Any, **fields: Any) -> bytes:
+    return json.dumps({"format": 1, "buffers": [BUFFER], "steps": steps, **fields}).encode()
+
+
+def refused(data: bytes) -> str:
+    started = time.monotonic()
+    with pytest.raises(InfrastructureError, match=r"here\.json describes no program") as raised:
+        decode_program(data, "here.json")
+    assert time.monotonic() - started < 2
+    assert len(str(raised.value)) < 600
+    return str(raised.value)
+
+
+def test_a_load_is_read() -> None:
+    assert len(decode_program(document(LOAD), "here.json").steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("form", 7), ("form", "wmma.nonsense"), ("form", "wmma.store.d.sync.x"), ("fragment", 7),
+        ("fragment", []), ("place", "x"), ("place", {"buffer": 7}), ("place", {"offset": 7}),
+        ("place", {"buffer": "x", "offset": 1.5}), ("place", {"buffer": "x", "offset": True}),
+        ("stride", "16"), ("stride", 1.5), ("stride", 10**30), ("stride", True),
+        ("stride_in_register", 1), ("immediate", None), ("immediate", "0"), ("colour", 7),
+        ("step", 7), ("step", None), ("step", "Halt"),
+    ],
+)  # fmt: skip
+def test_a_field_of_another_type_is_said(field: str, value: object) -> None:
+    refused(document({**LOAD, field: value}))
+
+
+@pytest.mark.parametrize("field", ["form", "fragment", "place", "step"])
+def test_a_field_that_is_missing_is_said(field: str) -> None:
+    refused(document({name: value for name, value in LOAD.items() if name != field}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 100_000,
+        b'{"format": 1, "buffers": 3, "steps": []}',
+        b'{"format": 1, "buffers": [3], "steps": []}',
+        b'{"format": 1, "buffers": [], "steps": {}}',
+        b'{"format": ' + b"1" * 5000 + b"}",
+        document(*[BARRIER] * (MAX_WORK + 1)),
+        document(buffers=[{**BUFFER, "size": "64"}]),
+        document(buffers=[{**BUFFER, "name": f"b{at}", "size": 1 << 24} for at in range(9)]),
+        document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 10**10}]),
+        document(buffers=[BUFFER, {**BUFFER, "name": "s", "space": "shared", "size": 1 << 20}]),
+        b" " * (2 << 20),
+    ],
+)
+def test_what_is_too_much_is_said(data: bytes) -> None:
+    refused(data)
+
+
+@pytest.mark.parametrize("depth", [MAX_NESTING + 1, 200, 5000])
+def test_steps_that_are_nested_deeply_are_refused(depth: int) -> None:
+    start, end = '{"step": "Loop", "count": 1, "body": [', "]}"
+    inner = start * depth + '{"step": "Barrier"}' + end * depth
+    text = f'{{"format": 1, "buffers": [{json.dumps(BUFFER)}], "steps": [{inner}]}}'
+    refused(text.encode())
+
+
+def test_loops_in_loops_that_never_end_are_refused() -> None:
+    body: dict[str, Any] = BARRIER
+    for _ in range(4):
+        body = {"step": "Loop", "count": 15, "body": [body]}
+    assert "counted as often as they may run" in refused(document(body))
+
+
+def test_a_step_cannot_be_nested_deeper_than_it_may() -> None:
+    step: Step = Barrier()
+    for _ in range(MAX_NESTING):
+        step = Loop(count=1, body=(step,))
+    for nest in (
+        lambda: Loop(count=1, body=(step,)),
+        lambda: Branch(condition=1, then=(), otherwise=(step,)),
+    ):
+        with pytest.raises(UsageError, match=f"nested {MAX_NESTING + 1} deep"):
+            nest()
+
+
+def test_the_largest_program_is_analysed_in_seconds() -> None:
+    step: Step = Barrier()
+    for at in range(MAX_NESTING):
+        step = Loop(count=2, body=(step,)) if at % 2 else Branch(condition=1, then=(step,) * 2)
+    buffers = decode_program(document(), "x").buffers
+    program = Program(buffers=buffers, steps=(step,) * (MAX_WORK // work((step,))))
+    started = time.monotonic()
+    assert undefined(program) == ()
+    assert time.monotonic() - started < 5
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | st.text(max_size=5)
+)
+
+
+def places(document: Any) -> list[tuple[Any, Any]]:
+    """Every container of a document with each of its keys."""
+    keys = list(document) if isinstance(document, dict) else list(range(len(document)))
+    found = [(document, key) for key in keys]
+    for key in keys:
+        if isinstance(document[key], dict | list):
+            found += places(document[key])
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(program=programs(Focus(), module=Module.named(), forms=FORMS), data=st.data())
+def test_a_mutated_program_is_read_or_refused(program: Program, data: st.DataObject) -> None:
+    changed = json.loads(encode_program(program))
+    for _ in range(data.draw(st.integers(1, 3))):
+        where, key = data.draw(st.sampled_from(places(changed)))
+        if data.draw(st.booleans()):
+            where[key] = data.draw(VALUES | st.lists(VALUES, max_size=2))
+        elif isinstance(where, dict):
+            where[str(data.draw(VALUES))] = where.pop(key)
+        else:
+            where.append(where[key])
+    try:
+        read = decode_program(json.dumps(changed).encode(), "here.json")
+    except InfrastructureError:
+        return
+    undefined(read)
+    assert decode_program(encode_program(read), "here.json") == read
