@@ -11,9 +11,8 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from corpus import Entry, open_corpus
-from corpus.entry import DESCRIPTION, read_entry
-from corpus.store import FINDINGS
+from corpus import Entry
+from corpus.naming import named_entry
 from fuzz.commands.compilers import fetcher
 from fuzz.compilers.bisection import (
     Cell,
@@ -78,7 +77,7 @@ def bisect_case(
     WarpfuzzError
         If there is no such finding or compiler, or it cannot be run.
     """
-    entry = entry_of(case, corpus)
+    entry = named_entry(case, corpus)
     wanted = parse_levels(levels)
     selected = select(compilers)
     _check(entry, selected, runner=runner, ptx_version=ptx_version, disassembler=disassembler)
@@ -172,35 +171,6 @@ def _probe(
 
 def _driver(level: int) -> Member:
     return Member(assembler=None, level=level)
-
-
-def entry_of(case: str, corpus: Path) -> Entry:
-    """Return a finding by its folder, or by the start of its id in a corpus.
-
-    Raises
-    ------
-    UsageError, BrokenEntryError
-        If there is none, or it is broken.
-    """
-    folder = Path(case)
-    if (folder / DESCRIPTION).exists():
-        return read_entry(folder.resolve())
-    if folder.is_file():
-        raise UsageError(f"{case} is a file; name the folder of a finding, which holds it")
-    if folder.is_dir():
-        inside = folder / FINDINGS
-        advice = (
-            f"it is a corpus, so name a folder in {inside}"
-            if inside.is_dir()
-            else "`warpfuzz corpus list` shows what a corpus holds"
-        )
-        raise UsageError(f"{case} is no folder of a finding: it has no {DESCRIPTION}; {advice}")
-    if not corpus.exists():
-        raise UsageError(
-            f"there is no folder {case}, and no corpus {corpus} to look for such a finding in; "
-            "give the folder of a finding, or its id and --corpus"
-        )
-    return open_corpus(corpus).get(case)
 
 
 def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:

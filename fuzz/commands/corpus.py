@@ -10,14 +10,14 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from corpus import Cause, Entry, Problem, create_corpus, durable, open_corpus
+from corpus import Cause, Problem, create_corpus, durable, open_corpus
 from corpus.archive import is_archive, opened_archive
 from corpus.difference import compare
-from corpus.entry import DESCRIPTION, read_entry
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
 from corpus.merging import merge
+from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from fuzz.output import console, counted, emit, tracked
 from oracle.errors import InfrastructureError, UsageError
@@ -31,7 +31,7 @@ def generator() -> str:
 def list_findings(path: Path, *, json: bool) -> None:
     """Print a line for each family, worst first."""
     problems: list[Problem] = []
-    groups = families(open_corpus(path).entries(problems.append))
+    groups = families(named_corpus(path).entries(problems.append))
     if json:
         for group in groups:
             emit(
@@ -63,25 +63,9 @@ def list_findings(path: Path, *, json: bool) -> None:
     report_problems(problems)
 
 
-def found(case: str, corpus: Path) -> Entry:
-    """Return the finding that a person names, by its folder or by how its id starts.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or there are several.
-    BrokenEntryError
-        If it is not as it was stored.
-    """
-    folder = Path(case)
-    if (folder / DESCRIPTION).exists():
-        return read_entry(folder.resolve())
-    return open_corpus(corpus).get(case)
-
-
 def show_finding(path: Path, case: str, *, json: bool) -> None:
     """Print the page of a finding, or its description as JSON."""
-    entry = found(case, path)
+    entry = named_entry(case, path)
     if json:
         emit(entry.finding)
         return
@@ -96,7 +80,7 @@ def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> 
         opened = [
             stack.enter_context(opened_archive(source))
             if is_archive(source)
-            else open_corpus(source)
+            else named_corpus(source)
             for source in sources
         ]
         made = create_corpus(destination, generator=generator())
@@ -124,7 +108,7 @@ def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
 
 def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
     """Print what one corpus has and the other has not; tell whether there is any such thing."""
-    difference = compare(open_corpus(left), open_corpus(right))
+    difference = compare(named_corpus(left), named_corpus(right))
     if json:
         emit(
             {
@@ -153,7 +137,7 @@ def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
 
 def export_corpus(path: Path, file: Path, *, json: bool) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
-    corpus = open_corpus(path)
+    corpus = named_corpus(path)
     problems: list[Problem] = []
     entries = list(tracked(corpus.entries(problems.append), "reading", json=json))
     if file.suffix == ".zip":

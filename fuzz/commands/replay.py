@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 
-from corpus import Entry, Problem, open_corpus
+from corpus import Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import load_known
+from corpus.naming import named_corpus
 from fuzz.commands.corpus import report_problems
 from fuzz.commands.replay_rows import NOTHING, ReplayOptions, Replays, Row
 from fuzz.findings.case import is_runnable
@@ -270,7 +271,7 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
     if (path / DESCRIPTION).exists():
         yield read_entry(path)
     else:
-        yield from open_corpus(path).entries(problems.append)
+        yield from named_corpus(path).entries(problems.append)
 
 
 def _print(row: Row, entry: Entry, out: Console) -> None:

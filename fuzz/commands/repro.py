@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuzz.commands.corpus import found
+from corpus.naming import named_entry
 from fuzz.explain.folder import write_reproduction
 from fuzz.output import console, emit
 
@@ -21,7 +21,7 @@ def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> No
     output
         The folder; None: one named after the finding, here.
     """
-    entry = found(case, corpus)
+    entry = named_entry(case, corpus)
     made = write_reproduction(entry, output or Path(f"repro-{entry.id}"))
     if json:
         emit({"id": entry.id, "path": str(made.path), "files": list(made.files)})

@@ -1,52 +1,31 @@
-"""docs/record.md says of every assembler that is here what the assembler says itself."""
+"""The record says of every assembler that is here what the assembler says itself."""
 
-import importlib.util
-import re
 from pathlib import Path
 
 import pytest
 
-from corpus import open_corpus
+from corpus.naming import named_corpus
+from corpus.recorded import read_answers
+from fuzz.explain.record_page import record_page
+from fuzz.findings.record import ask
 from runners.assemblers.discovery import discover
 
-ROOT = Path(__file__).parents[2]
-spec = importlib.util.spec_from_file_location("record", ROOT / "docs" / "record.py")
-record = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(record)
-
-PAGE = (ROOT / "docs" / "record.md").read_text()
-ASKED = re.findall(r"\d+\.\d+\.\d+", PAGE.split("## ")[0])
-RELEASES = [version.rpartition(".")[0] for version in ASKED]
-HERE = [one for one in discover().assemblers if one.version.removeprefix("V") in ASKED]
+PAGE = Path(__file__).parents[2] / "docs" / "record.md"
+ENTRIES = list(named_corpus(Path("record")).entries(pytest.fail))
+ANSWERS = read_answers()
+HERE = [one for one in discover().assemblers if one.version.removeprefix("V") in ANSWERS.asked]
 
 
-def told(answers, release):
-    """Return what the page says of a release; None if it could not be asked."""
-    for part in answers.split("; "):
-        words, _, span = part.rpartition(" ")
-        first, _, last = span.partition("–")
-        among = RELEASES[RELEASES.index(first) : RELEASES.index(last or first) + 1]
-        if release in among:
-            return words
-    return None
-
-
-ROWS = {
-    row.split(" | ")[-1].rstrip(" |"): row.split(" | ")[-2]
-    for row in PAGE.splitlines()
-    if row.startswith("| `")
-}
-
-
-def test_every_case_has_its_row():
-    ids = {entry.id for entry in open_corpus(ROOT / "docs" / "cases").entries(pytest.fail)}
-    assert ids == ROWS.keys()
+def test_the_page_is_what_the_record_says():
+    assert PAGE.read_text() == "\n".join(record_page(ENTRIES, ANSWERS)) + "\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("assembler", HERE, ids=lambda one: one.version)
-def test_the_page_says_what_the_assembler_says(assembler):
-    for entry in open_corpus(ROOT / "docs" / "cases").entries(pytest.fail):
-        says = record.answer(assembler, entry)
-        if says is not None:
-            assert told(ROWS[entry.id], assembler.release) == says, entry.id
+def test_the_record_says_what_the_assembler_says(assembler):
+    at = ANSWERS.asked.index(assembler.version.removeprefix("V"))
+    for entry in ENTRIES:
+        told = ANSWERS.of(entry.id)
+        if told:
+            said = ask(assembler, entry)
+            assert told[at] == (None if said is None else said.words), entry.id

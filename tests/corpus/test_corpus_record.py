@@ -1,0 +1,73 @@
+"""The record that ships: every finding is the one that was recorded, and can be asked for."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpus.identity import finding_id
+from corpus.images import unpack
+from corpus.naming import is_record, named_corpus
+from corpus.recorded import FOLDER, read_answers, write_answers
+from fuzz.findings.case import ACTUAL, INPUT, PROGRAM, decode_program
+from fuzz.findings.verdicts import judge
+from oracle.legality import explain
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "recorded_findings.json").read_text())
+ENTRIES = {entry.id: entry for entry in named_corpus(Path("record")).entries(pytest.fail)}
+
+
+def test_ids_kinds_and_families_are_what_they_were():
+    said = {
+        id_: {"kind": one.finding.kind.value, "family": one.finding.family.key}
+        for id_, one in ENTRIES.items()
+    }
+    assert said == RECORDED
+
+
+def test_an_id_is_still_the_hash_of_what_it_was():
+    for id_, entry in ENTRIES.items():
+        digests = {name: record.sha256 for name, record in entry.finding.files.items()}
+        assert finding_id(entry.finding, digests) == id_
+
+
+def test_the_isa_says_of_every_instruction_what_it_said():
+    for entry in ENTRIES.values():
+        finding = entry.finding
+        if PROGRAM not in finding.files:
+            (text,) = finding.instructions
+            said = explain(text, target=finding.target, ptx_version=finding.ptx_version)
+            assert said.verdict.value == finding.oracle.verdict, entry.id
+
+
+def test_every_wrong_image_has_the_verdict_that_it_had():
+    seen = 0
+    for entry in ENTRIES.values():
+        finding = entry.finding
+        if PROGRAM in finding.files:
+            program = decode_program(entry.read(PROGRAM), entry.id)
+            before, after = unpack(entry, INPUT), unpack(entry, ACTUAL)
+            assert before.dtype == np.uint8
+            (verdict,) = judge(program, before, after, target=str(finding.details["architecture"]))
+            assert verdict.kind is finding.kind
+            seen += 1
+    assert seen == 7
+
+
+def test_there_is_an_answer_for_every_finding_of_an_assembler_and_for_no_other(tmp_path):
+    answers = read_answers()
+    assert answers.answers.keys() == {
+        id_ for id_, one in ENTRIES.items() if PROGRAM not in one.finding.files
+    }
+    assert {len(row) for row in answers.answers.values()} == {len(answers.asked)}
+    write_answers(answers, tmp_path)
+    assert read_answers(tmp_path) == answers
+    assert (tmp_path / "answers.json").read_bytes() == (FOLDER / "answers.json").read_bytes()
+
+
+def test_a_folder_that_is_called_so_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_record(Path("record"))
+    (tmp_path / "record").mkdir()
+    assert not is_record(Path("record"))
