@@ -331,7 +331,7 @@ def test_a_long_module_is_read_in_one_go(text: str, tmp_path: Path) -> None:
 
 
 def test_what_was_stored_before_is_still_sound() -> None:
-    recorded = Path(__file__).parents[2] / "docs" / "cases-h200"
+    recorded = Path(__file__).parents[2] / "corpus" / "record"
     found = list(Corpus(recorded, "test").scan())
     assert found
     assert all(isinstance(one, Entry) for one in found)
