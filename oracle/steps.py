@@ -153,6 +153,10 @@ class _Step:
         """Steps inside, by the field that holds them."""
         return {}
 
+    def with_blocks(self, blocks: Mapping[str, tuple[Step, ...]]) -> Self:
+        """Return the step with other steps inside, by the fields of `blocks`."""
+        return replace(self, **blocks) if blocks else self  # type: ignore[type-var]
+
     def reading(self, old: str, new: str) -> Self:
         """Return the step with one name read where it reads another."""
         changes = {use.field: new for use in self.reads if use.name == old}

@@ -18,16 +18,11 @@ from oracle.forms import LdmatrixForm, MmaForm
 from oracle.models import Figure, NanRule
 from oracle.program import walk
 from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
     Elementwise,
+    Instruction,
     Load,
     LoadRows,
-    Loop,
     Multiply,
-    Store,
-    StoreRegisters,
 )
 
 _DIFFERENCES = 48
@@ -177,33 +172,7 @@ def _kernel(facts: ValueFacts) -> list[str]:
 
 def _steps(facts: ValueFacts) -> Iterator[str]:
     for step in walk(facts.program.steps):
-        match step:
-            case Load() | Store():
-                stride = "" if step.stride is None else f", stride {step.stride}"
-                to = "to" if isinstance(step, Store) else "from"
-                yield (
-                    f"`{step.form.opcode}`: `{step.fragment}` {to} byte {step.place.offset} of "
-                    f"`{step.place.buffer}`{stride}"
-                )
-            case Multiply():
-                yield f"`{step.form.opcode}`: `{step.d}` = `{step.a}` × `{step.b}` + `{step.c}`"
-            case Elementwise():
-                yield (
-                    f"{step.operation} of every element of `{step.source}` to `{step.destination}`"
-                )
-            case LoadRows():
-                yield f"`{step.form.opcode}`: rows of `{step.buffer}` to `{step.registers}`"
-            case StoreRegisters():
-                yield f"the registers `{step.registers}` of all lanes to `{step.place.buffer}`"
-            case Copy():
-                yield (
-                    f"{step.size} bytes of `{step.source.buffer}` are copied to "
-                    f"`{step.destination.buffer}`"
-                )
-            case Branch() | Loop():
-                yield "a branch or a loop around some of the next steps"
-            case Barrier():
-                yield "a barrier of the warp"
+        yield f"`{step.form.opcode}`: {step}" if isinstance(step, Instruction) else str(step)
 
 
 def _inputs(facts: ValueFacts) -> list[str]:

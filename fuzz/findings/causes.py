@@ -23,7 +23,7 @@ from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.program import Program
-from oracle.steps import Branch, Elementwise, Load, LoadRows, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Load, LoadRows, Multiply, Step, Store
 from oracle.storage import Tile
 from oracle.warps import Planes, Warps
 
@@ -124,12 +124,9 @@ def _causes(program: Program, model: Model) -> Iterator[_Cause]:
 def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
     made = []
     for step in steps:
-        inside = step
-        if isinstance(step, Branch):
-            then, otherwise = (_changed(part, change) for part in (step.then, step.otherwise))
-            inside = replace(step, then=then, otherwise=otherwise)
-        elif isinstance(step, Loop):
-            inside = replace(step, body=_changed(step.body, change))
+        inside = step.with_blocks(
+            {field: _changed(part, change) for field, part in step.blocks.items()}
+        )
         other = change(inside)
         if other is not None:
             made.append(other)

@@ -20,8 +20,6 @@ from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import (
     Copy,
-    Elementwise,
-    Load,
     LoadRows,
     Multiply,
     Store,
@@ -45,7 +43,7 @@ class Event:
     """What it read, by operand: matrices (rows, columns), registers (32, count), the rows of
     ldmatrix uint8 (addresses, 16)."""
     makers: Mapping[str, int]
-    """Number of the event that made each input which is a fragment."""
+    """Number of the event that made what each name held that it read."""
     result: NDArray[Any] | None
     """What it made; None for stores, copies and barriers."""
 
@@ -82,9 +80,9 @@ class Trace:
         row, column = divmod(int(self._cells[byte]), _columns(event.step))
         return Written(event=event, row=row, column=column)
 
-    def maker(self, event: Event, operand: str) -> Event | None:
-        """Return the event that made an operand of another."""
-        number = event.makers.get(operand)
+    def maker(self, event: Event, name: str | None) -> Event | None:
+        """Return the event that made what another read under a name; None if none did."""
+        number = None if name is None else event.makers.get(name)
         return None if number is None else self.events[number]
 
     def history(self, written: Written) -> Sequence[Event]:
@@ -94,10 +92,11 @@ class Trace:
         it ends with a load.
         """
         found: list[Event] = []
-        event: Event | None = self.maker(written.event, "source")
+        (stored,) = written.event.step.reads
+        event = self.maker(written.event, stored.name)
         while event is not None:
             found.append(event)
-            event = self.maker(event, "c" if isinstance(event.step, Multiply) else "source")
+            event = self.maker(event, event.step.carried)
         return tuple(reversed(found))
 
     def producer(self, written: Written) -> Event | None:
@@ -173,11 +172,10 @@ class _Recorder(Warps):
         seen = self._seen(step)
         number = len(self.events)
         super().take(step)
-        made = _made(step)
         result = None
-        if made is not None:
-            self._makers[made] = number
-            result = self.names[made]["bits"][0]
+        if step.writes is not None:
+            self._makers[step.writes.name] = number
+            result = self.names[step.writes.name]["bits"][0]
         self.events.append(
             Event(number=number, step=step, inputs=seen.inputs, makers=seen.makers, result=result)
         )
@@ -185,10 +183,10 @@ class _Recorder(Warps):
 
     def _seen(self, step: Straight) -> _Seen:
         seen = _Seen()
-        for operand, name in _read(step).items():
-            seen.inputs[operand] = self.names[name]["bits"][0]
-            if name in self._makers:
-                seen.makers[operand] = self._makers[name]
+        for use in step.reads:
+            seen.inputs[use.field] = self.names[use.name]["bits"][0]
+            if use.name in self._makers:
+                seen.makers[use.name] = self._makers[use.name]
         if isinstance(step, LoadRows):
             memory, start = self.at(Place(buffer=step.buffer))
             rows = np.array(step.addresses[: step.form.addresses]) + start
@@ -222,36 +220,6 @@ class _Recorder(Warps):
     def _bytes(self, place: Place) -> tuple[_Bytes, int]:
         space = self.program.buffer(place.buffer).space
         return self.written[space], position(self.program, place)
-
-
-def _read(step: Straight) -> dict[str, str]:
-    """Return the names that a step reads, by operand."""
-    match step:
-        case Multiply():
-            return {"a": step.a, "b": step.b, "c": step.c}
-        case Elementwise():
-            return {"source": step.source}
-        case Store():
-            return {"source": step.fragment}
-        case StoreRegisters():
-            return {"source": step.registers}
-        case _:
-            return {}
-
-
-def _made(step: Straight) -> str | None:
-    """Return the name that a step writes."""
-    match step:
-        case Load():
-            return step.fragment
-        case Multiply():
-            return step.d
-        case Elementwise():
-            return step.destination
-        case LoadRows():
-            return step.registers
-        case _:
-            return None
 
 
 def _columns(step: Straight) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.places import Buffer
 from oracle.program import Program, walk
-from oracle.steps import Branch, Load, LoadRows, Loop, Multiply, Step, Store, StoreRegisters
+from oracle.steps import Load, LoadRows, Multiply, Step, Store
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -24,11 +24,8 @@ def visit(steps: Steps, prefix: Site = ()) -> Iterator[tuple[Site, Step]]:
     for index, step in enumerate(steps):
         site = (*prefix, index)
         yield site, step
-        if isinstance(step, Branch):
-            yield from visit(step.then, (*site, "then"))
-            yield from visit(step.otherwise, (*site, "otherwise"))
-        elif isinstance(step, Loop):
-            yield from visit(step.body, (*site, "body"))
+        for field, inside in step.blocks.items():
+            yield from visit(inside, (*site, field))
 
 
 def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
@@ -38,16 +35,12 @@ def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
         site = (*prefix, index)
         if site in edits:
             result += edits[site]
-        elif isinstance(step, Branch):
-            result.append(
-                replace(
-                    step,
-                    then=edited(step.then, edits, (*site, "then")),
-                    otherwise=edited(step.otherwise, edits, (*site, "otherwise")),
-                )
-            )
-        elif isinstance(step, Loop):
-            result.append(replace(step, body=edited(step.body, edits, (*site, "body"))))
+        elif step.blocks:
+            blocks = {
+                field: edited(inside, edits, (*site, field))
+                for field, inside in step.blocks.items()
+            }
+            result.append(step.with_blocks(blocks))
         else:
             result.append(step)
     return tuple(result)
@@ -102,5 +95,5 @@ def shows_something(program: Program, like: Program) -> bool:
     if not any(isinstance(step, main) for step in walk(like.steps)):
         needed = (Load, Store)
     return any(isinstance(step, needed) for step in steps) and any(
-        isinstance(step, Store | StoreRegisters) for step in steps
+        step.bytes_written and step.reads for step in steps
     )

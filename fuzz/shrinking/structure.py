@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, visit
-from fuzz.shrinking.tidying import read_names, reading_instead, tidied, used_buffers, written_name
+from fuzz.shrinking.tidying import tidied, used_buffers
 from fuzz.shrinking.tiles import room_for, tile_of
 from oracle.forms import LdmatrixForm
 from oracle.image import position
@@ -15,14 +15,11 @@ from oracle.program import Program, walk
 from oracle.steps import (
     Branch,
     Copy,
-    Elementwise,
     Load,
     LoadRows,
     Loop,
-    Multiply,
     Step,
     Store,
-    StoreRegisters,
 )
 
 _GUARD_BYTES = 32
@@ -75,18 +72,14 @@ def _needs(program: Program) -> dict[str, int]:
         ends[buffer] = max(end, ends.get(buffer, 0))
 
     for step in walk(program.steps):
-        match step:
-            case Load() | Store():
-                reach(step.place.buffer, step.place.offset + room_for(tile_of(step)))
-            case LoadRows():
-                end = max(step.addresses) + LdmatrixForm.ROW_BYTES + _GUARD_BYTES
-                reach(step.buffer, end)
-            case StoreRegisters():
-                reach(step.place.buffer, step.place.offset + step.size + _GUARD_BYTES)
-            case Branch(condition=Word() as word) | Loop(count=Word() as word):
-                reach(word.place.buffer, word.place.offset + 4)
-            case _:
-                pass
+        if isinstance(step, Load | Store):
+            reach(step.place.buffer, step.place.offset + room_for(tile_of(step)))
+        elif isinstance(step, LoadRows):
+            reach(step.buffer, max(step.addresses) + LdmatrixForm.ROW_BYTES + _GUARD_BYTES)
+        elif not isinstance(step, Copy):
+            guard = 0 if step.blocks else _GUARD_BYTES
+            for span in (*step.bytes_read, *step.bytes_written):
+                reach(span.buffer, span.end + guard)
     return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
 
 
@@ -95,8 +88,8 @@ def _reached(program: Program) -> dict[str, int]:
     ends = _needs(program)
     for step in walk(program.steps):
         if isinstance(step, Copy):
-            for place in (step.source, step.destination):
-                ends[place.buffer] = max(ends.get(place.buffer, 0), place.offset + step.size)
+            for span in (*step.bytes_read, *step.bytes_written):
+                ends[span.buffer] = max(ends.get(span.buffer, 0), span.end)
     return ends
 
 
@@ -137,20 +130,17 @@ def _bypassing(steps: Steps, group: Sequence[tuple[Site, Step]], edits: Edits) -
     if len(group) != 1:
         return
     ((gone, step),) = group
-    name = written_name(step)
-    if name is None or not isinstance(step, Multiply | Elementwise):
+    made, operand = step.writes, step.carried
+    if made is None or operand is None:
         return
-    operands = [step.c] if isinstance(step, Multiply) else [step.source]
+    redirected = dict(edits)
     sites = list(visit(steps))
-    later = sites[sites.index((gone, step)) + 1 :]
-    for operand in operands:
-        redirected = dict(edits)
-        for site, other in later:
-            if name in read_names(other):
-                redirected[site] = (reading_instead(other, name, operand),)
-            if written_name(other) == name:
-                break
-        yield edited(steps, redirected)
+    for site, other in sites[sites.index((gone, step)) + 1 :]:
+        if any(use.name == made.name for use in other.reads):
+            redirected[site] = (other.reading(made.name, operand),)
+        if other.writes is not None and other.writes.name == made.name:
+            break
+    yield edited(steps, redirected)
 
 
 def unwraps(draft: Draft) -> Iterator[Draft]:
