@@ -302,9 +302,10 @@ def _program(facts: ValueFacts) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="quiet", justify="right")
     table.add_column(overflow="fold")
-    table.add_column(overflow="fold", style="quiet")
     for number_, (what, opcode) in enumerate(step_lines(facts.program), start=1):
-        table.add_row(str(number_), plain(what), plain(opcode))
+        table.add_row(str(number_), plain(what))
+        if opcode:
+            table.add_row("", plain(f"  {opcode}"), style="quiet")
     return table
 
 
