@@ -28,11 +28,12 @@ from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Plan
-from fuzz.campaign.status import CampaignStatus, Stage
+from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.program_draws import selected_forms
-from fuzz.checks.programs import smallest_program
+from fuzz.checks.program_rounds import smallest_program
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import Stage
 from fuzz.runner import RunnerChoice, visible_devices
 from oracle.execution import execute
 from strategies.contents import Recipe, ValueClass, expand
@@ -100,10 +101,10 @@ def main() -> None:
     parser.add_argument("--smallest", action="store_true")
     parser.add_argument("--fault", action="append", default=[], help="plant it; again for others")
     options = parser.parse_args()
-    plan = Plan(
+    check = Programs(
         choice=RunnerChoice(name=options.runner, faults=tuple(options.fault)),
         seed=1,
-        pattern=options.only,
+        selection=Selection(pattern=options.only),
         images=options.images,
         smallest=options.smallest,
     )
@@ -111,7 +112,7 @@ def main() -> None:
     devices = tuple(range(visible_devices()))
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessCrew(plan, workers=options.workers, devices=devices) as crew,
+        ProcessCrew(check, workers=options.workers, devices=devices) as crew,
     ):
         facts = crew.facts()
         corpus = create_corpus(Path(folder) / "corpus", generator="benchmark")
@@ -119,7 +120,7 @@ def main() -> None:
             campaign = Campaign(
                 crew,
                 facts,
-                plan=plan,
+                check=check,
                 budget=Budget(seconds=options.seconds),
                 corpus=corpus,
                 known=Known(entries=()),
@@ -138,7 +139,7 @@ def main() -> None:
         "workers": options.workers,
         "cases_per_second": round(meter.rate),
         "shares": {name: round(share, 4) for name, share in meter.shares.items()},
-        "programs": progress.compiled,
+        "programs": progress.counts["programs", "compiled"],
         "cases": progress.cases,
         "rounds": progress.rounds,
         "families": len(progress.families),

@@ -17,14 +17,16 @@ from corpus import create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Plan
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
+from fuzz.checks.programs import Programs
 from fuzz.commands.corpus import generator
-from fuzz.console import by_severity, dashboard
+from fuzz.console import dashboard
 from fuzz.console.report import recording_console, save
 from fuzz.explain.page import page_of
+from fuzz.findings.groups import finding_groups
 from fuzz.runner import RunnerChoice
 
 FAULT = "sum-rounded-up"
@@ -59,8 +61,10 @@ class Photographer:
 
 def main() -> None:
     """Run the campaign and draw."""
-    plan = Plan(
-        choice=RunnerChoice(name="sim", layout=SEED % 2, faults=(FAULT,)), seed=SEED, pattern=ONLY
+    check = Programs(
+        choice=RunnerChoice(name="sim", layout=SEED % 2, faults=(FAULT,)),
+        seed=SEED,
+        selection=Selection(pattern=ONLY),
     )
     budget = Budget(seconds=SECONDS)
     photographer = Photographer()
@@ -69,13 +73,13 @@ def main() -> None:
         path = Path("warpfuzz-corpus")
         corpus = create_corpus(path, generator=generator())
         with (
-            ProcessCrew(plan, workers=WORKERS, devices=(0,)) as crew,
+            ProcessCrew(check, workers=WORKERS, devices=(0,)) as crew,
             CampaignStore(corpus.path) as store,
         ):
             campaign = Campaign(
                 crew,
                 crew.facts(),
-                plan=plan,
+                check=check,
                 budget=budget,
                 corpus=corpus,
                 known=Known(entries=()),
@@ -83,7 +87,8 @@ def main() -> None:
                 store=store,
             )
             campaign.run()
-        families = by_severity(campaign.progress)
+        groups = finding_groups(campaign.status().families)
+        families = [family for group in groups for family in group.members]
         stored = [family.saved.id for family in families if family.saved is not None]
         if photographer.status is None or not stored:
             raise SystemExit("the campaign found nothing; choose another seed, or more seconds")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from oracle.forms import Form
+from oracle.errors import UsageError
+from oracle.forms import Form, LdmatrixForm, MmaForm
 from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
@@ -374,3 +375,17 @@ OF_OPERATION: dict[Operation, Feature] = {
     operation: Feature(f"elements: {operation}") for operation in Operation
 }
 """The feature of each element-wise operation."""
+
+
+def main_form(program: Program) -> MmaForm | LdmatrixForm:
+    """Return the form of a program's first multiplication or ldmatrix.
+
+    Raises
+    ------
+    UsageError
+        If it has neither.
+    """
+    for step in walk(program.steps):
+        if isinstance(step, Multiply | LoadRows):
+            return step.form
+    raise UsageError("the program has no multiplication and no ldmatrix; there is nothing to judge")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
-from fuzz.campaign.coverage import Coverage
+from fuzz.checks.program_coverage import ProgramCoverage
 from fuzz.checks.program_draws import Speed, campaign_rounds
 from oracle.availability import is_available
 from oracle.forms import LdmatrixForm, MmaForm
@@ -75,15 +75,15 @@ def measure_reach(
     watcher
         Is told now and then the number of a campaign, and the programs drawn and left.
     """
-    total = Coverage()
+    total = ProgramCoverage()
     for coverage in run_all(reached_by, campaigns, jobs=jobs, watcher=watcher):
         total.merge(coverage)
     return tuple(_reaches(total, campaigns[0].target, campaigns[0].version))
 
 
-def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Coverage:
+def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> ProgramCoverage:
     """Draw the programs of one campaign and count what they reach."""
-    coverage = Coverage()
+    coverage = ProgramCoverage()
     rounds = campaign_rounds(
         campaign.forms,
         target=campaign.target,
@@ -98,7 +98,7 @@ def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Covera
     return coverage
 
 
-def _reaches(coverage: Coverage, target: str, version: str) -> Iterator[Reach]:
+def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[Reach]:
     """List what there is to reach, and how often it was: forms, features, classes of values."""
     row, number = parse_target(target), parse_version(version)
     for form in FORMS:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from fuzz.bench.mutants import Emitted, Mutant
 from fuzz.bench.pooling import Report, Stopping
 from fuzz.bench.subjects import Contents, Subject, filled
-from fuzz.checks.program_draws import Batch, Speed, campaign_rounds
+from fuzz.checks.program_coverage import Batch
+from fuzz.checks.program_draws import Speed, campaign_rounds
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.forms import LdmatrixForm, MmaForm

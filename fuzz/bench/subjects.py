@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from fuzz.checks.program_draws import Batch
+from fuzz.checks.program_coverage import Batch
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form

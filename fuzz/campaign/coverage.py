@@ -1,107 +1,99 @@
-"""What a campaign has reached, and where it should go next.
+"""What a campaign has reached: counts that steer later rounds, and that people are shown.
 
-Hypothesis offers `target()` for searches with a numeric distance. It steers Hypothesis's own
-mutation of choices, over thousands of examples of one test; here every program is drawn alone from
-a seed of its own, uniformly (`fuzz.uniform_draws`), so that it can be made again without those
-before it. So there are counts instead, and programs are asked for what was reached least.
+A round takes into account what all epochs before the last have reached, so that it is the same
+whoever runs how many rounds at once.
 """
 
 from __future__ import annotations
 
-import random
-import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
-from fuzz.campaign.draws import derived_seed
-from fuzz.campaign.status import CoverageLine
 from oracle.errors import InfrastructureError
-from oracle.forms import Form, LdmatrixForm, MmaForm
-from oracle.isa import FORMS
-from oracle.program import requirements
-from strategies.contents import ValueClass
-from strategies.features import Dimension, Feature, Focus, features_of
 
-if TYPE_CHECKING:
-    from fuzz.checks.program_draws import Batch
-
-
-T = TypeVar("T")
-
-_DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
-_MOST_WISHES = 3
-"""Most features that one program is asked for; none in a quarter of them, so that what nobody
-thought of as a feature has its turn, too."""
-_VALUE_CLASS = "value class"
+EPOCH = 16
+"""Rounds between two looks at what was reached, at first. A round knows the counts up to the epoch
+before the last, whoever runs how many rounds at once."""
+_LONGEST_EPOCH = 256
+"""The same late in a campaign: at least so many rounds can be run at once. With 64, 63 workers
+waited for the slowest rounds for a sixth of their time (four H200, 2026-11-21)."""
 _SHOWN_MISSING = 8
 """Names of what is missing that a line shows."""
 
 
-def family_of(form: Form) -> str:
-    """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _DETAIL.sub("", form.opcode)
+def epoch_known(number: int) -> int:
+    """Return how many rounds (0 to that, exclusive) a round takes into account.
+
+    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
+    grow with the number of the round.
+    """
+    quarter = (1 << number.bit_length()) // 4  # of the next power of two
+    epoch = max(EPOCH, min(quarter, _LONGEST_EPOCH))
+    return max(0, number // epoch - 1) * epoch
 
 
-class Coverage:
-    """Counts of the programs that reached something.
+@dataclass(frozen=True, kw_only=True)
+class CoverageLine:
+    """One dimension of what was reached."""
 
-    Counted are forms (every one that a program uses), features (`strategies.features`), classes of
-    values, and pairs of what a program is about (`family_of`) with a feature or a class.
+    name: str
+    """Such as "forms", "stride classes", "value classes"."""
+    reached: int
+    total: int
+    missing: Sequence[str] = ()
+    """Some of what was not reached."""
+
+    @classmethod
+    def of(cls, name: str, counts: Mapping[str, int]) -> Self:
+        """Return the line of a dimension from how often each of its values was reached."""
+        missing = [value for value, count in counts.items() if not count]
+        return cls(
+            name=name,
+            reached=len(counts) - len(missing),
+            total=len(counts),
+            missing=tuple(missing[:_SHOWN_MISSING]),
+        )
+
+
+class Coverage(ABC):
+    """Counts of what was reached, by dimension and value.
+
+    A check has a class of its own, with the names of the dimensions that it counts.
     """
 
-    _NAMES = ("forms", "main_forms", "features", "classes", "pairs", "asked")
+    NAMES: ClassVar[tuple[str, ...]]
+    """Dimensions that are counted; the first has the forms that cases were about."""
 
     def __init__(self) -> None:
         self.programs = 0
-        self._forms: Counter[str] = Counter()
-        self._main_forms: Counter[str] = Counter()
-        self._features: Counter[str] = Counter()
-        self._classes: Counter[str] = Counter()
-        self._pairs: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
-        """How often a pair was wished for: what cannot be is not wished for again and again."""
+        """Programs, or other things that were looked at."""
+        self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.NAMES}
 
-    def add(self, batch: Batch) -> None:
-        """Count a program and what fills its images."""
-        self.programs += 1
-        family = family_of(batch.form)
-        features = features_of(batch.program)
-        # Image i is of class i modulo their number; few images do not come to the last ones.
-        classes = batch.recipe.classes[: batch.count]
-        self._forms.update(form.opcode for form in requirements(batch.program))
-        self._main_forms[batch.form.opcode] += 1
-        self._features.update(feature.value for feature in features)
-        self._classes.update(class_.value for class_ in classes)
-        self._pairs.update(_pair(family, feature) for feature in features)
-        self._pairs.update(_pair(family, class_) for class_ in classes)
-        self._asked.update(_pair(family, feature) for feature in batch.focus.features)
-
-    def merge(self, other: Coverage) -> None:
-        """Add what another has counted."""
-        self.programs += other.programs
-        for mine, its in zip(self._counters, other._counters, strict=True):
-            mine.update(its)
+    @abstractmethod
+    def lines(self) -> Sequence[CoverageLine]:
+        """Return how much of each dimension was reached."""
 
     @property
-    def _counters(self) -> tuple[Counter[str], ...]:
-        return (
-            self._forms,
-            self._main_forms,
-            self._features,
-            self._classes,
-            self._pairs,
-            self._asked,
-        )
+    def forms_reached(self) -> int:
+        """Documented forms that some case was about."""
+        return len(self.counts[self.NAMES[0]])
 
-    def state(self) -> dict[str, object]:
+    def merge(self, other: Self) -> None:
+        """Add what another has counted."""
+        self.programs += other.programs
+        for name, counts in other.counts.items():
+            self.counts[name].update(counts)
+
+    def state(self) -> dict[str, Any]:
         """Return the counts as JSON can hold them."""
-        counts = zip(self._NAMES, self._counters, strict=True)
-        return {"programs": self.programs, **{name: dict(count) for name, count in counts}}
+        counts = {name: dict(counter) for name, counter in self.counts.items()}
+        return {"programs": self.programs, **counts}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, object]) -> Self:
+    def from_state(cls, state: object) -> Self:
         """Return the counts that `state` gave.
 
         Raises
@@ -111,8 +103,10 @@ class Coverage:
         """
         made = cls()
         try:
+            if not isinstance(state, Mapping):
+                raise TypeError("they are no object")
             made.programs = int(str(state["programs"]))
-            for name, counter in zip(cls._NAMES, made._counters, strict=True):
+            for name, counter in made.counts.items():
                 counts = state[name]
                 if not isinstance(counts, Mapping):
                     raise TypeError(f"{name} is no object")
@@ -124,117 +118,68 @@ class Coverage:
             ) from None
         return made
 
-    def form_count(self, form: Form) -> int:
-        """Return how many programs use a form."""
-        return self._forms[form.opcode]
 
-    def feature_count(self, feature: Feature) -> int:
-        """Return how many programs have a feature."""
-        return self._features[feature.value]
+class Reached:
+    """Coverage of the committed rounds, the newest of them apart.
 
-    def class_count(self, class_: ValueClass) -> int:
-        """Return how many programs were run on images of a class."""
-        return self._classes[class_.value]
+    Parameters
+    ----------
+    kind
+        The counts of the campaign's check.
+    """
 
-    def focuses(
-        self,
-        key: int,
-        count: int,
-        forms: Sequence[MmaForm | LdmatrixForm],
-        *,
-        first: int = 0,
-    ) -> list[Focus]:
-        """Choose what programs should be about: what was reached least, ties by the key.
+    def __init__(self, kind: type[Coverage]) -> None:
+        self._kind = kind
+        self.total = kind()
+        """All of it."""
+        self._base = kind()
+        self._first = 0
+        """Rounds before this one, a multiple of EPOCH, are in the base."""
+        self._epochs: dict[int, Coverage] = {}
+        """By the first round of an epoch of EPOCH rounds; no round knows a part of one."""
 
-        Families of forms are dealt out like cards: all of them once before any comes again. Within
-        a family the form comes next that was reached least, and it is asked for features that the
-        family had least.
+    def add(self, number: int, reached: Coverage) -> None:
+        """Add what a round, or a part of one, has reached."""
+        self.total.merge(reached)
+        self._epochs.setdefault(number - number % EPOCH, self._kind()).merge(reached)
 
-        Parameters
-        ----------
-        key
-            Of the campaign; the same key and the same counts give the same focuses.
-        count
-            How many.
-        forms
-            What is selected.
-        first
-            How many were chosen under this key before; where the dealing goes on.
+    def known_to(self, number: int) -> Coverage:
+        """Return what a round takes into account; every round before that is committed."""
+        known = self._kind()
+        known.merge(self._base)
+        for earlier in range(self._first, epoch_known(number), EPOCH):
+            if earlier in self._epochs:
+                known.merge(self._epochs[earlier])
+        return known
+
+    def settle(self, following: int) -> None:
+        """Put together what every round from `following` on takes into account."""
+        for earlier in range(self._first, epoch_known(following), EPOCH):
+            reached = self._epochs.pop(earlier, None)
+            if reached is not None:
+                self._base.merge(reached)
+            self._first = earlier + EPOCH
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it as JSON takes it."""
+        return {
+            "base": self._base.state(),
+            "first": self._first,
+            "epochs": {str(number): one.state() for number, one in self._epochs.items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state` was called of.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, InfrastructureError
+            If it is something else.
         """
-        families: dict[str, list[MmaForm | LdmatrixForm]] = {}
-        for form in forms:
-            families.setdefault(family_of(form), []).append(form)
-        chosen = []
-        for index in range(first, first + count):
-            turn, place = divmod(index, len(families))
-            family = _shuffled(families, derived_seed(key, "family", turn))[place]
-            # Turns of one epoch know the same counts; the shuffle goes on where the last ended.
-            order = _shuffled(families[family], derived_seed(key, family))
-            start = turn % len(order)
-            form = min(
-                order[start:] + order[:start], key=lambda form: self._main_forms[form.opcode]
-            )
-            wishes = self._wishes(family, random.Random(derived_seed(key, "wishes", index)))
-            chosen.append(Focus(form=form, features=wishes))
-        return chosen
-
-    def _wishes(self, family: str, random_: random.Random) -> frozenset[Feature]:
-        dimensions = list(Dimension)
-        random_.shuffle(dimensions)
-        wishes = []
-        for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-            features = [feature for feature in Feature if feature.dimension is dimension]
-            random_.shuffle(features)
-            wishes.append(min(features, key=partial(self._known, family)))
-        return frozenset(wishes)
-
-    def _known(self, family: str, feature: Feature) -> int:
-        pair = _pair(family, feature)
-        return self._pairs[pair] + self._asked[pair]
-
-    def lines(self, forms: Sequence[Form] = FORMS) -> Sequence[CoverageLine]:
-        """Return how much of each dimension was reached.
-
-        Parameters
-        ----------
-        forms
-            Those that there are to reach.
-        """
-        return [
-            _line("forms", {form.opcode: self.form_count(form) for form in forms}),
-            *(
-                _line(
-                    dimension.value,
-                    {
-                        feature.value: self.feature_count(feature)
-                        for feature in Feature
-                        if feature.dimension is dimension
-                    },
-                )
-                for dimension in Dimension
-            ),
-            _line(_VALUE_CLASS, {one.value: self.class_count(one) for one in ValueClass}),
-        ]
-
-
-def _pair(family: str, reached: Feature | ValueClass) -> str:
-    dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
-    return f"{family}, {dimension}: {reached.value}"
-
-
-def _line(name: str, counts: Mapping[str, int]) -> CoverageLine:
-    missing = [value for value, count in counts.items() if not count]
-    return CoverageLine(
-        name=name,
-        reached=len(counts) - len(missing),
-        total=len(counts),
-        missing=tuple(missing[:_SHOWN_MISSING]),
-    )
-
-
-def _shuffled(items: Iterable[T], seed: int) -> list[T]:
-    """Return items in an order that depends on the seed alone."""
-    order = list(items)
-    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
-    random.Random(seed).shuffle(order)
-    return order
+        base, first, epochs = state["base"], state["first"], state["epochs"]
+        if not (isinstance(base, dict) and isinstance(first, int) and isinstance(epochs, dict)):
+            raise TypeError("coverage has the fields base, first and epochs")
+        self._base, self._first = self._kind.from_state(base), first
+        self._epochs = {int(name): self._kind.from_state(one) for name, one in epochs.items()}
+        for part in (self._base, *self._epochs.values()):
+            self.total.merge(part)

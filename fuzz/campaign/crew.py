@@ -10,26 +10,16 @@ import tempfile
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import fuzz
 from fuzz.campaign.heartbeat import Beats
-from fuzz.campaign.messages import (
-    SHOWN_STALLED_SECONDS,
-    Blame,
-    Broken,
-    Examined,
-    Facts,
-    Job,
-    NotExamined,
-    Plan,
-    RoundJob,
-    RoundReport,
-)
-from fuzz.campaign.status import Stage, WorkerStatus
+from fuzz.campaign.messages import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.status import WorkerStatus
+from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import InfrastructureError
 from runners.processes import describe_status, tail
 
@@ -56,7 +46,7 @@ class Finished:
     """A job is done."""
 
     job: Job
-    report: RoundReport | Examined | NotExamined
+    report: Report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +116,7 @@ class Crew(Protocol):
 class _Member:
     """One worker process."""
 
-    def __init__(self, row: int, plan: Plan, beats: Beats) -> None:
+    def __init__(self, row: int, check: Check, device: int, beats: Beats) -> None:
         self.row = row
         self.job: Job | None = None
         self.facts: Facts | None = None
@@ -149,7 +139,7 @@ class _Member:
             )
         self._kill = weakref.finalize(self, self.process.kill)
         self.line: Connection[Any, Any] = Connection(ours.detach())
-        self.line.send(plan)
+        self.line.send((check, device))
 
     def end(self, deadline: float) -> str:
         """Wait for the process until the deadline, kill it then; return how it ended."""
@@ -171,16 +161,16 @@ class ProcessCrew:
 
     Parameters
     ----------
-    plan
-        The campaign.
+    check
+        What they do.
     workers
         How many carry out rounds; one more examines findings, from the first finding on.
     devices
         Numbers of the devices, dealt out to the workers in turn.
     """
 
-    def __init__(self, plan: Plan, *, workers: int, devices: Sequence[int] = (0,)) -> None:
-        self._plan, self._devices, self._workers = plan, devices, workers
+    def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
+        self._check, self._devices, self._workers = check, devices, workers
         self._beats = Beats(workers + 1)
         self._closed = False
         self._members: dict[int, _Member] = {}
@@ -224,9 +214,8 @@ class ProcessCrew:
         return self._devices[row % len(self._devices)]
 
     def _start(self, row: int) -> None:
-        plan = replace(self._plan, choice=replace(self._plan.choice, device=self._device(row)))
         try:
-            self._members[row] = _Member(row, plan, self._beats)
+            self._members[row] = _Member(row, self._check, self._device(row), self._beats)
         except OSError as error:
             raise InfrastructureError(
                 f"no worker process can be started ({error}); ask for fewer with --workers, or "
@@ -322,7 +311,7 @@ class ProcessCrew:
     def _end_stalled(self) -> None:
         for member in list(self._members.values()):
             silence = self._silence(member)
-            patience = self._plan.patience
+            patience = self._check.patience
             if member.facts is None:
                 patience = max(patience, _START_SECONDS)
             if silence > patience:
@@ -359,7 +348,7 @@ class ProcessCrew:
                     stage=pulse.stage if member.facts else Stage.WAIT,
                     seconds=silence,
                     cases=pulse.cases,
-                    stalled=silence > min(SHOWN_STALLED_SECONDS, self._plan.patience),
+                    stalled=silence > min(SHOWN_STALLED_SECONDS, self._check.patience),
                     shares={stage: spent / total for stage, spent in pulse.seconds.items()},
                     examiner=member.row == self._examiner,
                 )

@@ -18,7 +18,9 @@ from typing import Self
 
 import numpy as np
 
-from fuzz.campaign.status import Stage
+from fuzz.checks.protocol import DeviceStatus, Pulse, Stage
+from fuzz.runner import OpenRunner
+from runners.cuda.runner import CudaRunner
 from runners.kernels import KernelModule
 from runners.protocol import (
     Capabilities,
@@ -37,7 +39,7 @@ class _BeatingBatch:
     """A batch whose collection is a sign of life."""
 
     pending: Pending
-    heart: Heart
+    heart: Pulse
 
     def collect(self) -> Ran | Failure:
         """Wait for the batch."""
@@ -50,7 +52,7 @@ class _BeatingBatch:
 class BeatingRunner:
     """A runner as it is, with signs of life; closing it closes the runner."""
 
-    def __init__(self, runner: Runner, heart: Heart) -> None:
+    def __init__(self, runner: Runner, heart: Pulse) -> None:
         self._runner, self._heart = runner, heart
 
     def capabilities(self) -> Capabilities | Failure:
@@ -96,6 +98,24 @@ class BeatingRunner:
         self.close()
 
 
+def health_of(ready: OpenRunner) -> DeviceStatus | None:
+    """Return what a runner's device says of itself; None where it does not."""
+    runner = ready.runner
+    if not isinstance(runner, CudaRunner):
+        return None
+    facts, health = runner.facts(), runner.health()
+    if isinstance(facts, Failure) or isinstance(health, Failure):
+        return None
+    counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
+    return DeviceStatus(
+        name=facts.name,
+        uuid=facts.uuid,
+        temperature=health.temperature_c,
+        sm_clock=health.sm_clock_mhz,
+        errors={name: count for name, count in counts.items() if count is not None},
+    )
+
+
 _STAGES = tuple(Stage)
 _ROW = struct.Struct(f"<dqqq{len(_STAGES)}d")
 """When it was written, in seconds of time.monotonic (which on Linux is one clock for all
@@ -104,7 +124,7 @@ _FLAG_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pulse:
+class Row:
     """What a worker's row says."""
 
     written: float
@@ -147,10 +167,10 @@ class Beats:
     def interrupted(self, value: bool) -> None:
         self._map[0] = int(value)
 
-    def read(self, row: int) -> Pulse:
+    def read(self, row: int) -> Row:
         """Return what a worker wrote last."""
         written, stage, number, cases, *seconds = _ROW.unpack_from(self._map, self._place(row))
-        return Pulse(
+        return Row(
             written=written,
             stage=_STAGES[stage],
             round=number,
@@ -158,7 +178,7 @@ class Beats:
             seconds=dict(zip(_STAGES, seconds, strict=True)),
         )
 
-    def write(self, row: int, pulse: Pulse) -> None:
+    def write(self, row: int, pulse: Row) -> None:
         """Write a row."""
         seconds = (pulse.seconds.get(stage, 0.0) for stage in _STAGES)
         fields = (pulse.written, _STAGES.index(pulse.stage), pulse.round, pulse.cases, *seconds)
@@ -208,7 +228,7 @@ class Heart:
         now = time.monotonic()
         self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
         self._since = now
-        pulse = Pulse(
+        pulse = Row(
             written=now,
             stage=self._stage,
             round=self._round,

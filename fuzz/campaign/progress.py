@@ -7,41 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from corpus import Kind, Saved, ShrinkStatus
-from corpus.known import KnownEntry
+from fuzz.findings.groups import FamilyState
 from fuzz.output import counted
 from runners.assemblers.assembler import Assembler
-
-UndefinedCounts = Counter[tuple[str, str]]
-"""Undefined programs by why they are (the first reason) and by what became of them."""
-
-
-def nested(counts: UndefinedCounts) -> dict[str, dict[str, int]]:
-    """Return counts as JSON takes them: by reason, then by outcome."""
-    table: dict[str, dict[str, int]] = {}
-    for (reason, outcome), count in sorted(counts.items()):
-        table.setdefault(reason, {})[outcome] = count
-    return table
-
-
-@dataclass(kw_only=True)
-class FamilyState:
-    """One line of the report: a family of disagreements and its smallest member."""
-
-    kind: Kind
-    key: str
-    title: str
-    text: str
-    """The instruction that stands for the family: the smallest, once it is shrunk."""
-    verdict: str
-    """What the oracle says of it."""
-    message: str
-    """What the assembler says of it."""
-    known: KnownEntry | None = None
-    cases: int = 0
-    """Instructions drawn so far that belong here."""
-    saved: Saved | None = None
-    shrink: ShrinkStatus = ShrinkStatus.RAW
 
 
 @dataclass
@@ -70,8 +38,6 @@ class Progress:
     """Disagreements that were gone when the instruction was assembled by itself."""
     families: dict[str, FamilyState] = field(default_factory=dict)
     """By the key of the family."""
-    undefined: UndefinedCounts = field(default_factory=Counter)
-    """Programs that the ISA leaves undefined; they are no cases."""
     seconds: float = 0.0
     stopped: str = ""
     """Why the campaign ended; empty while it goes on."""
@@ -109,35 +75,3 @@ class Observer(Protocol):
 
     def found(self, progress: Progress, family: FamilyState) -> None:
         """Hear of a family when its first member is stored."""
-
-
-@dataclass
-class ValueProgress(Progress):
-    """What a campaign against a device has done so far."""
-
-    runner: str = ""
-    """What is judged, in words."""
-    compiled: int = 0
-    """Programs that were compiled."""
-    uncompiled: int = 0
-    """Programs that were not."""
-    missing: int = 0
-    """Images without a result, because something among them failed too often."""
-    by_kind: Counter[Kind] = field(default_factory=Counter)
-    """Images that were judged so, before they were replayed."""
-    skipped_rounds: dict[int, str] = field(default_factory=dict)
-    """Rounds that nobody could run, and why."""
-    judged_so: ClassVar[str] = "compared"
-    forms_are: ClassVar[str] = "selected ones"
-    agreement: ClassVar[str] = "Every image is what the oracle says."
-
-    @property
-    def subject(self) -> str:
-        """What is judged."""
-        return self.runner
-
-    @property
-    def checked(self) -> str:
-        """What was looked at, in words."""
-        images = counted(self.judged, "whole image")
-        return f"{images} of {counted(self.compiled, 'program')}"

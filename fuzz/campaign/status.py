@@ -1,29 +1,15 @@
-"""What a campaign tells those who watch it: one immutable snapshot."""
+"""A campaign at one moment, as those who watch it, its statistics and its report are told."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import UTC, datetime
+from typing import Any
 
-from fuzz.campaign.progress import FamilyState
-
-
-class Stage(StrEnum):
-    """What a worker does; its time is the sum of these."""
-
-    DRAW = "draw"
-    """Drawing programs and emitting their PTX."""
-    COMPILE = "compile"
-    EXPAND = "expand"
-    """Filling images."""
-    ORACLE = "oracle"
-    """Computing what must come out."""
-    RUN = "run"
-    """Waiting for the runner."""
-    COMPARE = "compare"
-    WAIT = "wait"
-    """Waiting for the next round."""
+from fuzz.campaign.coverage import CoverageLine
+from fuzz.checks.protocol import Counts, DeviceStatus, Stage, Words, nested
+from fuzz.findings.groups import FamilyState, finding_groups, finding_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +25,7 @@ class WorkerStatus:
     seconds: float
     """Since it was last heard of, in seconds."""
     cases: int
-    """Images that it has compared."""
+    """Cases that it has compared."""
     stalled: bool
     """Whether it has not been heard of for longer than any batch may take."""
     shares: Mapping[Stage, float]
@@ -49,64 +35,139 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceStatus:
-    """One device, as its management library tells; empty values where it does not."""
-
-    name: str
-    uuid: str = ""
-    temperature: int | None = None
-    """Degrees Celsius."""
-    sm_clock: int | None = None
-    """Megahertz."""
-    errors: Mapping[str, int] = field(default_factory=dict)
-    """Error counters by name, such as ECC errors."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoverageLine:
-    """One dimension of what was reached."""
-
-    name: str
-    """Such as "forms", "stride classes", "value classes"."""
-    reached: int
-    total: int
-    missing: Sequence[str] = ()
-    """Some of what was not reached."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class CampaignStatus:
     """A campaign at one moment."""
 
-    subject: str
-    """What is judged, in words."""
-    target: str
-    ptx_version: str
+    words: Words
+    """How it is told."""
     seed: int
     seconds: float
     """Since the campaign began, over all resumptions, in seconds."""
     seconds_limit: float | None
     cases: int
-    """Images drawn."""
+    """Cases that are committed: compared, only answered, or not asked."""
     cases_limit: int | None
     compared: int
-    """Whole images compared."""
-    missing: int
-    """Images without a result."""
-    programs: int
-    """Programs that were compiled."""
-    uncompiled: int
+    """Cases whose outcome was compared with what must come out."""
+    answered: int
+    """Cases that were only accepted or rejected."""
+    unasked: int
+    """Cases that could not be asked."""
+    counts: Counts
+    """Counters of the check."""
     rounds: int
+    skipped: Mapping[int, str]
+    """Rounds that nobody could run, and why."""
     recent_rate: float
-    """Images a second over the last seconds."""
+    """Cases a second over the last seconds."""
+    rates: Sequence[float]
+    """The same, over equal times from the start of this process until now."""
     seconds_since_new: float
     """Since something new was found or reached, in seconds."""
+    forms: int
+    """Documented forms that are selected."""
+    forms_reached: int
     workers: Sequence[WorkerStatus]
     devices: Sequence[DeviceStatus]
     coverage: Sequence[CoverageLine]
     families: Sequence[FamilyState]
-    """One line each."""
-    examining: int
-    """Findings that wait to be confirmed and shrunk."""
+    """Families of findings, each with its cases."""
+    waiting: int
+    """Suspects and findings that wait to be replayed or shrunk."""
+    unreplayed: int
+    """Those of them that were not replayed yet."""
+    gone: int
+    """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    left_out: Sequence[str] = ()
+    """Sentences about what was asked for and cannot be."""
+    notes: Sequence[Mapping[str, Any]] = ()
+    """What is worth keeping and no finding, as JSON objects."""
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    """What the summary says of this check alone."""
+
+    @property
+    def findings(self) -> list[FamilyState]:
+        """Families that nobody has explained yet."""
+        return [family for family in self.families if family.known is None]
+
+    @property
+    def nothing_compared(self) -> str:
+        """Why the campaign says nothing of what it judges; empty if it compared something."""
+        if self.compared or self.findings:
+            return ""
+        return f"nothing was compared: {self.words.nothing_compared}"
+
+
+def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
+    """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
+    rounds = [worker for worker in workers if not worker.examiner]
+    if not rounds:
+        return dict.fromkeys(Stage, 0.0)
+    return {
+        stage: sum(worker.shares.get(stage, 0.0) for worker in rounds) / len(rounds)
+        for stage in Stage
+    }
+
+
+def told_apart(status: CampaignStatus) -> dict[str, int]:
+    """Return how many cases were compared, only accepted or rejected, and not asked."""
+    return {
+        "compared": status.compared,
+        "accepted_or_rejected": status.answered,
+        "not_asked": status.unasked,
+    }
+
+
+def statistics(status: CampaignStatus) -> dict[str, Any]:
+    """Return a line of the statistics."""
+    shares = stage_shares(status.workers)
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(status.seconds, 1),
+        "cases": status.cases,
+        **told_apart(status),
+        **nested(status.counts),
+        "rounds": status.rounds,
+        "rate": round(status.recent_rate, 1),
+        "stages": {stage.value: round(share, 4) for stage, share in shares.items()}
+        if status.workers
+        else {},
+        "workers": sum(not worker.examiner for worker in status.workers),
+        "stalled": sum(worker.stalled for worker in status.workers),
+        "families": len(finding_groups(status.families)),
+        "examining": status.waiting,
+        "seconds_since_new": round(status.seconds_since_new, 1),
+        "reached": {line.name: line.reached for line in status.coverage},
+        "devices": [
+            {
+                "name": device.name,
+                "temperature": device.temperature,
+                "sm_clock": device.sm_clock,
+                "errors": dict(device.errors),
+            }
+            for device in status.devices
+            if device.uuid or device.temperature is not None
+        ],
+    }
+
+
+def summary(status: CampaignStatus) -> dict[str, Any]:
+    """Return what a campaign did so far, as the last JSON object of `warpfuzz run` says it."""
+    return {
+        **status.summary,
+        "cases": status.cases,
+        **told_apart(status),
+        **nested(status.counts),
+        "seconds": round(status.seconds, 3),
+        "seed": status.seed,
+        "rounds": status.rounds,
+        "skipped_rounds": dict(status.skipped),
+        "forms": {"reached": status.forms_reached, "documented": status.forms},
+        "left_out": list(status.left_out),
+        "unreplayed": status.unreplayed,
+        "unconfirmed": status.gone,
+        "stopped": status.stopped,
+        "findings": finding_rows(status.families),
+    }

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct, field
 from corpus import Kind, ShrinkStatus, durable
 from oracle.errors import InfrastructureError
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of `state.json` that this module writes."""
 Count = Annotated[int, Meta(ge=0)]
 
@@ -67,14 +67,13 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     skipped: dict[int, str] = field(default_factory=dict)
     """Rounds that nobody could run, and why."""
     cases: Count = 0
-    judged: Count = 0
-    missing: Count = 0
-    compiled: Count = 0
-    uncompiled: Count = 0
-    by_kind: dict[Kind, int] = field(default_factory=dict)
-    undefined: dict[str, dict[str, Count]] = field(default_factory=dict)
-    """Undefined programs, by reason, then by outcome."""
-    reached: list[str] = field(default_factory=list)
+    compared: Count = 0
+    answered: Count = 0
+    unasked: Count = 0
+    gone: Count = 0
+    counts: dict[str, Any] = field(default_factory=dict)
+    """Counters of the check, an object for each first word, and so on."""
+    notes: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, Any] = field(default_factory=dict)
     families: list[FamilyRecord] = field(default_factory=list)
     tries: dict[str, int] = field(default_factory=dict)
@@ -100,6 +99,8 @@ def decode(data: bytes) -> State:
         head = msgspec.json.decode(data)
         if not isinstance(head, dict) or head.get("schema") != SCHEMA:
             found = head.get("schema") if isinstance(head, dict) else None
+            if isinstance(found, int) and found < SCHEMA:
+                raise ValueError(f"an older warpfuzz wrote it (schema {found}; this one: {SCHEMA})")
             raise ValueError(f"its schema is {found!r}, and this warpfuzz knows {SCHEMA}")
         return msgspec.json.decode(data, type=State)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

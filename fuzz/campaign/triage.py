@@ -1,8 +1,8 @@
-"""Families of findings: stored raw when they come up, then replayed, then made smaller."""
+"""Families of findings: stored raw when a suspect comes up, then replayed, then made smaller."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -10,14 +10,22 @@ import msgspec
 
 from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
 from corpus.known import Known
-from fuzz.campaign.messages import ConfirmJob, Examined, ShrinkJob, Stored, Suspect
-from fuzz.campaign.progress import FamilyState
 from fuzz.campaign.store import FamilyRecord
-from fuzz.checks.program_suspects import SHRUNK_KINDS
+from fuzz.checks.protocol import (
+    ConfirmJob,
+    Examination,
+    Examined,
+    ShrinkJob,
+    Stored,
+    Suspect,
+)
+from fuzz.findings.groups import FamilyState
 from oracle.errors import UsageError
 
 TRIES = 8
 """Times that one family is confirmed before what does not replay is only counted."""
+_NOTHING = ""
+"""What a suspect turned out to be that did not happen again."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
 
@@ -41,6 +49,10 @@ class Triage:
 
     corpus: Corpus
     known: Known
+    shrinks: Callable[[Case], bool]
+    """Whether a confirmed finding is to be made smaller."""
+    gone: int = 0
+    """Cases that differed once and did not when they were replayed."""
     announced: list[FamilyState] = field(default_factory=list)
     """Families with which nothing more is to be done, in that order."""
     tries: dict[str, int] = field(default_factory=dict)
@@ -57,6 +69,11 @@ class Triage:
         return {key: member.state for key, member in self.members.items()}
 
     @property
+    def confirmed(self) -> list[FamilyState]:
+        """Families of which a case was replayed."""
+        return [one.state for one in self.members.values() if one.confirmed or one.finished]
+
+    @property
     def settled(self) -> frozenset[str]:
         """Keys of families of which no further case is needed."""
         tired = (key for key, tries in self.tries.items() if tries >= TRIES and key in self.turned)
@@ -68,7 +85,7 @@ class Triage:
         return sum(not member.finished for member in self.members.values())
 
     @property
-    def unconfirmed(self) -> int:
+    def unreplayed(self) -> int:
         """Those of them that were not replayed yet."""
         return sum(not (one.finished or one.confirmed) for one in self.members.values())
 
@@ -88,6 +105,9 @@ class Triage:
         key = suspect.family.key
         if key in self.members:
             self.members[key].state.cases += suspect.cases
+            return False
+        if self.turned.get(key) == _NOTHING:
+            self.gone += suspect.cases
             return False
         turned = self.members.get(self.turned.get(key, ""))
         if turned is not None and (self.tries.get(key, 0) >= TRIES or suspect.stored is None):
@@ -125,7 +145,7 @@ class Triage:
         member.state.saved = saved
         member.new = member.new or saved.new
 
-    def next_job(self, seconds: float, *, shrinking: bool = True) -> ConfirmJob | ShrinkJob | None:
+    def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
         """Return what is to be examined next: replays before shrinking, the oldest first.
 
         Parameters
@@ -157,13 +177,25 @@ class Triage:
                 )
         return None
 
-    def leave(self, job: ConfirmJob | ShrinkJob) -> None:
+    def leave(self, job: Examination) -> None:
         """Leave a finding as it is: it can no longer be examined."""
         member = self.members.get(self._examined.pop(job.id, ""))
         if member is not None:
             self._finish(member)
 
-    def examined(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
+    def vanished(self, job: Examination) -> None:
+        """Forget a suspect that did not happen again, and count those like it from now on."""
+        key = self._examined.pop(job.id, "")
+        member = self.members.get(key)
+        if member is None:
+            return
+        del self.members[key]
+        self.turned[key], self.tries[key] = _NOTHING, TRIES
+        self.gone += member.state.cases
+        if member.new and not any(self._same_finding(member, one) for one in self.members.values()):
+            self._remove(member)
+
+    def examined(self, job: Examination, result: Examined) -> None:
         """Take in what an examination gave; leave a finding that is no longer in the corpus.
 
         Raises
@@ -177,7 +209,7 @@ class Triage:
             self.leave(job)
         self._examined.pop(job.id, None)
 
-    def _take_in(self, job: ConfirmJob | ShrinkJob, result: Examined) -> None:
+    def _take_in(self, job: Examination, result: Examined) -> None:
         key = self._examined.get(job.id, "")
         member = self.members.get(key)
         if member is None:
@@ -269,15 +301,15 @@ class Triage:
     def _shrinks(self, member: _Member) -> bool:
         """Whether a finding is still to be made smaller."""
         saved, state = member.state.saved, member.state
-        if state.kind not in SHRUNK_KINDS or state.shrink is not ShrinkStatus.RAW or saved is None:
+        if state.shrink is not ShrinkStatus.RAW or saved is None:
             return False
-        return self.corpus.get(saved.id).finding.details.get("copies", 1) == 1
+        return self.shrinks(self.corpus.get(saved.id).finding)
 
     def _finish(self, member: _Member) -> None:
         member.finished = True
         self.announced.append(member.state)
 
-    def died(self, job: ConfirmJob | ShrinkJob, *, guilty: bool) -> None:
+    def died(self, job: Examination, *, guilty: bool) -> None:
         """Hear that a worker is gone that examined a finding; leave it when that happens again."""
         key = self._examined.pop(job.id, "")
         member = self.members.get(key)
@@ -290,7 +322,7 @@ class Triage:
     def end(self) -> None:
         """Announce what was not examined to its end."""
         for member in self.members.values():
-            if not member.finished:
+            if not any(member.state is one for one in self.announced):
                 self.announced.append(member.state)
 
     def records(self) -> list[FamilyRecord]:

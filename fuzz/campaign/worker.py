@@ -15,96 +15,52 @@ import time
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from corpus import BrokenEntryError
 from fuzz.campaign.heartbeat import Heart
-from fuzz.campaign.messages import (
-    Blame,
-    Broken,
-    Examined,
-    Facts,
-    Job,
-    NotExamined,
-    Plan,
-    RoundJob,
-    RoundReport,
-)
-from fuzz.campaign.status import DeviceStatus
-from fuzz.checks.program_suspects import Examiner
-from fuzz.checks.programs import RoundWorker
-from fuzz.checks.undefined import UndefinedWorker, has_undefined
-from fuzz.runner import OpenRunner, opened
+from fuzz.campaign.messages import Blame, Broken
+from fuzz.checks.protocol import Job, NotExamined, Report, RoundJob, Trier
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
-from runners.cuda.runner import CudaRunner
-from runners.protocol import Failure
+
+_HEALTH_SECONDS = 10.0
+"""Between two looks at the device's temperature, clock and error counters."""
 
 
 def serve(line: Connection[Any, Any], heart: Heart) -> None:
     """Carry out jobs until the coordinator hangs up, or something ends this worker's work."""
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
-        plan: Plan = line.recv()
+        check, device = line.recv()
         try:
-            with opened(plan.choice) as ready, Station(ready, plan, heart) as station:
-                line.send(Facts.of(ready))
+            with check.on(device).opened(heart) as trier:
+                line.send(trier.facts)
+                worker = Worker(trier, device)
                 while True:
-                    report = station.carry_out(line.recv())
+                    report = worker.carry_out(line.recv())
                     line.send(report)
                     if report.lost:
                         raise DeviceLostError(report.lost)
         except WarpfuzzError as error:
-            line.send(Broken(blame=_blame(error), message=str(error)))
+            line.send(Broken(blame=Blame.of(error), message=str(error)))
 
 
-def _blame(error: WarpfuzzError) -> Blame:
-    if isinstance(error, DeviceLostError):
-        return Blame.DEVICE_LOST
-    return Blame.USAGE if isinstance(error, UsageError) else Blame.INFRASTRUCTURE
-
-
-_HEALTH_SECONDS = 10.0
-"""Between two looks at the device's temperature, clock and error counters."""
-
-
-class Station:
+class Worker:
     """Carries out jobs of every sort.
 
     Parameters
     ----------
-    ready
-        Where programs run.
-    plan
-        The campaign.
-    heart
-        Who is told of every stage.
-
-    Raises
-    ------
-    UsageError
-        If nothing is selected that the target has.
+    trier
+        The check, opened.
+    device
+        Number of the device.
     """
 
-    def __init__(self, ready: OpenRunner, plan: Plan, heart: Heart) -> None:
-        self._ready = ready
+    def __init__(self, trier: Trier, device: int = 0) -> None:
+        self._trier, self._device = trier, device
         self._asked = -_HEALTH_SECONDS
-        self._rounds = RoundWorker(ready, plan, heart)
-        self._undefined = (
-            UndefinedWorker(ready, seed=plan.seed, pattern=plan.pattern, heart=heart)
-            if plan.undefined
-            else None
-        )
-        self._examiner = Examiner(ready, heart)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._examiner.close()
-        if self._undefined is not None:
-            self._undefined.close()
-
-    def carry_out(self, job: Job) -> RoundReport | Examined | NotExamined:
+    def carry_out(self, job: Job) -> Report:
         """Carry out a job.
 
         Raises
@@ -113,39 +69,17 @@ class Station:
             If it cannot be carried out.
         """
         if isinstance(job, RoundJob):
-            report = self._rounds.report(job)
-            if self._undefined is not None and report.complete and has_undefined(job.number):
-                counts = self._undefined.counts(job.number)
-                # Interrupted: a resumption does all of them, and the round is not done before.
-                report.complete = counts is not None
-                report.undefined = counts or report.undefined
-            report.device = self._ready.choice.device
+            report = self._trier.round(job)
+            report.device = self._device
             if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
                 self._asked = time.monotonic()
-                report.health = self._health()
+                report.health = self._trier.health()
             return report
         try:
-            return self._examiner.examine(job)
+            return self._trier.examine(job)
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             return NotExamined(id=job.id)
-
-    def _health(self) -> DeviceStatus | None:
-        """Return what the device says of itself; None where it does not."""
-        runner = self._ready.runner
-        if not isinstance(runner, CudaRunner):
-            return None
-        facts, health = runner.facts(), runner.health()
-        if isinstance(facts, Failure) or isinstance(health, Failure):
-            return None
-        counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
-        return DeviceStatus(
-            name=facts.name,
-            uuid=facts.uuid,
-            temperature=health.temperature_c,
-            sm_clock=health.sm_clock_mhz,
-            errors={name: count for name, count in counts.items() if count is not None},
-        )
 
 
 _PARENT_CHECK = 0.2

@@ -22,14 +22,14 @@ from corpus import (
     Versions,
 )
 from corpus.known import Known
-from fuzz.campaign.progress import FamilyState, Observer
+from fuzz.campaign.progress import Observer
 from fuzz.checks.compiler_progress import MatrixProgress, described
-from fuzz.checks.program_draws import GENERATOR_VERSION, main_form
 from fuzz.compilers.expansions import EXPANSION, Note
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner
 from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, files_of
 from fuzz.findings.families import family_of_flaky, form_name
+from fuzz.findings.groups import FamilyState
 from fuzz.findings.program_files import encode_program
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
 from fuzz.runner import OpenRunner
@@ -39,6 +39,8 @@ from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.emission import emit
 from runners.kernels import KernelModule
+from strategies.features import main_form
+from strategies.programs import GENERATOR_VERSION
 
 _INSTRUCTION = re.compile(r"^\s*((?:wmma|ldmatrix)\.[^;]+);", re.MULTILINE)
 _TEXT_CHARACTERS = 4000

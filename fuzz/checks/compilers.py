@@ -16,7 +16,8 @@ from fuzz.campaign.limits import Budget
 from fuzz.campaign.progress import Observer
 from fuzz.checks.compiler_progress import MatrixProgress
 from fuzz.checks.compiler_suspects import Desk, Refusal, Suspect, note_case
-from fuzz.checks.program_draws import Batch, round_batches, round_key, selected_forms
+from fuzz.checks.program_coverage import Batch
+from fuzz.checks.program_draws import round_batches, round_key, selected_forms
 from fuzz.compilers.expansions import (
     PROGRAMS_AT_ONCE,
     listings,

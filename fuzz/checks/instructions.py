@@ -29,8 +29,9 @@ from corpus import (
 from corpus.known import Known
 from fuzz.campaign.draws import GENERATOR_VERSION, Selection, derived_seed, round_drafts
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import FamilyState, Observer, Progress
+from fuzz.campaign.progress import Observer, Progress
 from fuzz.findings.families import core_of, family_of, rules_of
+from fuzz.findings.groups import FamilyState
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.isa import forms_by_opcode

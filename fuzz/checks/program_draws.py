@@ -3,7 +3,7 @@
 Breadth comes first. The programs of a round are about different families of forms, in an order
 that deals out all of them before any comes again, and early rounds have few images for each
 program; so a fault in any one form is met after few images. Later rounds go deeper: more images
-of each program, and programs with what was reached least (`fuzz.coverage`).
+of each program, and programs with what was reached least (`fuzz.checks.program_coverage`).
 """
 
 from __future__ import annotations
@@ -11,36 +11,24 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from fuzz.campaign.coverage import Coverage
+from fuzz.campaign.coverage import epoch_known
 from fuzz.campaign.draws import Selection, derived_seed, draw
+from fuzz.checks.program_coverage import Batch, ProgramCoverage
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import LdmatrixForm, MmaForm
-from oracle.program import Program, requirements, walk
-from oracle.steps import LoadRows, Multiply
+from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
-from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.contents import ValueClass, recipes
 from strategies.features import Focus
-from strategies.programs import VALUED_FORMS, programs
-
-GENERATOR_VERSION = 5
-"""Goes up when the same seed would give other programs or contents."""
+from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs
 
 PROGRAMS = 8
 """Programs of one round, in one module."""
-EPOCH = 16
-"""Rounds between two looks at what was reached, at first. A round knows the counts up to the epoch
-before the last, whoever runs how many rounds at once."""
-_LONGEST_EPOCH = 256
-"""The same late in a campaign: at least so many rounds can be run at once. With 64, 63 workers
-waited for the slowest rounds for a sixth of their time (four H200, 2026-11-21)."""
 
 
 class Speed(StrEnum):
@@ -93,45 +81,6 @@ _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """One program of a round and what fills its images."""
-
-    entry: str
-    """Name of its kernel in the round's module."""
-    program: Program
-    recipe: Recipe
-    focus: Focus
-    """What was asked of the program."""
-    count: int
-    """Images that the round runs it on."""
-
-    @property
-    def form(self) -> MmaForm | LdmatrixForm:
-        """The form that the program is about."""
-        form = self.focus.form
-        return form if isinstance(form, MmaForm | LdmatrixForm) else main_form(self.program)
-
-    def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
-        """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
-        count = self.count - first if count is None else count
-        return expand(self.recipe, self.program, count, first=first)
-
-
-def main_form(program: Program) -> MmaForm | LdmatrixForm:
-    """Return the form of a program's first multiplication or ldmatrix.
-
-    Raises
-    ------
-    UsageError
-        If it has neither.
-    """
-    for step in walk(program.steps):
-        if isinstance(step, Multiply | LoadRows):
-            return step.form
-    raise UsageError("the program has no multiplication and no ldmatrix; there is nothing to judge")
-
-
 def selected_forms(
     selection: Selection, *, target: str, version: str
 ) -> tuple[MmaForm | LdmatrixForm, ...]:
@@ -165,7 +114,7 @@ def round_key(seed: int, number: int) -> int:
 
 
 def round_focuses(
-    forms: Sequence[MmaForm | LdmatrixForm], *, seed: int, number: int, reached: Coverage
+    forms: Sequence[MmaForm | LdmatrixForm], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
     """Return what the programs of a round should be about.
 
@@ -182,17 +131,6 @@ def round_focuses(
     """
     key = derived_seed(seed, "focuses", GENERATOR_VERSION)
     return reached.focuses(key, PROGRAMS, forms, first=number * PROGRAMS)
-
-
-def epoch_known(number: int) -> int:
-    """Return how many rounds (0 to that, exclusive) the focuses of a round take into account.
-
-    All of the epochs before the last. As many rounds as lie between can be run at once, so epochs
-    grow with the number of the round.
-    """
-    quarter = (1 << number.bit_length()) // 4  # of the next power of two
-    epoch = max(EPOCH, min(quarter, _LONGEST_EPOCH))
-    return max(0, number // epoch - 1) * epoch
 
 
 def round_batches(
@@ -223,7 +161,7 @@ def round_batches(
     """
     row, number = parse_target(target), parse_version(version)
     if focuses is None:
-        focuses = Coverage().focuses(key, PROGRAMS, forms)
+        focuses = ProgramCoverage().focuses(key, PROGRAMS, forms)
     batches = []
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
@@ -249,13 +187,13 @@ def campaign_rounds(
     forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
-    reached = Coverage()
-    waiting: deque[Coverage] = deque()
+    reached = ProgramCoverage()
+    waiting: deque[ProgramCoverage] = deque()
     number = 0
     while True:
         while number - len(waiting) < epoch_known(number):
             reached.merge(waiting.popleft())
-        waiting.append(Coverage())
+        waiting.append(ProgramCoverage())
         batches = round_batches(
             forms,
             target=target,

@@ -11,10 +11,16 @@ import numpy as np
 
 from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
-from fuzz.campaign.heartbeat import BeatingRunner, Heart
-from fuzz.campaign.messages import ConfirmJob, Examined, ShrinkJob, Stored
-from fuzz.campaign.status import Stage
-from fuzz.checks.program_draws import main_form
+from fuzz.campaign.heartbeat import BeatingRunner
+from fuzz.checks.protocol import (
+    ConfirmJob,
+    Examination,
+    Examined,
+    Pulse,
+    ShrinkJob,
+    Stage,
+    Stored,
+)
 from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
     family_of_difference,
@@ -27,6 +33,7 @@ from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
 from runners.protocol import Failure, Runner, Trouble
+from strategies.features import main_form
 
 _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
@@ -121,7 +128,7 @@ _TROUBLES = {
 class Examiner:
     """Examines findings on one runner."""
 
-    def __init__(self, ready: OpenRunner, heart: Heart) -> None:
+    def __init__(self, ready: OpenRunner, heart: Pulse) -> None:
         self._heart = heart
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heart))
         self._elsewhere = Elsewhere(ready)
@@ -130,7 +137,7 @@ class Examiner:
         """Close the runners with which findings were compared."""
         self._elsewhere.close()
 
-    def examine(self, job: ConfirmJob | ShrinkJob) -> Examined:
+    def examine(self, job: Examination) -> Examined:
         """Replay a finding, or make it smaller.
 
         Raises
@@ -157,7 +164,7 @@ class Examiner:
         entry: Entry,
         evidence: Evidence,
         status: ShrinkStatus,
-        job: ConfirmJob | ShrinkJob,
+        job: Examination,
         lost: str = "",
     ) -> Examined:
         origin = entry.finding.origin
@@ -178,7 +185,7 @@ class Examiner:
         self,
         entry: Entry,
         subject: Subject,
-        job: ConfirmJob | ShrinkJob,
+        job: Examination,
         error: DeviceLostError,
     ) -> Examined:
         """Report that the device went away over a finding."""

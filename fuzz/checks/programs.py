@@ -1,399 +1,258 @@
-"""What a worker does with a round: draw, compile, fill, run, compute, compare, and report."""
+"""The check of programs: what they compute on a device, against the model of its target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, cast
 
-import numpy as np
-from numpy.typing import NDArray
+from corpus import Case
+from fuzz.campaign.coverage import Coverage
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.heartbeat import health_of
+from fuzz.checks.program_coverage import ProgramCoverage
+from fuzz.checks.program_draws import (
+    PROGRAMS,
+    Speed,
+    images_per_program,
+    round_focuses,
+    selected_forms,
+)
+from fuzz.checks.program_rounds import RoundWorker, Work
+from fuzz.checks.program_suspects import SHRUNK_KINDS, Examiner
+from fuzz.checks.protocol import (
+    Counts,
+    DeviceStatus,
+    Drawn,
+    Examination,
+    Examined,
+    Facts,
+    Options,
+    Pulse,
+    RoundJob,
+    RoundReport,
+    Shown,
+    Words,
+)
+from fuzz.runner import OpenRunner, RunnerChoice, opened
+from strategies.programs import GENERATOR_VERSION
 
-from corpus import Family, Kind, Origin, ShrinkStatus
-from fuzz.campaign.draws import Selection, draw
-from fuzz.campaign.heartbeat import BeatingRunner, Heart
-from fuzz.campaign.messages import Plan, RoundJob, RoundReport, Stored, Suspect
-from fuzz.campaign.status import Stage
-from fuzz.checks.program_draws import Batch, round_batches, round_key, selected_forms
-from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.causes import CausesOfRound
-from fuzz.findings.families import MOST_SEEN, Seen, family_of_difference, family_of_failure
-from fuzz.findings.replay import Attempt, Subject
-from fuzz.findings.verdicts import Verdict, differences, judge, kind_of_failure
-from fuzz.runner import OpenRunner
-from oracle.errors import DeviceLostError
-from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import LdmatrixForm, MmaForm
-from oracle.program import Program
-from oracle.targets import Module
-from runners.emission import emit, emit_all
-from runners.isolation import Isolation, isolate
-from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Trouble
-from strategies.contents import expand_by_class
-from strategies.features import Focus
-from strategies.programs import programs
+_STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
+"""By runner: how long a worker may stay silent before it is killed, in seconds. A PTX pass may
+take 60 s for a module, and the simulated device runs a batch within a few seconds. On a GPU one
+batch may take 10 s, and bringing the device back after it four starts of 60 s and a module that
+takes 120 s to load (the deadlines of `runners`)."""
+_NOTHING_COMPILES = 16
+"""Programs after which, if none of them was compiled, the compiler itself is called broken."""
 
 
-@lru_cache(maxsize=256)
-def smallest_program(form: MmaForm | LdmatrixForm, *, target: str, version: str) -> Program:
-    """Return the program towards which those of a form shrink."""
-    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
-    # The first example that Hypothesis makes is the simplest one there is.
-    return draw(strategy, 1, 0)[0]
+class AsideWorker(Protocol):
+    """Runs what is run beside rounds, and counts it."""
+
+    def counts(self, number: int) -> Counts | None:
+        """Run what belongs to a round; None if the coordinator wants an end before."""
+        ...
+
+    def close(self) -> None:
+        """Close what it has opened."""
+        ...
 
 
-_BYTES_AT_ONCE = 64 << 20
-"""Most bytes of images that are filled, run and compared together: a worker holds them twice."""
-_BYTES_COMPARED_AT_ONCE = 4 << 20
-"""Most bytes of images that the oracle is asked for together: they are compared while they are in
-the cache."""
-_JUDGED = 32
-"""Differing images of one batch whose bounds are computed; the rest counts with the first."""
-_FAILED_RUNS = 12
-"""Failed runs after which the search for the images of a failure ends: one culprit among 4096
-takes 13, and a runner may need seconds to recover from each."""
+class Aside(Protocol):
+    """What is run beside the rounds, and no case."""
+
+    def opened(self, ready: OpenRunner, pulse: Pulse) -> AsideWorker:
+        """Return what runs it beside a runner."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Code:
-    """A program that can be run."""
+class Programs:
+    """A check of what programs compute."""
 
-    compiled: Compiled
-    rewritten: bool
-    """Whether its PTX is not what was emitted."""
+    choice: RunnerChoice
+    """Where they run."""
+    seed: int
+    selection: Selection = field(default_factory=Selection)
+    asides: tuple[Aside, ...] = ()
+    """What is run beside the rounds."""
+    images: int | None = None
+    """Images of each program; None: what the number of the round says."""
+    smallest: bool = False
+    """Whether every program is the smallest one of its form, as for measuring speed."""
+    stall_seconds: float | None = None
+    """Silence after which a worker is killed; None: what the runner may need."""
 
+    @property
+    def patience(self) -> float:
+        """Seconds of silence after which a worker is killed."""
+        return self.stall_seconds or _STALL_SECONDS[self.choice.name]
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Outcome:
-    """Images of one batch, each array of shape (count, image_bytes)."""
+    def on(self, device: int) -> Programs:
+        """Return the same for a worker that has this device."""
+        return replace(self, choice=replace(self.choice, device=device))
 
-    images: Images
-    """Before the program."""
-    actual: Images
-    sms: NDArray[np.uint32]
-    """(count,): multiprocessor that ran each."""
+    @contextmanager
+    def opened(self, pulse: Pulse) -> Iterator[ProgramTrier]:
+        """Open the runner. Raises as `fuzz.runner.opened` does."""
+        with opened(self.choice) as ready, ExitStack() as stack:
+            yield ProgramTrier(ready, self, pulse, stack)
 
-
-class RoundWorker:
-    """Carries out rounds on one runner."""
-
-    def __init__(self, ready: OpenRunner, plan: Plan, heart: Heart) -> None:
-        self._ready, self._plan, self._heart = ready, plan, heart
-        self._runner = BeatingRunner(ready.runner, heart)
-        self._causes = CausesOfRound()
-        selection = Selection(pattern=plan.pattern)
-        self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
-
-    def report(self, job: RoundJob) -> RoundReport:
-        """Carry out a round, up to its limit or until the coordinator wants an end.
+    def drawing(self, facts: Facts) -> ProgramDrawing:
+        """Return what programs there are for a runner.
 
         Raises
         ------
-        InfrastructureError
-            If the runner lacks something.
+        UsageError
+            If nothing is selected that the target has.
         """
-        report = RoundReport(number=job.number, skip=job.skip)
-        try:
-            report.complete = self._carry_out(job, report)
-        except DeviceLostError as error:
-            report.lost = str(error)
-        self._heart.enter(Stage.WAIT)
+        return ProgramDrawing(self, facts)
+
+    def options(self, facts: Facts) -> Options:
+        """Return the options that decide which cases there are."""
+        choice = self.choice
+        return {
+            "--runner": choice.name,
+            "--seed": self.seed,
+            "--only": self.selection.pattern,
+            "--target": facts.target,
+            "--ptx-version": facts.ptx_version,
+            "--fault": " ".join(choice.faults),
+            "--ptx-pass": choice.ptx_pass,
+            "--opt": choice.level,
+            "--assembler": choice.assembler,
+            "--include-undefined": bool(self.asides) or None,
+            "images of a program": self.images,
+            "smallest programs": self.smallest,
+            "layout of the simulated device": choice.layout,
+            "version of the generator": GENERATOR_VERSION,
+        }
+
+
+class ProgramDrawing:
+    """What programs a campaign runs, and how it is told."""
+
+    coverage: type[Coverage] = ProgramCoverage
+
+    def __init__(self, check: Programs, facts: Facts) -> None:
+        self._check, self._facts = check, facts
+        self._forms = selected_forms(
+            check.selection, target=facts.target, version=facts.ptx_version
+        )
+        self.forms = len(self._forms)
+        sim = check.choice.name == "sim"
+        self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
+        self.words = Words(
+            subject=facts.device,
+            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            case="image",
+            agreement="every image that was compared is what the oracle says",
+            nothing_compared="no program ran to its end; the findings and the counters say why, "
+            "and `warpfuzz doctor` what is missing",
+            counters=(
+                Shown(words=("programs", "compiled"), one="program"),
+                Shown(
+                    words=("programs", "failed"), one="not compiled", many="not compiled", odd=True
+                ),
+            ),
+            replay=_replay_options(check.choice),
+        )
+
+    def round(self, number: int, known: Coverage) -> Drawn:
+        """Return what the programs of a round are about."""
+        focuses = round_focuses(
+            self._forms,
+            seed=self._check.seed,
+            number=number,
+            reached=cast(ProgramCoverage, known),
+        )
+        count = self._check.images or images_per_program(number, self._speed)
+        return Drawn(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
+
+    def shrinks(self, case: Case) -> bool:
+        """Whether a finding is made smaller: a wrong result that one warp alone shows."""
+        return case.kind in SHRUNK_KINDS and case.details.get("copies", 1) == 1
+
+    def trouble(self, counts: Counts, said: str) -> str:
+        """Return why nothing can be run; empty while something can."""
+        failed = counts["programs", "failed"]
+        if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
+            return ""
+        return (
+            f"none of {failed} programs was compiled, so nothing can be run; the last failed so: "
+            f"{said}"
+        )
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return what was run where."""
+        choice, facts = self._check.choice, self._facts
+        return {
+            "verdicts": {},
+            "runner": choice.name,
+            "device": facts.device,
+            "options": choice.options,
+            "target": facts.target,
+            "ptx_version": facts.ptx_version,
+        }
+
+
+def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
+    """Return what a replay has to be told to plant the same again."""
+    words = [word for name in choice.faults for word in ("--fault", name)]
+    return (*words, *(("--ptx-pass", choice.ptx_pass) if choice.ptx_pass else ()))
+
+
+class ProgramTrier:
+    """Runs programs and examines findings on one runner.
+
+    Parameters
+    ----------
+    ready
+        The runner.
+    check
+        What is run.
+    pulse
+        Is told of every stage.
+    stack
+        Closes what is opened.
+    """
+
+    def __init__(self, ready: OpenRunner, check: Programs, pulse: Pulse, stack: ExitStack) -> None:
+        self._ready = ready
+        self.facts = Facts(
+            target=ready.target,
+            ptx_version=ready.ptx_version,
+            version=ready.version,
+            device=ready.device,
+        )
+        self._rounds = RoundWorker(
+            ready,
+            seed=check.seed,
+            selection=check.selection,
+            smallest=check.smallest,
+            pulse=pulse,
+        )
+        self._asides: Sequence[AsideWorker] = [one.opened(ready, pulse) for one in check.asides]
+        self._examiner = Examiner(ready, pulse)
+        stack.callback(self._examiner.close)
+        for aside in self._asides:
+            stack.callback(aside.close)
+
+    def round(self, job: RoundJob) -> RoundReport:
+        """Carry out a round, and what is run beside it."""
+        report = self._rounds.report(job)
+        for aside in self._asides if report.complete else ():
+            counts = aside.counts(job.number)
+            # Interrupted: a resumption does all of them, and the round is not done before.
+            report.complete = counts is not None
+            report.counts.update(counts or {})
         return report
 
-    def _carry_out(self, job: RoundJob, report: RoundReport) -> bool:
-        """Tell whether all of the round was done."""
-        self._causes = CausesOfRound()
-        self._heart.enter(Stage.DRAW, round=job.number)
-        target, version = self._ready.target, self._ready.ptx_version
-        batches = round_batches(
-            self._forms,
-            target=target,
-            version=version,
-            key=round_key(self._plan.seed, job.number),
-            focuses=job.focuses,
-            count=job.count,
-        )
-        if self._plan.smallest:
-            batches = [
-                replace(batch, program=smallest_program(batch.form, target=target, version=version))
-                for batch in batches
-            ]
-        if not batches:
-            return True
-        programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, module=Module.named(target, version))
-        self._heart.enter(Stage.COMPILE)
-        together = self._runner.compile(module)
-        if isinstance(together, Failure):
-            kind_of_failure(together)
-        place = 0
-        """Cases of the round before the program at hand."""
-        for batch in batches:
-            if job.limit is not None and report.cases >= job.limit:
-                return False
-            code = self._code(batch, module, together)
-            count = 1 if isinstance(code, Failure) else batch.count
-            if job.skip + report.cases < place + count:
-                if job.skip <= place:
-                    report.reached.add(batch.form.opcode)
-                    report.coverage.add(batch)
-                    report.compiled += not isinstance(code, Failure)
-                self._work_on(batch, code, place, job, report)
-                if job.skip + report.cases < place + count:
-                    return False
-            place += count
-        return True
+    def examine(self, job: Examination) -> Examined:
+        """Replay a finding, or make it smaller."""
+        return self._examiner.examine(job)
 
-    def _code(
-        self, batch: Batch, module: KernelModule, together: Compiled | Failure
-    ) -> _Code | Failure:
-        if not isinstance(together, Failure):
-            return _Code(compiled=together, rewritten=together.module.ptx != module.ptx)
-        # Its neighbours in the module may be to blame; by itself it may compile.
-        alone = self._module(batch, batch.entry)
-        self._heart.enter(Stage.COMPILE)
-        compiled = self._runner.compile(alone)
-        if isinstance(compiled, Failure):
-            return compiled
-        return _Code(compiled=compiled, rewritten=compiled.module.ptx != alone.ptx)
-
-    def _module(self, batch: Batch, entry: str) -> KernelModule:
-        target, version = self._ready.target, self._ready.ptx_version
-        return emit(batch.program, module=Module.named(target, version), entry=entry)
-
-    def _work_on(
-        self, batch: Batch, code: _Code | Failure, place: int, job: RoundJob, report: RoundReport
-    ) -> None:
-        """Work on the images of a program until they are done, or there is a reason to stop."""
-        # Images of a class are next to each other: what the oracle computes at once is of one.
-        size = CHUNK_IMAGES * len(batch.recipe.classes)
-        size = max(1, min(size, _BYTES_AT_ONCE // batch.program.image_bytes))
-        while not self._heart.interrupted and not report.lost:
-            first = job.skip + report.cases - place
-            left = batch.count - first
-            if job.limit is not None:
-                left = min(left, job.limit - report.cases)
-            if left <= 0:
-                return
-            if isinstance(code, Failure):
-                self._uncompiled(batch, code, job, report)
-                return
-            self._run(batch, code, (first, min(size, left)), job, report)
-
-    def _uncompiled(
-        self, batch: Batch, failure: Failure, job: RoundJob, report: RoundReport
-    ) -> None:
-        """Report a program that does not compile."""
-        image = batch.images(1)
-        report.uncompiled += 1
-        report.cases += 1
-        report.refusal = f"{failure} {failure.detail.strip()[:400]}"
-        self._failure(batch, image[0], 0, failure, job, report)
-
-    def _run(
-        self,
-        batch: Batch,
-        code: _Code,
-        part: tuple[int, int],
-        job: RoundJob,
-        report: RoundReport,
-    ) -> None:
-        """Fill some images of a program, run them, and compare them with what the oracle says."""
-        first, count = part
-        heart, compiled = self._heart, code.compiled
-        heart.enter(Stage.EXPAND)
-        # What the oracle works on together is of one kind: special values slow down their company.
-        images = self._runner.lease(count, batch.program.image_bytes)
-        numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        heart.enter(Stage.RUN)
-        pending = self._runner.submit(compiled, images, entry=batch.entry)
-        wrong = self._wrong(batch, compiled, images, pending.collect)
-        ran = pending.collect()
-        if isinstance(ran, Failure):
-            isolation = self._isolated(batch, code, images, numbers, ran, job, report)
-            if isolation is None:
-                return
-            actual, sms, judged = isolation.images, isolation.sms, int(isolation.ran.sum())
-            wrong = self._wrong(batch, compiled, images, lambda: isolation)
-            wrong = wrong[isolation.ran[wrong]]
-        else:
-            actual, sms, judged = ran.images, ran.sms, count
-        report.cases += count
-        report.judged += judged
-        report.missing += count - judged
-        heart.count(judged)
-        if len(wrong):
-            outcome = _Outcome(images=images, actual=actual, sms=sms)
-            self._differing(batch, code, outcome, wrong, numbers, job, report)
-
-    def _wrong(
-        self,
-        batch: Batch,
-        compiled: Compiled,
-        images: Images,
-        collect: Callable[[], Ran | Isolation | Failure],
-    ) -> NDArray[np.intp]:
-        """Return the numbers of the images that came out wrong, as far as the device brings any."""
-        size = _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes
-        size = max(1, min(CHUNK_IMAGES, size))
-        found = []
-        for start in range(0, len(images), size):
-            self._heart.enter(Stage.ORACLE)  # while the device works
-            part = slice(start, start + size)
-            expected = execute(batch.program, images[part], target=compiled.architecture).images
-            self._heart.enter(Stage.RUN)
-            ran = collect()
-            if isinstance(ran, Failure):
-                break
-            self._heart.enter(Stage.COMPARE)
-            found.append(start + different(expected, ran.images[part]))
-        return np.concatenate(found) if found else np.zeros(0, np.intp)
-
-    def _isolated(
-        self,
-        batch: Batch,
-        code: _Code,
-        images: Images,
-        numbers: NDArray[np.intp],
-        failure: Failure,
-        job: RoundJob,
-        report: RoundReport,
-    ) -> Isolation | None:
-        """Run images at which the runner failed again, in parts; None if the device is lost."""
-        isolation = None
-        if failure.trouble is not Trouble.DEVICE_LOST:
-            kind_of_failure(failure)
-            isolation = isolate(
-                self._runner, code.compiled, images, entry=batch.entry, limit=_FAILED_RUNS
-            )
-        last = failure if isolation is None else isolation.last or failure
-        if isolation is None or last.trouble is Trouble.DEVICE_LOST:
-            index = 0 if isolation is None else int(np.argmin(isolation.ran))
-            report.lost = f"{last} {last.detail.strip()}".strip()
-            self._failure(batch, images[index], int(numbers[index]), last, job, report)
-            return None
-        kind_of_failure(last)
-        for culprit in isolation.culprits:
-            index = culprit.index
-            self._failure(batch, images[index], int(numbers[index]), culprit.failure, job, report)
-        if not isolation.culprits:
-            # It failed in company, and no image does alone.
-            index = int(np.argmin(isolation.ran))
-            self._failure(batch, images[index], int(numbers[index]), last, job, report)
-        return isolation
-
-    def _failure(
-        self,
-        batch: Batch,
-        image: NDArray[np.uint8],
-        index: int,
-        failure: Failure,
-        job: RoundJob,
-        report: RoundReport,
-    ) -> None:
-        """Report an image at which the runner failed."""
-        lost = failure.trouble is Trouble.DEVICE_LOST
-        kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
-        family = family_of_failure(kind, batch.form, failure)
-        attempt = Attempt(kind=kind, failure=failure, failed=1)
-        self._suspect(batch, image, index, family, attempt, 1, job, report)
-
-    def _differing(
-        self,
-        batch: Batch,
-        code: _Code,
-        outcome: _Outcome,
-        wrong: NDArray[np.intp],
-        numbers: NDArray[np.intp],
-        job: RoundJob,
-        report: RoundReport,
-    ) -> None:
-        """Report images that came out wrong, by family."""
-        judged = wrong[:_JUDGED]
-        target = code.compiled.architecture
-        images, actual = outcome.images, outcome.actual
-        expectations = execute(batch.program, images[judged], target=target).images
-        verdicts = judge(
-            batch.program, images[judged], actual[judged], target=target, expected=expectations
-        )
-        some = wrong[:MOST_SEEN]
-        seen = Seen(
-            program=batch.program, images=images[some], actual=actual[some], target=target,
-            causes=self._causes,
-        )  # fmt: skip
-        for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
-            chosen = [place for place, one in enumerate(verdicts) if one is verdict]
-            if not chosen:
-                continue
-            count = len(chosen) + (len(wrong) - len(judged)) * (verdict is verdicts[0])
-            index, kind = int(judged[chosen[0]]), verdict.kind
-            report.by_kind[kind] += count
-            expected = expectations[chosen[0]]
-            found = differences(batch.program, expected, actual[index])
-            family = family_of_difference(kind, batch.form, found, seen)
-            attempt = Attempt(
-                kind=kind,
-                actual=actual[index][None].copy(),
-                expected=expected.copy(),
-                sms=(int(outcome.sms[index]),),
-                failed=1,
-                compiled=None if family.key in job.settled else self._alone(batch, code),
-            )
-            self._suspect(
-                batch, images[index], int(numbers[index]), family, attempt, count, job, report
-            )
-
-    def _alone(self, batch: Batch, code: _Code) -> Compiled | None:
-        """Return the code of a program in a module of its own."""
-        module = self._module(batch, "kernel")
-        if not code.rewritten:
-            return replace(code.compiled, module=module, code=b"")
-        compiled = self._runner.compile(module)
-        return None if isinstance(compiled, Failure) else replace(compiled, code=b"")
-
-    def _suspect(
-        self,
-        batch: Batch,
-        image: NDArray[np.uint8],
-        index: int,
-        family: Family,
-        attempt: Attempt,
-        count: int,
-        job: RoundJob,
-        report: RoundReport,
-    ) -> None:
-        """Add cases of a family to the report, the first of the round with all that it takes."""
-        there = report.suspects.get(family.key)
-        if there is not None:
-            there.cases += count
-            return
-        kind = attempt.kind or Kind.FLAKY
-        stored = None
-        if family.key not in job.settled:
-            subject = Subject(
-                module=self._module(batch, "kernel"), program=batch.program, image=image.copy()
-            )
-            evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
-            origin = Origin(seed=self._plan.seed, round=job.number, image=index)
-            case = case_of(evidence, self._ready, origin=origin, status=ShrinkStatus.RAW)
-            stored = Stored(case=case, files=files_of(evidence))
-        report.suspects[family.key] = Suspect(family=family, kind=kind, cases=count, stored=stored)
-
-
-def different(expected: Images, actual: Images) -> NDArray[np.intp]:
-    """Return the numbers of the images that differ.
-
-    Whole batches are compared in words first, at the speed of memory: nearly all of them agree.
-    """
-    if _words_agree(expected, actual):
-        return np.zeros(0, np.intp)
-    return np.flatnonzero((expected != actual).any(axis=1))
-
-
-def _words_agree(one: Images, other: Images) -> bool:
-    flat, also = (np.ascontiguousarray(images).reshape(-1) for images in (one, other))
-    whole = len(flat) // 8 * 8
-    return np.array_equal(flat[:whole].view(np.uint64), also[:whole].view(np.uint64)) and (
-        np.array_equal(flat[whole:], also[whole:])
-    )
+    def health(self) -> DeviceStatus | None:
+        """Return what the device says of itself."""
+        return health_of(self._ready)

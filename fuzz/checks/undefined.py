@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from fuzz.campaign.coverage import Coverage
+from fuzz.campaign.coverage import EPOCH
 from fuzz.campaign.draws import Selection, derived_seed, draw
-from fuzz.campaign.heartbeat import BeatingRunner, Heart
-from fuzz.campaign.progress import UndefinedCounts
-from fuzz.campaign.status import Stage
-from fuzz.checks.program_draws import EPOCH, GENERATOR_VERSION, selected_forms
+from fuzz.campaign.heartbeat import BeatingRunner
+from fuzz.checks.program_coverage import ProgramCoverage
+from fuzz.checks.program_draws import selected_forms
+from fuzz.checks.protocol import Counts, Pulse, Stage
 from fuzz.runner import OpenRunner, open_runner
 from oracle.availability import is_available
 from oracle.definedness import undefined
@@ -28,7 +28,7 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand, recipes
-from strategies.programs.undefined import undefined_programs
+from strategies.programs import GENERATOR_VERSION, undefined_programs
 
 _PROGRAMS, _IMAGES = 8, 8
 """Programs of one job, and images of each: on a simulated device 0.3 s (2026-11)."""
@@ -39,9 +39,16 @@ _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_
 """What is not called as the runner calls it."""
 
 
-def has_undefined(number: int) -> bool:
-    """Whether undefined programs follow the round of this number: one in 16, from the first."""
-    return number % EPOCH == 0
+@dataclass(frozen=True, kw_only=True)
+class Undefined:
+    """What is run beside the rounds of a campaign on programs, and only counted."""
+
+    seed: int
+    selection: Selection
+
+    def opened(self, ready: OpenRunner, pulse: Pulse) -> UndefinedWorker:
+        """Return what runs them beside a runner."""
+        return UndefinedWorker(ready, self, pulse)
 
 
 class UndefinedWorker:
@@ -51,16 +58,15 @@ class UndefinedWorker:
     ----------
     ready
         The runner of the ordinary rounds; another of its sort is opened.
-    seed, pattern
-        Of the campaign.
-    heart
-        Who is told of every stage.
+    plan
+        What is drawn.
+    pulse
+        Is told of every stage.
     """
 
-    def __init__(self, ready: OpenRunner, *, seed: int, pattern: str, heart: Heart) -> None:
-        self._ready, self._seed, self._heart = ready, seed, heart
-        selection = Selection(pattern=pattern)
-        self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
+    def __init__(self, ready: OpenRunner, plan: Undefined, pulse: Pulse) -> None:
+        self._ready, self._seed, self._heart = ready, plan.seed, pulse
+        self._forms = selected_forms(plan.selection, target=ready.target, version=ready.ptx_version)
         self._stack = ExitStack()
         self._runner: BeatingRunner | None = None
 
@@ -68,21 +74,23 @@ class UndefinedWorker:
         """Close the runner."""
         self._stack.close()
 
-    def counts(self, number: int) -> UndefinedCounts | None:
-        """Run the programs that belong to a round; None if the coordinator wants an end before.
+    def counts(self, number: int) -> Counts | None:
+        """Run the programs that belong to a round, in one of 16; None if that was interrupted.
 
         Raises
         ------
         WarpfuzzError
             If no second runner can be opened.
         """
-        counts: UndefinedCounts = Counter()
+        counts: Counts = Counter()
+        if number % EPOCH:
+            return counts
         for program, images in self._drawn(number):
             if self._heart.interrupted:
                 return None
             reasons = undefined(program, target=self._ready.target)
             if reasons:
-                counts[reasons[0].cause.value, self._outcome(program, images)] += 1
+                counts["undefined", reasons[0].cause.value, self._outcome(program, images)] += 1
         self._heart.enter(Stage.WAIT)
         return counts
 
@@ -91,7 +99,7 @@ class UndefinedWorker:
         module = Module.named(self._ready.target, self._ready.ptx_version)
         key = derived_seed(self._seed, "undefined", GENERATOR_VERSION, number)
         drawn = []
-        for index, focus in enumerate(Coverage().focuses(key, _PROGRAMS, self._forms)):
+        for index, focus in enumerate(ProgramCoverage().focuses(key, _PROGRAMS, self._forms)):
             strategy = st.tuples(
                 undefined_programs(focus, module=module, forms=self._forms),
                 recipes(),

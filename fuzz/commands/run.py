@@ -1,40 +1,187 @@
-"""`warpfuzz run`: which campaign it is."""
+"""`warpfuzz run`: a campaign with the check that the options ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import secrets
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from fuzz.campaign.store import FOLDER, CampaignStore
-from fuzz.output import console
-from fuzz.runner import RunnerChoice, best_runner, has_device_fault
-from oracle.errors import UsageError
+from corpus import Corpus, create_corpus
+from corpus.known import Known, load_known
+from fuzz.campaign.campaign import Campaign, check_options
+from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.limits import Budget, parse_duration
+from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.campaign.store import CampaignStore, State
+from fuzz.checks.protocol import Check
+from fuzz.commands.corpus import generator
+from fuzz.console import print_report, watching, write_report
+from fuzz.output import console, counted, emit
+from fuzz.runner import LAYOUTS, RunnerChoice, best_runner, has_device_fault, visible_devices
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import discover
 
+_DEFAULT_SECONDS = 60.0
+"""Length of a campaign that nobody limits: what a person waits for."""
 _KEPT = ("runner", "target", "ptx_version", "ptx_pass", "include_undefined")
 """Options that a state holds as they are, or None where they were not given."""
 
 
-def resumed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
-
-    What was given stays, and is refused later if the campaign was begun with something else.
+def run_on(options: Mapping[str, Any]) -> bool:
+    """Run the campaign that the options of `warpfuzz run` ask for; tell whether it found something.
 
     Raises
     ------
-    InfrastructureError
-        If a campaign runs there, or its state cannot be read.
+    DeviceLostError
+        If the device went away; what was found until then is reported all the same.
+    WarpfuzzError
+        If the options do not go together, something does not work, or less was compared than was
+        asked for.
     """
-    folder = options["corpus"]
-    state = None
-    if (folder / FOLDER).is_dir():
-        with CampaignStore(folder) as store:
-            state, _ = store.load()
-    if state is None:
+    if not options["resume"] and _runner(options) == "ptxas":
+        return _against_an_assembler(options)
+    with ExitStack() as stack:
+        corpus = state = store = None
+        if options["resume"] and options["corpus"].is_dir():
+            corpus, store = _opened(options["corpus"], stack)
+            state = _last_state(store)
+            if state is None:
+                console(stderr=True).print(
+                    f"no campaign is in {options['corpus']} yet; a new one begins",
+                    markup=False, soft_wrap=True,
+                )  # fmt: skip
+            else:
+                options = resumed(options, state)
+        budget, known = _budget(options), known_with(options["known"])
+        check_report(options["report"])
+        check, devices = _check(options, _seed(options, state))
+        workers = options["workers"] or _workers(on_gpu=_runner(options) == "cuda")
+        crew = stack.enter_context(ProcessCrew(check, workers=workers, devices=devices))
+        facts = crew.facts()
+        if state is not None:
+            check_options(state.options, check.options(facts))
+        if corpus is None or store is None:
+            corpus, store = _opened(options["corpus"], stack)
+        if state is None:
+            _make_room(store)
+        with watching(budget, json=options["json"]) as watcher:
+            campaign = Campaign(
+                crew,
+                facts,
+                check=check,
+                budget=budget,
+                corpus=corpus,
+                known=known,
+                observer=watcher,
+                store=store,
+                state=state,
+            )
+            _end_on_signals(campaign)
+            failure = None
+            try:
+                campaign.run()
+            except (WarpfuzzError, OSError) as error:
+                # What was found until then is reported all the same.
+                failure = error
+        status = campaign.status()
+        _report(status, options, budget)
+    for entry in known.expired():
         console(stderr=True).print(
-            f"no campaign is in {folder} yet; a new one begins", markup=False, soft_wrap=True
+            f"known discrepancy {entry.id} has expired: renew or remove it", markup=False
         )
-        return dict(options)
+    if failure is not None:
+        raise failure
+    _check_compared(status, options)
+    return bool(status.findings)
+
+
+def _planting(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("faults", "ptx_pass", "level")}
+
+
+def _runner(options: Mapping[str, Any]) -> str:
+    """Return the name of the runner that is asked for, or of the best there is."""
+    if options["runner"] is not None:
+        return str(options["runner"])
+    return best_runner(
+        planted=any(value not in (None, ()) for value in _planting(options).values()),
+        device_faults=has_device_fault(options["faults"]),
+        has_assembler=lambda: bool(discover().assemblers),
+    )
+
+
+_OF_VALUES = {
+    "findings": "--findings",
+    "quiet_time": "--quiet-time",
+    "resume": "--resume",
+    "workers": "--workers",
+    "devices": "--device",
+    "include_undefined": "--include-undefined",
+}
+
+
+def _against_an_assembler(options: Mapping[str, Any]) -> bool:
+    from fuzz.commands.run_instructions import Request, run_campaign
+
+    if any(value not in (None, ()) for value in _planting(options).values()):
+        raise UsageError(
+            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
+            "whether instructions are accepted; choose --runner sim or cuda"
+        )
+    given = [name for name in _OF_VALUES if options[name] not in (None, False, ())]
+    if given:
+        raise UsageError(
+            f"{_OF_VALUES[given[0]]} is for campaigns on values, and --runner ptxas only "
+            "asks whether instructions are accepted; leave it out, or choose --runner sim or cuda"
+        )
+    names = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
+    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *names)}
+    return run_campaign(Request(runner="ptxas", **rest))
+
+
+def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
+    """Return the check that is asked for, and the devices that workers are dealt."""
+    name = _runner(options)
+    selection = Selection(pattern=options["only"])
+    from fuzz.checks.programs import Programs
+    from fuzz.checks.undefined import Undefined
+
+    assemblers = options["assemblers"]
+    if len(assemblers) > 1:
+        raise UsageError(
+            f"{len(assemblers)} assemblers are given, and --runner {name} compiles with one; "
+            "run a campaign for each"
+        )
+    choice = RunnerChoice(
+        name=name,
+        target=options["target"],
+        ptx_version=options["ptx_version"],
+        assembler=assemblers[0] if assemblers else None,
+        layout=seed % LAYOUTS if name == "sim" else 0,
+        **_planting(options),
+    )
+    undefined = Undefined(seed=seed, selection=selection)
+    check = Programs(
+        choice=choice,
+        seed=seed,
+        selection=selection,
+        asides=(undefined,) if options["include_undefined"] else (),
+    )
+    return check, _devices(options["devices"], name)
+
+
+def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
+    """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
+
+    What was given stays, and is refused later if the campaign was begun with something else.
+    """
     before = state.options
     kept = {name: before.get(f"--{name.replace('_', '-')}") for name in _KEPT}
     kept |= {
@@ -52,70 +199,133 @@ def resumed(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, **taken}
 
 
-_SHARED = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
-_OF_VALUES = {
-    "findings": "--findings",
-    "quiet_time": "--quiet-time",
-    "resume": "--resume",
-    "workers": "--workers",
-    "devices": "--device",
-    "include_undefined": "--include-undefined",
-}
-"""What only campaigns on values know, and how a person types it."""
+def _seed(options: Mapping[str, Any], state: State | None) -> int:
+    """Return the seed; a resumed campaign keeps its own."""
+    before = state.options.get("--seed") if state is not None else None
+    seed = options["seed"] if options["seed"] is not None else before
+    return seed if isinstance(seed, int) else secrets.randbits(32)
 
 
-def run_on(options: Mapping[str, Any]) -> bool:
-    """Run the campaign that the options of `warpfuzz run` ask for; tell whether it found something.
+def _budget(options: Mapping[str, Any]) -> Budget:
+    """Return the limits that options give; a minute without any."""
+    time, quiet = options["time"], options["quiet_time"]
+    budget = Budget(
+        seconds=None if time is None else parse_duration(time),
+        cases=options["cases"],
+        findings=options["findings"],
+        quiet=None if quiet is None else parse_duration(quiet),
+    )
+    return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
+
+
+def check_report(path: Path | None) -> None:
+    """Raise UsageError now for what could not be written at the end of a long campaign."""
+    if path is None:
+        return
+    if path.suffix not in (".svg", ".html"):
+        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(
+            f"the report {path} cannot be written: give a file in a folder that is there"
+        )
+
+
+def known_with(path: Path | None) -> Known:
+    """Return the packaged known discrepancies and those of a file.
 
     Raises
     ------
     UsageError
-        If the options do not go together.
+        If there is no such file, or it is not of this kind.
     """
-    if options["resume"]:
-        options = resumed(options)
-    planting = {name: options[name] for name in ("faults", "ptx_pass", "level")}
-    planted = any(value not in (None, ()) for value in planting.values())
-    name = options["runner"] or best_runner(
-        planted=planted,
-        device_faults=has_device_fault(options["faults"]),
-        has_assembler=lambda: bool(discover().assemblers),
-    )
-    if name == "ptxas":
-        return _against_an_assembler(options, planted=planted)
-    from fuzz.commands.run_programs import ValueRequest, run_values
-
-    assemblers = options["assemblers"]
-    if len(assemblers) > 1:
+    packaged = load_known()
+    if path is None:
+        return packaged
+    if not path.is_file():
         raise UsageError(
-            f"{len(assemblers)} assemblers are given, and --runner {name} compiles with one; "
-            "run a campaign for each"
+            f"there is no file {path}; --known takes a TOML file like corpus/known.toml"
         )
-    choice = RunnerChoice(
-        name=name,
-        target=options["target"],
-        ptx_version=options["ptx_version"],
-        assembler=assemblers[0] if assemblers else None,
-        **planting,
-    )
-    return run_values(
-        ValueRequest(choice=choice, **{name: options[name] for name in (*_SHARED, *_OF_VALUES)})
-    )
+    return Known(entries=(*packaged.entries, *load_known(path).entries))
 
 
-def _against_an_assembler(options: Mapping[str, Any], *, planted: bool) -> bool:
-    from fuzz.commands.run_instructions import Request, run_campaign
+def _devices(numbers: Sequence[int], name: str) -> tuple[int, ...]:
+    if name != "cuda":
+        if numbers:
+            raise UsageError(
+                f"--device {numbers[0]} names a GPU, and the runner is {name}; leave it out, or "
+                "choose --runner cuda"
+            )
+        return (0,)
+    return tuple(numbers) or tuple(range(visible_devices()))
 
-    if planted:
-        raise UsageError(
-            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
-            "whether instructions are accepted; choose --runner sim or cuda"
+
+def _workers(*, on_gpu: bool) -> int:
+    """Return how many workers there are unless somebody says: on a GPU one core is left for it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) - on_gpu)
+
+
+def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
+    corpus = create_corpus(folder, generator=generator())
+    return corpus, stack.enter_context(CampaignStore(corpus.path))
+
+
+def _last_state(store: CampaignStore) -> State | None:
+    state, said = store.load()
+    if said:
+        console(stderr=True).print(f"{said}; the one before is taken", markup=False)
+    return state
+
+
+def _make_room(store: CampaignStore) -> None:
+    """Put what an earlier campaign left there aside."""
+    try:
+        earlier, _ = store.load()
+    except InfrastructureError:
+        earlier = None
+    if earlier is not None and not earlier.ended:
+        store.abandon()
+        console(stderr=True).print(
+            f"an unfinished campaign of seed {earlier.options.get('--seed')} was there, and a new "
+            f"one begins; its state is kept as {store.folder / 'state.abandoned.json'}",
+            markup=False,
+            soft_wrap=True,
         )
-    given = [name for name in _OF_VALUES if options[name] not in (None, False, ())]
-    if given:
-        raise UsageError(
-            f"{_OF_VALUES[given[0]]} is for campaigns on values, and --runner ptxas only "
-            "asks whether instructions are accepted; leave it out, or choose --runner sim or cuda"
+    store.forget()
+
+
+def _report(status: CampaignStatus, options: Mapping[str, Any], budget: Budget) -> None:
+    if options["json"]:
+        for note in status.notes:
+            emit(note)
+        emit({"summary": summary(status)})
+    else:
+        print_report(status, options["corpus"], console())
+    if options["report"] is not None:
+        write_report(status, options["corpus"], options["report"], budget=budget)
+
+
+def _check_compared(status: CampaignStatus, options: Mapping[str, Any]) -> None:
+    """Raise InfrastructureError if less was compared than somebody relies on."""
+    least = options.get("at_least")
+    if least is not None and status.compared < least:
+        raise InfrastructureError(
+            f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "
+            f"{least:,}; give it longer (--time, --cases), or select more (--only)"
         )
-    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *_SHARED)}
-    return run_campaign(Request(runner="ptxas", **rest))
+    if status.nothing_compared and status.stopped != "stopped on request":
+        raise InfrastructureError(status.nothing_compared)
+
+
+def _end_on_signals(campaign: Campaign) -> None:
+    """End the campaign on SIGINT and SIGTERM; a second signal ends the program.
+
+    No clock is needed: workers that do not come to an end in time are killed.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        campaign.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)

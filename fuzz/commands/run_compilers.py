@@ -25,7 +25,9 @@ from fuzz.commands.run_instructions import budget_of, check_report, known_with
 from fuzz.compilers.candidates import Selected, fetched, parse_levels, select
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Device, Member, NoDevice, device_of, members_of
-from fuzz.console import by_severity, finding_row, print_report, view, write_report
+from fuzz.console.progress_report import print_report, write_report
+from fuzz.console.view_instructions import view
+from fuzz.findings.groups import finding_rows
 from fuzz.output import console, emit
 from fuzz.runner import LAYOUTS, OpenRunner, RunnerChoice, best_runner, opened
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -304,7 +306,7 @@ def summary(progress: MatrixProgress, name: str) -> dict[str, object]:
         "expansions": progress.surveyed,
         "notes": len(progress.notes),
         "stopped": progress.stopped,
-        "findings": [finding_row(family) for family in by_severity(progress)],
+        "findings": finding_rows(progress.families.values()),
     }
 
 

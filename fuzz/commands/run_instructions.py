@@ -14,7 +14,8 @@ from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget, parse_duration
 from fuzz.checks.instructions import BUDGET_SPENT, InstructionCampaign
 from fuzz.commands.corpus import generator
-from fuzz.console import print_report, summary, view, write_report
+from fuzz.console.progress_report import print_report, summary, write_report
+from fuzz.console.view_instructions import view
 from fuzz.output import console, emit
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import find

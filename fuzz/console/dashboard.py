@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
+from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
+from fuzz.checks.protocol import DeviceStatus, Stage, Words
 from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
 from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
 from fuzz.console.tables import what_of
@@ -82,7 +84,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
             _devices(status.devices),
         ]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
-    found = _findings(groups, status.compared).lines(width, min(wanted, left - len(middle)))
+    found = _findings(groups, status).lines(width, min(wanted, left - len(middle)))
     lines = [*head, *middle, *found, foot]
     return [fitted(line, width) for line in lines]
 
@@ -92,9 +94,9 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
 
 def _head(status: CampaignStatus, width: int) -> list[Text]:
     title = Text().append("warpfuzz", style="bold").append(" against ", style="quiet")
-    title.append_text(plain(status.subject))
+    title.append_text(plain(status.words.subject))
     where = Text("", style="quiet")
-    where.append_text(plain(f"{status.target} · PTX ISA {status.ptx_version} · seed {status.seed}"))
+    where.append_text(plain(f"{status.words.where} · seed {status.seed}"))
     if title.cell_len + 2 + where.cell_len <= width:
         title.append(" " * (width - title.cell_len - where.cell_len)).append_text(where)
         first = [title]
@@ -131,18 +133,24 @@ def _spent(status: CampaignStatus) -> tuple[float | None, str]:
 def _rates(status: CampaignStatus) -> Text:
     average = status.cases / status.seconds if status.seconds > 0 else 0.0
     line = Text().append(f"{status.cases:,}", style="count")
-    line.append(" case · " if status.cases == 1 else " cases · ")
+    noun = status.words.case
+    line.append(f" {noun if status.cases == 1 else noun + 's'} · ")
     if not status.stopped:
         line.append(f"{status.recent_rate:,.0f}", style="count").append(" a second now, ")
     return line.append(f"{average:,.0f} a second on average")
 
 
 def _counts(status: CampaignStatus) -> Text:
-    line = Text(f"{status.compared:,} compared · {counted(status.programs, 'program')}")
-    if status.uncompiled:
-        line.append(f" · {status.uncompiled:,} not compiled", style="odd")
-    if status.missing:
-        line.append(f" · {counted(status.missing, 'image')} without result", style="odd")
+    line = Text(f"{status.compared:,} compared")
+    if status.answered:
+        line.append(f" · {status.answered:,} only accepted or rejected", style="odd")
+    if status.unasked:
+        line.append(f" · {status.unasked:,} not asked", style="odd")
+    for shown in status.words.counters:
+        count = status.counts[shown.words]
+        if count or not shown.odd:
+            noun = shown.one if count == 1 else shown.many or f"{shown.one}s"
+            line.append(f" · {count:,} {noun}", style="odd" if shown.odd else "")
     return line.append(f" · {counted(status.rounds, 'round')}")
 
 
@@ -150,9 +158,9 @@ def _foot(status: CampaignStatus, budget: Budget) -> Text:
     line = Text(f"nothing new for {duration(status.seconds_since_new)}")
     if budget.quiet is not None:
         line.append(f" (ends at {duration(budget.quiet)})")
-    if status.examining:
-        some = "finding is" if status.examining == 1 else "findings are"
-        line.append(f" · {status.examining:,} {some} being confirmed and shrunk", style="odd")
+    if status.waiting:
+        some = "finding is" if status.waiting == 1 else "findings are"
+        line.append(f" · {status.waiting:,} {some} being confirmed and shrunk", style="odd")
     return line
 
 
@@ -164,7 +172,7 @@ def _stages(status: CampaignStatus) -> Block:
     lines = 1 + -(-len(Stage) // 2) if status.workers else 1
 
     def body(width: int, rows: int) -> Sequence[Text]:
-        words = Text(limiting_words(shares))
+        words = Text(limiting_words(shares, status.words))
         bars = _bars(shares, width)
         # Half of the bars would be misread; figures need one line.
         return [words, *(bars if len(bars) < rows else [_figures(shares)])][:rows]
@@ -172,18 +180,7 @@ def _stages(status: CampaignStatus) -> Block:
     return Block(title="who waits for whom", wanted=lines, body=body)
 
 
-def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
-    """Return the fraction of their time that each stage took those who carry out rounds, 0 to 1."""
-    rounds = [worker for worker in workers if not worker.examiner]
-    if not rounds:
-        return dict.fromkeys(Stage, 0.0)
-    return {
-        stage: sum(worker.shares.get(stage, 0.0) for worker in rounds) / len(rounds)
-        for stage in Stage
-    }
-
-
-def limiting_words(shares: dict[Stage, float]) -> str:
+def limiting_words(shares: dict[Stage, float], words: Words) -> str:
     """Say in words which stage limits the campaign."""
     stage = max(shares, key=lambda one: shares[one])
     share = shares[stage]
@@ -192,10 +189,10 @@ def limiting_words(shares: dict[Stage, float]) -> str:
     percent = _percent(share)
     match stage:
         case Stage.RUN:
-            return f"limited by the runner; workers wait for it {percent} of the time"
+            return f"limited by {words.runner}; workers wait for it {percent} of the time"
         case Stage.WAIT:
             return f"limited by the coordinator; workers wait for it {percent} of the time"
-    return f"limited by {STAGES[stage]} ({percent} of the time); the runner waits"
+    return f"limited by {STAGES[stage]} ({percent} of the time); {words.runner} waits"
 
 
 def _figures(shares: dict[Stage, float]) -> Text:
@@ -331,7 +328,7 @@ def _covered(line: CoverageLine, width: int, names: int) -> Text:
     return text
 
 
-def _findings(groups: Sequence[FindingGroup], compared: int) -> Block:
+def _findings(groups: Sequence[FindingGroup], status: CampaignStatus) -> Block:
     known = sum(group.known is not None for group in groups)
     words = counted(len(groups) - known, "family", "families")
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
@@ -339,11 +336,22 @@ def _findings(groups: Sequence[FindingGroup], compared: int) -> Block:
 
     def body(width: int, rows: int) -> Sequence[Text]:
         if not groups:
-            words = "every image is what the oracle says" if compared else "nothing is compared yet"
-            return [Text(words, style="quiet")][:rows]
+            return [Text(_nothing_found(status), style="quiet")][:rows]
         return listed([_group(group, kinds) for group in groups], rows, "more")
 
     return Block(title="findings", wanted=max(1, len(groups)), body=body, note=note)
+
+
+def _nothing_found(status: CampaignStatus) -> str:
+    """Say of a campaign without findings what is known so far."""
+    if status.waiting:
+        some = counted(status.waiting, "suspect")
+        return f"{some} {'waits' if status.waiting == 1 else 'wait'} to be replayed"
+    if not status.compared:
+        return "nothing is compared yet"
+    if status.gone:
+        return f"{counted(status.gone, 'case')} differed once and not when replayed"
+    return printable(status.words.agreement)
 
 
 def _group(group: FindingGroup, kinds: int) -> Text:

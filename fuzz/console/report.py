@@ -1,9 +1,9 @@
-"""The end of a campaign on instructions: its summary, its report, and the report as a page."""
+"""The end of a campaign: its report for people, and the report as a page."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
@@ -12,80 +12,66 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 
 from corpus import open_corpus
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import Progress
 from fuzz.campaign.status import CampaignStatus
 from fuzz.console.dashboard import dashboard
 from fuzz.console.styles import duration
-from fuzz.console.tables import by_severity, counters, families_table, finding_row, undefined_table
-from fuzz.findings.groups import group_counts
+from fuzz.console.tables import families_table, told_apart_words, undefined_table
+from fuzz.findings.groups import FamilyState, finding_groups, group_counts
 from fuzz.output import THEME, counted
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 
-def summary(progress: Progress) -> dict[str, object]:
-    """Return what a campaign did, as the last JSON object says it."""
-    return {
-        "summary": {
-            "cases": progress.cases,
-            "different": progress.judged,
-            "seconds": round(progress.seconds, 3),
-            "seed": progress.seed,
-            "rounds": progress.rounds,
-            "forms": {"reached": len(progress.reached), "documented": progress.forms},
-            "oracle": dict(progress.agreements),
-            "assemblers": [assembler.version for assembler in progress.assemblers],
-            "skipped": progress.skipped,
-            "unconfirmed": progress.unconfirmed,
-            "stopped": progress.stopped,
-            "findings": [finding_row(family) for family in by_severity(progress)],
-        }
-    }
-
-
-def print_report(
-    progress: Progress, corpus: Path, out: Console, *, planted: Sequence[str] = ()
-) -> None:
-    """Print what was checked, what was found, and the command that replays it.
-
-    Parameters
-    ----------
-    planted
-        Names of the faults that were planted: a replay has to plant them again.
-    """
-    out.print(counters(progress, Budget(), progress.seconds))
-    if progress.families:
-        out.print(families_table(progress))
-    elif progress.cases:
-        out.print(progress.agreement)
-    else:
-        out.print("Nothing was judged.")
-    out.print(f"Checked {progress.checked} in {duration(progress.seconds)}: {_found(progress)}.")
-    if progress.undefined:
-        out.print(undefined_table(progress.undefined))
-    if progress.families:
-        faults = (word for name in planted for word in ("--fault", name))
-        command = shlex.join(("warpfuzz", "replay", str(corpus), *faults))
+def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
+    """Print what was compared, what was found, and the command that replays it."""
+    for sentence in status.left_out:
+        out.print(f"Left out: {sentence}.", style="odd", markup=False, soft_wrap=True)
+    if status.families:
+        out.print(families_table(status.families))
+    words = told_apart_words(status)
+    out.print(
+        f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    out.print(_concluded(status), markup=False, soft_wrap=True)
+    if any(words[0] == "undefined" for words in status.counts):
+        out.print(undefined_table(status.counts))
+    for note in status.notes:
+        out.print(f"note: {note['note']}", style="odd", markup=False, soft_wrap=True)
+    if status.families:
+        command = shlex.join(("warpfuzz", "replay", str(corpus), *status.words.replay))
         out.print(f"Stored in {corpus}. Replay: {command}", markup=False, soft_wrap=True)
-    for family in progress.families.values():
+    for family in status.families:
         if family.saved is None:
-            lost = f"Not stored ({progress.pair}), keep it: {family.text}"
+            lost = f"Not stored ({status.words.where}), keep it: {family.text}"
             out.print(lost, style="worst", markup=False, soft_wrap=True)
 
 
-def _found(progress: Progress) -> str:
-    """Return how many groups of findings there are."""
-    unknown, known = group_counts(progress.families.values())
+def _found(status: CampaignStatus) -> str:
+    """Return how many groups of findings there are, and what did not become one."""
+    unknown, known = group_counts(status.families)
     words = f"{counted(unknown, 'family', 'families')} of disagreements"
-    return f"{words}, and {known:,} known" if known else words
+    if known:
+        words += f", and {known:,} known"
+    if status.unreplayed:
+        words += f", {status.unreplayed:,} of them not replayed yet"
+    if status.gone:
+        words += f"; {counted(status.gone, 'case')} differed once and not when replayed"
+    return words
+
+
+def _concluded(status: CampaignStatus) -> str:
+    """Return what the campaign says of what it judged."""
+    if status.nothing_compared:
+        sentence = status.nothing_compared
+    elif status.families or status.gone:
+        sentence = f"against {status.words.subject} ({status.words.where})"
+    else:
+        sentence = status.words.agreement
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def write_report(
-    progress: Progress,
-    corpus: Path,
-    path: Path,
-    *,
-    status: CampaignStatus | None = None,
-    budget: Budget | None = None,
+    status: CampaignStatus, corpus: Path, path: Path, *, budget: Budget | None = None
 ) -> None:
     """Write the final report as an SVG or HTML page.
 
@@ -94,12 +80,12 @@ def write_report(
 
     Parameters
     ----------
+    status
+        The campaign at its end.
     corpus
         Where the findings are.
     path
         The file.
-    status
-        The campaign at its end, if it has many workers; the dashboard of it comes first.
     budget
         Its limits.
 
@@ -113,12 +99,10 @@ def write_report(
     if path.suffix not in (".svg", ".html"):
         raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
     recorder = recording_console()
-    if status is not None:
-        recorder.print(dashboard(status, budget))
-        recorder.print()
-    print_report(progress, corpus, recorder)
-    stored = [family.saved.id for family in by_severity(progress) if family.saved is not None]
-    _print_pages(corpus, stored if path.suffix == ".html" else stored[:1], recorder)
+    recorder.print(dashboard(status, budget))
+    recorder.print()
+    print_report(status, corpus, recorder)
+    print_pages(status.families, corpus, recorder, path)
     save(recorder, path, title="warpfuzz run")
 
 
@@ -157,6 +141,13 @@ def save(recorder: Console, path: Path, *, title: str) -> None:
             recorder.save_html(str(path), theme=SVG_EXPORT_THEME)
     except OSError as error:
         raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def print_pages(families: Iterable[FamilyState], corpus: Path, out: Console, path: Path) -> None:
+    """Print the page of every family into a report; into a picture that of the first alone."""
+    shown = [one for group in finding_groups(families) for one in group.members]
+    stored = [family.saved.id for family in shown if family.saved is not None]
+    _print_pages(corpus, stored if path.suffix == ".html" else stored[:1], out)
 
 
 def _print_pages(corpus: Path, ids: Sequence[str], out: Console) -> None:

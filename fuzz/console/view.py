@@ -10,12 +10,10 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import FamilyState
-from fuzz.campaign.status import CampaignStatus
-from fuzz.console.dashboard import dashboard, limiting_words, stage_shares
+from fuzz.campaign.status import CampaignStatus, stage_shares
+from fuzz.console.dashboard import dashboard, limiting_words
 from fuzz.console.styles import duration
-from fuzz.console.tables import finding_row
-from fuzz.findings.groups import group_counts, group_name
+from fuzz.findings.groups import FamilyState, finding_row, group_counts, group_name
 from fuzz.output import console, counted, emit, printable
 
 HEARTBEAT_SECONDS = 30.0
@@ -72,8 +70,9 @@ class LineWatching:
 
     def __init__(self, out: Console) -> None:
         self._out = out
-        self._told: set[tuple[object, str]] = set()
+        self._told: set[tuple[object, str | None]] = set()
         """Names of the groups of which there was a line."""
+        self._begun = False
         self._last = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -84,6 +83,10 @@ class LineWatching:
 
     def update(self, status: CampaignStatus) -> None:
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
+        if not self._begun:
+            self._begun = True
+            for sentence in status.left_out:
+                self._print(f"left out: {printable(sentence)}")
         for family in status.families:
             name = group_name(family)
             if name not in self._told:
@@ -109,14 +112,14 @@ def heartbeat(status: CampaignStatus) -> str:
     """Return a campaign as one line."""
     stalled = sum(worker.stalled for worker in status.workers)
     parts = [
-        f"{duration(status.seconds)}: {counted(status.cases, 'case')}, "
+        f"{duration(status.seconds)}: {counted(status.cases, status.words.case)}, "
         f"{status.recent_rate:,.0f} a second",
-        limiting_words(stage_shares(status.workers)),
+        limiting_words(stage_shares(status.workers), status.words),
         _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]
-    if status.examining:
-        parts.append(f"{counted(status.examining, 'finding')} to be replayed and shrunk")
+    if status.waiting:
+        parts.append(f"{counted(status.waiting, 'finding')} to be replayed and shrunk")
     if stalled:
         parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
     parts += [

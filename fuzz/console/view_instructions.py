@@ -11,10 +11,11 @@ from rich.panel import Panel
 from rich.text import Text
 
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import FamilyState, Progress
+from fuzz.campaign.progress import Progress
+from fuzz.console.progress_report import counters
 from fuzz.console.styles import duration, kind_style
-from fuzz.console.tables import counters, families_table, finding_row
-from fuzz.findings.groups import finding_groups
+from fuzz.console.tables import families_table
+from fuzz.findings.groups import FamilyState, finding_groups, finding_row
 from fuzz.output import console, counted, emit
 
 _LINES_AROUND = 16
@@ -61,7 +62,7 @@ def progress_dashboard(
     seconds = max(time.monotonic() - progress.started, 1e-9)
     if progress.stopped:
         seconds = progress.seconds
-    parts = [counters(progress, budget, seconds), families_table(progress, rows)]
+    parts = [counters(progress, budget, seconds), families_table(progress.families.values(), rows)]
     if newest is not None:
         parts.append(
             Panel(

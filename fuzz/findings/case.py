@@ -21,7 +21,6 @@ from corpus import (
     Versions,
 )
 from corpus.images import pack, unpack
-from fuzz.checks.program_draws import GENERATOR_VERSION
 from fuzz.findings.program_files import decode_program, encode_program
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -34,6 +33,7 @@ from oracle.program import Program, requirements, walk
 from oracle.steps import Instruction
 from oracle.targets import Module
 from runners.emission import emit
+from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"

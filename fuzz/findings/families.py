@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind
-from fuzz.checks.program_draws import main_form
 from fuzz.findings.causes import CausesOfRound
 from fuzz.findings.kinds import TELLING, kind_of_difference
 from fuzz.findings.tracing import trace
@@ -32,6 +31,7 @@ from oracle.reasons import Rule
 from oracle.steps import LoadRows, Multiply, Step
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
+from strategies.features import main_form
 from strategies.vocabulary import documented
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.

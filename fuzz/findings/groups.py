@@ -10,10 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corpus import Kind
-from corpus.families import group_identity
+from corpus import Kind, Saved, ShrinkStatus
+from corpus.families import cause_key, group_identity
 from corpus.known import KnownEntry
-from fuzz.campaign.progress import FamilyState
+
+
+@dataclass(kw_only=True)
+class FamilyState:
+    """One family of findings in a campaign, and its smallest member."""
+
+    kind: Kind
+    key: str
+    title: str
+    text: str
+    """The instruction that stands for the family: the smallest, once it is shrunk."""
+    verdict: str
+    """What the oracle says of it."""
+    message: str
+    """What the runner says of it."""
+    known: KnownEntry | None = None
+    cases: int = 0
+    """Cases drawn so far that belong here."""
+    saved: Saved | None = None
+    shrink: ShrinkStatus = ShrinkStatus.RAW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +70,7 @@ class FindingGroup:
 
 def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     """Group families by cause: worst first, what is known last."""
-    members: dict[tuple[object, str], list[FamilyState]] = {}
+    members: dict[tuple[object, str | None], list[FamilyState]] = {}
     for family in families:
         members.setdefault(group_name(family), []).append(family)
     groups = [
@@ -63,9 +82,9 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     )
 
 
-def group_name(family: FamilyState) -> tuple[object, str]:
+def group_name(family: FamilyState) -> tuple[object, str | None]:
     """Return what a family has in common with the others of its group."""
-    known = family.known.id if family.known is not None else ""
+    known = family.known.id if family.known is not None else None
     return group_identity(family.kind, family.key), known
 
 
@@ -78,3 +97,27 @@ def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
 def unknown_groups(families: Iterable[FamilyState]) -> int:
     """Return how many groups nobody has explained yet."""
     return group_counts(families)[0]
+
+
+def finding_row(family: FamilyState) -> dict[str, object]:
+    """Return a family as the summary lists it."""
+    return {
+        "id": family.saved.id if family.saved else None,
+        "family": family.key,
+        "group": cause_key(family.kind, family.key),
+        "kind": family.kind.value,
+        "verdict": family.verdict,
+        "known": family.known is not None,
+        "known_as": family.known.id if family.known else None,
+        "path": str(family.saved.path) if family.saved else None,
+        "title": family.title,
+        "text": family.text,
+        "cases": family.cases,
+        "shrink": family.shrink.value,
+        "message": family.message,
+    }
+
+
+def finding_rows(families: Iterable[FamilyState]) -> list[dict[str, object]]:
+    """Return families as the summary lists them: those of one cause together, worst first."""
+    return [finding_row(one) for group in finding_groups(families) for one in group.members]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.coverage import Coverage, family_of
 from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import Batch, round_batches, selected_forms
+from fuzz.checks.program_coverage import Batch, ProgramCoverage, family_of
+from fuzz.checks.program_draws import round_batches, selected_forms
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass
@@ -29,8 +29,8 @@ def batches_of(key: int) -> list[Batch]:
     return round_batches(SELECTED, target=TARGET, version=VERSION, key=key, count=8)
 
 
-def counted(*batches: Batch) -> Coverage:
-    coverage = Coverage()
+def counted(*batches: Batch) -> ProgramCoverage:
+    coverage = ProgramCoverage()
     for batch in batches:
         coverage.add(batch)
     return coverage
@@ -55,19 +55,19 @@ def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
 def test_counts_come_back_from_json(key: int) -> None:
     coverage = counted(*batches_of(key))
     state = json.loads(json.dumps(coverage.state()))
-    again = Coverage.from_state(state)
+    again = ProgramCoverage.from_state(state)
     assert again.state() == coverage.state()
     assert again.focuses(key, 40, SELECTED) == coverage.focuses(key, 40, SELECTED)
 
 
 @pytest.mark.parametrize(
-    "state", [{}, {"programs": 1}, {**Coverage().state(), "forms": [1]},
-              {**Coverage().state(), "programs": "many"},
-              {**Coverage().state(), "pairs": {"a": "few"}}]
+    "state", [{}, {"programs": 1}, {**ProgramCoverage().state(), "forms": [1]},
+              {**ProgramCoverage().state(), "programs": "many"},
+              {**ProgramCoverage().state(), "pairs": {"a": "few"}}]
 )  # fmt: skip
 def test_what_are_no_counts_is_said_with_a_remedy(state: dict[str, object]) -> None:
     with pytest.raises(InfrastructureError, match="start it anew"):
-        Coverage.from_state(state)
+        ProgramCoverage.from_state(state)
 
 
 @settings(NESTED, max_examples=10)
@@ -91,7 +91,7 @@ def test_classes_that_no_image_is_of_are_not_counted() -> None:
 
 @given(KEYS, st.integers(0, 1000))
 def test_all_families_come_before_any_comes_again(key: int, turn: int) -> None:
-    focuses = Coverage().focuses(key, len(FAMILIES), SELECTED, first=turn * len(FAMILIES))
+    focuses = ProgramCoverage().focuses(key, len(FAMILIES), SELECTED, first=turn * len(FAMILIES))
     assert sorted(family_of(focus.form) for focus in focuses if focus.form) == FAMILIES
 
 
@@ -99,7 +99,7 @@ def test_all_families_come_before_any_comes_again(key: int, turn: int) -> None:
 def test_focuses_do_not_depend_on_how_many_are_chosen_at_once(
     key: int, first: int, count: int, more: int
 ) -> None:
-    coverage = Coverage()
+    coverage = ProgramCoverage()
     parts = coverage.focuses(key, count, SELECTED, first=first)
     parts += coverage.focuses(key, more, SELECTED, first=first + count)
     assert parts == coverage.focuses(key, count + more, SELECTED, first=first)
@@ -109,7 +109,7 @@ def test_focuses_do_not_depend_on_how_many_are_chosen_at_once(
 @given(KEYS)
 def test_without_counts_all_forms_of_a_family_come_before_any_comes_again(key: int) -> None:
     family = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
-    focuses = Coverage().focuses(key, len(family), family)
+    focuses = ProgramCoverage().focuses(key, len(family), family)
     assert {focus.form for focus in focuses} == set(family)
 
 
@@ -117,11 +117,11 @@ def test_without_counts_all_forms_of_a_family_come_before_any_comes_again(key: i
 @given(KEYS, st.sampled_from(SELECTED))
 def test_the_form_comes_next_that_was_reached_least(key: int, left_out: object) -> None:
     forms = [form for form in SELECTED if family_of(form) == family_of(left_out)]  # type: ignore[arg-type]
-    coverage = Coverage()
+    coverage = ProgramCoverage()
     state = coverage.state()
     state["main_forms"] = {form.opcode: 1 + (key + place) % 3 for place, form in enumerate(forms)
                            if form is not left_out}  # fmt: skip
-    (focus,) = Coverage.from_state(state).focuses(key, 1, forms)
+    (focus,) = ProgramCoverage.from_state(state).focuses(key, 1, forms)
     assert focus.form is left_out
 
 
@@ -133,28 +133,28 @@ def test_features_are_wished_for_where_a_family_had_them_least(
     forms = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
     there = [one for one in Feature if one.dimension is dimension]
     rare = data.draw(st.sampled_from(there))
-    state = Coverage().state()
+    state = ProgramCoverage().state()
     state["pairs"] = {
         f"wmma.mma.f32.f32, {dimension.value}: {one.value}": 0 if one is rare else 5
         for one in there
     }
-    coverage = Coverage.from_state(state)
+    coverage = ProgramCoverage.from_state(state)
     wishes = [focus.features for focus in coverage.focuses(key, 64, forms)]
     asked = {one for features in wishes for one in features if one.dimension is dimension}
     assert asked == {rare}
     # What was asked for again and again and never came makes room for others.
     state["asked"] = {f"wmma.mma.f32.f32, {dimension.value}: {rare.value}": 6}
-    wishes = [one.features for one in Coverage.from_state(state).focuses(key, 64, forms)]
+    wishes = [one.features for one in ProgramCoverage.from_state(state).focuses(key, 64, forms)]
     assert not any(rare in features for features in wishes)
 
 
 def test_some_programs_are_asked_for_nothing_and_some_for_several_things() -> None:
-    sizes = {len(focus.features) for focus in Coverage().focuses(1, 64, SELECTED)}
+    sizes = {len(focus.features) for focus in ProgramCoverage().focuses(1, 64, SELECTED)}
     assert sizes == {0, 1, 2, 3}
 
 
 def test_lines_name_what_is_missing() -> None:
-    empty = Coverage().lines()
+    empty = ProgramCoverage().lines()
     assert [line.reached for line in empty] == [0] * len(empty)
     assert {line.name for line in empty} == {"forms", "value class", *map(str, Dimension)}
     assert empty[0].total == len(FORMS)

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.coverage import Coverage, family_of
+from fuzz.campaign.coverage import EPOCH, epoch_known
 from fuzz.campaign.draws import Selection
+from fuzz.checks.program_coverage import ProgramCoverage, family_of
 from fuzz.checks.program_draws import (
-    EPOCH,
     PROGRAMS,
     Speed,
     campaign_rounds,
-    epoch_known,
     images_per_program,
     round_batches,
     round_focuses,
@@ -44,7 +43,7 @@ def test_a_round_is_the_same_in_a_campaign_and_by_itself(seed: int) -> None:
     """Whoever knows the counts two epochs ago makes a round again, without those in between."""
     whole = rounds(seed, 3 * EPOCH)
     for number in (3 * EPOCH - 1, EPOCH, 0):
-        reached = Coverage()
+        reached = ProgramCoverage()
         for batches in whole[: epoch_known(number)]:
             for batch in batches:
                 reached.add(batch)
@@ -73,8 +72,8 @@ def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> 
 @settings(NESTED, max_examples=5)
 @given(SEEDS, st.integers(0, PROGRAMS - 1))
 def test_a_program_depends_on_its_own_place_and_focus_alone(seed: int, place: int) -> None:
-    focuses = Coverage().focuses(seed, PROGRAMS, SELECTED)
-    others = Coverage().focuses(seed + 1, PROGRAMS, SELECTED)
+    focuses = ProgramCoverage().focuses(seed, PROGRAMS, SELECTED)
+    others = ProgramCoverage().focuses(seed + 1, PROGRAMS, SELECTED)
     others[place] = focuses[place]
     made = [
         round_batches(SELECTED, target=TARGET, version=VERSION, key=seed, focuses=chosen)

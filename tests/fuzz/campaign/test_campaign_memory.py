@@ -12,14 +12,15 @@ import pytest
 from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
-from fuzz.campaign.coverage import Coverage
 from fuzz.campaign.crew import Event, Finished
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Facts, Job, Plan, RoundJob, RoundReport
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
+from fuzz.checks.program_coverage import ProgramCoverage
 from fuzz.checks.program_draws import round_batches, round_key, selected_forms
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
@@ -54,11 +55,11 @@ class Instant:
     def poll(self, seconds: float) -> list[Event]:
         (job,), self._jobs = self._jobs, []
         assert isinstance(job, RoundJob)
-        reached = Coverage()
+        reached = ProgramCoverage()
         for batch in self._batches[job.number % 4]:
             reached.add(batch)
         report = RoundReport(
-            number=job.number, skip=0, complete=True, cases=64, judged=64, compiled=8,
+            number=job.number, skip=0, complete=True, cases=64, compared=64,
             coverage=reached,
         )  # fmt: skip
         return [Finished(job=job, report=report)]
@@ -112,13 +113,15 @@ def test_the_coordinator_keeps_no_more_after_many_rounds_than_after_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Looks at the rate of the last ten seconds, which is longer than this takes.
-    monkeypatch.setattr("fuzz.campaign.figures._RECENT_SECONDS", 0.01)
+    monkeypatch.setattr("fuzz.campaign.campaign._RECENT_SECONDS", 0.01)
     corpus = create_corpus(tmp_path / "corpus", generator="test")
     looks = [SETTLED, SETTLED + EPOCH, SETTLED + 2 * EPOCH]
     looker = Looker(looks)
     with CampaignStore(corpus.path) as store:
         campaign = Campaign(
-            Instant(), FACTS, plan=Plan(choice=RunnerChoice(name="sim"), seed=1, pattern=PATTERN),
+            Instant(), FACTS, check=Programs(
+                choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern=PATTERN)
+            ),
             budget=Budget(cases=64 * looks[-1] + 64), corpus=corpus, known=Known(entries=()),
             observer=looker, store=store,
         )  # fmt: skip

@@ -15,7 +15,7 @@ def outcome(home: Path, *options: object) -> tuple[object, ...]:
     assert ran.code == 1
     summary = ran.summary
     found = {(one["family"], one["cases"], one["kind"]) for one in ran.findings}
-    kept = ("cases", "compared", "missing", "programs", "forms", "verdicts")
+    kept = ("cases", "compared", "not_asked", "programs", "forms", "verdicts")
     return found, *(summary[name] for name in kept)
 
 

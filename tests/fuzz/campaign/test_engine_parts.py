@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus, durable
-from fuzz.campaign.campaign import check_options, options_of
+from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Facts, Plan
-from fuzz.campaign.status import Stage
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,
@@ -28,7 +26,9 @@ from fuzz.campaign.store import (
     decode,
     encode,
 )
-from fuzz.checks.programs import different
+from fuzz.checks.program_rounds import different
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import Facts, Stage
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 
@@ -54,7 +54,7 @@ STATES = st.builds(
     whole=st.lists(COUNTS, max_size=3),
     skipped=st.dictionaries(COUNTS, TEXTS, max_size=2),
     cases=COUNTS,
-    by_kind=st.dictionaries(st.sampled_from(Kind), COUNTS, max_size=3),
+    counts=st.dictionaries(TEXTS, st.dictionaries(TEXTS, COUNTS, max_size=3), max_size=3),
     families=st.lists(FAMILIES, max_size=3),
     tries=st.dictionaries(TEXTS, COUNTS, max_size=3),
 )
@@ -141,13 +141,13 @@ def test_whichever_limit_is_reached_ends_a_campaign(budget: Budget, reason: str)
 
 
 def test_the_options_that_differ_are_named_and_no_others() -> None:
-    plan = Plan(choice=RunnerChoice(name="sim"), seed=1)
+    check = Programs(choice=RunnerChoice(name="sim"), seed=1)
     facts = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
-    before = options_of(plan, facts)
+    before = check.options(facts)
     check_options(before, before)
     check_options(json.loads(json.dumps(before)), before)
     with pytest.raises(UsageError, match=r"begun with --seed 1 \(now 2\); resume"):
-        check_options(before, options_of(replace(plan, seed=2), facts))
+        check_options(before, replace(check, seed=2).options(facts))
 
 
 def test_a_sign_of_life_says_what_is_done_and_for_how_long() -> None:

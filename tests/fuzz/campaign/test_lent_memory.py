@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from fuzz.campaign.coverage import Coverage
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.campaign.messages import Plan, RoundJob
+from fuzz.checks.program_coverage import ProgramCoverage
 from fuzz.checks.program_draws import round_focuses, selected_forms
-from fuzz.checks.programs import RoundWorker
+from fuzz.checks.program_rounds import RoundWorker, Work
+from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
@@ -34,7 +34,7 @@ class LendingRunner(SimulatedRunner):
 
 def carried_out(runner):
     forms = selected_forms(Selection(pattern="*"), target=TARGET, version=VERSION)
-    focuses = round_focuses(forms, seed=3, number=0, reached=Coverage())
+    focuses = round_focuses(forms, seed=3, number=0, reached=ProgramCoverage())
     ready = OpenRunner(
         choice=RunnerChoice(name="sim"),
         runner=runner,
@@ -45,8 +45,11 @@ def carried_out(runner):
     )
     beats = Beats(1)
     try:
-        worker = RoundWorker(ready, Plan(choice=ready.choice, seed=3), Heart(beats, 0))
-        return worker.report(RoundJob(number=0, focuses=tuple(focuses), count=5))
+        worker = RoundWorker(
+            ready, seed=3, selection=Selection(), smallest=False, pulse=Heart(beats, 0)
+        )
+        drawn = Drawn(work=Work(focuses=tuple(focuses), count=5), cases=40)
+        return worker.report(RoundJob(number=0, drawn=drawn))
     finally:
         beats.close()
 
@@ -58,4 +61,4 @@ def test_a_round_is_filled_into_the_memory_that_the_runner_lends():
         assert isinstance(runner, Lender)
     assert len(runner.submitted) == len(runner.lent) == 8
     assert all(one is other for one, other in zip(runner.lent, runner.submitted, strict=True))
-    assert (report.cases, report.judged, report.suspects) == (40, 40, {})
+    assert (report.cases, report.compared, report.suspects) == (40, 40, {})

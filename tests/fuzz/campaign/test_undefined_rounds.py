@@ -22,7 +22,7 @@ def ran(home: Path, *options: object) -> Ended:
 
 def judged(summary: dict[str, Any]) -> tuple[object, ...]:
     found = {(one["family"], one["cases"], one["kind"]) for one in summary["findings"]}
-    kept = ("cases", "compared", "missing", "programs", "forms", "verdicts", "rounds")
+    kept = ("cases", "compared", "not_asked", "programs", "forms", "verdicts", "rounds")
     return found, *(summary[name] for name in kept)
 
 
@@ -49,7 +49,7 @@ def test_they_are_counted_by_reason_and_outcome_and_traps_do_not_end_the_campaig
     assert set(counts["address not aligned"]) <= {"ran", "trap"}
     assert (included["cases"], included["stopped"]) == (CASES, "budget spent")
     kept = home / "warpfuzz-corpus" / "campaign"
-    assert json.loads((kept / "state.json").read_text())["undefined"] == counts
+    assert json.loads((kept / "state.json").read_text())["counts"]["undefined"] == counts
     last = (kept / "statistics.jsonl").read_text().splitlines()[-1]
     assert json.loads(last)["undefined"] == counts
 

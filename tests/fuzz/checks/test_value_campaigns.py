@@ -23,9 +23,9 @@ SATURATED = r"sed -E 's/(wmma\.mma.*)\.satfinite/\1/'"
 def test_a_sound_device_gives_no_finding(tmp_path: Path, target: str) -> None:
     progress = run(tmp_path, cases=512, seed=int(target[3:5]), target=target)
     assert not progress.families
-    assert progress.judged == progress.cases == 512
-    assert progress.missing == 0
-    assert len(progress.reached) > 10
+    assert progress.compared == progress.cases == 512
+    assert progress.unasked == 0
+    assert progress.forms_reached > 10
     assert not entries(tmp_path)
 
 
@@ -86,8 +86,8 @@ def test_a_ptx_pass_that_changes_nothing_finds_nothing(tmp_path: Path) -> None:
 def test_a_ptx_pass_that_fails_now_and_then_is_a_compile_failure(tmp_path: Path) -> None:
     progress = run(tmp_path, cases=1300, only="*m16n16k16.s32*", ptx_pass=REFUSES_S8, seed=4)
     assert {family.kind for family in progress.findings} == {Kind.COMPILE_FAILURE}
-    assert progress.compiled
-    assert progress.uncompiled
+    assert progress.counts["programs", "compiled"]
+    assert progress.counts["programs", "failed"]
     assert set(replayed(tmp_path, ptx_pass=REFUSES_S8).values()) == {"reproduced"}
 
 

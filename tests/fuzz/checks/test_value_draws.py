@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.campaign.draws import Selection, draw
-from fuzz.checks.program_draws import GENERATOR_VERSION, round_batches, selected_forms
+from fuzz.checks.program_draws import round_batches, selected_forms
 from fuzz.findings.program_files import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import MmaForm
@@ -20,7 +20,7 @@ from oracle.targets import Module
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
-from strategies.programs import VALUED_FORMS, programs
+from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs
 
 PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
 

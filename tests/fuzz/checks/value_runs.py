@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ from corpus import Entry, create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp
+from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Blame, Broken, Facts, Job, Plan
-from fuzz.campaign.progress import ValueProgress
-from fuzz.campaign.status import WorkerStatus
+from fuzz.campaign.messages import Blame, Broken
+from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.campaign.worker import Station
+from fuzz.campaign.worker import Worker
+from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.protocol import Job
 from fuzz.commands.replay_rows import ReplayOptions, ValueReplays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 
@@ -30,8 +33,9 @@ class Nobody:
 class LocalCrew:
     """One worker in this process, who goes when the device does."""
 
-    def __init__(self, ready: OpenRunner, plan: Plan) -> None:
-        self._station = Station(ready, plan, Heart(Beats(1), 0))
+    def __init__(self, ready: OpenRunner, check: Programs) -> None:
+        trier = ProgramTrier(ready, check, Heart(Beats(1), 0), ExitStack())
+        self.facts, self._worker = trier.facts, Worker(trier)
         self._job: Job | None = None
         self.workers = 1
 
@@ -49,7 +53,7 @@ class LocalCrew:
         job, self._job = self._job, None
         if job is None:
             return []
-        report = self._station.carry_out(job)
+        report = self._worker.carry_out(job)
         events: list[Event] = [Finished(job=job, report=report)]
         if report.lost:
             self.workers = 0
@@ -73,12 +77,15 @@ def campaign(
     only: str = "*",
     images: int | None = None,
 ) -> Campaign:
-    plan = Plan(choice=ready.choice, seed=seed, pattern=only, images=images)
+    check = Programs(
+        choice=ready.choice, seed=seed, selection=Selection(pattern=only), images=images
+    )
+    crew = LocalCrew(ready, check)
     corpus = create_corpus(folder, generator="test")
     return Campaign(
-        LocalCrew(ready, plan),
-        Facts.of(ready),
-        plan=plan,
+        crew,
+        crew.facts,
+        check=check,
         budget=Budget(cases=cases),
         corpus=corpus,
         known=Known(entries=()),
@@ -95,7 +102,7 @@ def run(
     only: str = "*",
     images: int | None = None,
     **planted: Any,
-) -> ValueProgress:
+) -> CampaignStatus:
     """Run a campaign on the simulated device."""
     with opened(RunnerChoice(name="sim", layout=seed % 2, **planted)) as ready:
         return campaign(ready, folder, cases=cases, seed=seed, only=only, images=images).run()

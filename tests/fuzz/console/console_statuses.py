@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
-from fuzz.campaign.progress import FamilyState
-from fuzz.campaign.status import CampaignStatus, CoverageLine, DeviceStatus, Stage, WorkerStatus
+from fuzz.campaign.coverage import CoverageLine
+from fuzz.campaign.status import CampaignStatus, WorkerStatus
+from fuzz.checks.protocol import Counts, DeviceStatus, Shown, Stage, Words
+from fuzz.findings.groups import FamilyState
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""
@@ -60,25 +62,51 @@ def worker(number: int, stage: Stage, *, stalled: bool = False) -> WorkerStatus:
     )
 
 
+PROGRAMS, FAILED = ("programs", "compiled"), ("programs", "failed")
+
+
+def words(**changes: Any) -> Words:
+    """Return how a campaign on values is told."""
+    fields: dict[str, Any] = {
+        "subject": "NVIDIA H200 (2 devices, driver 580.126, ptxas 13.5)",
+        "where": "sm_90 · PTX ISA 8.0",
+        "case": "image",
+        "agreement": "every image that was compared is what the oracle says",
+        "nothing_compared": "no program ran",
+        "counters": (
+            Shown(words=PROGRAMS, one="program"),
+            Shown(words=FAILED, one="not compiled", many="not compiled", odd=True),
+        ),
+    }
+    return Words(**(fields | changes))
+
+
+def counts(compiled: int, failed: int = 0) -> Counts:
+    """Return the counters of programs."""
+    return Counts({PROGRAMS: compiled, FAILED: failed})
+
+
 def on_a_gpu(**changes: Any) -> CampaignStatus:
     """Return a campaign on two GPUs, with a worker that hangs and a device with errors."""
     stages = list(Stage) * 3
     fields: dict[str, Any] = {
-        "subject": "NVIDIA H200 (2 devices, driver 580.126, ptxas 13.5)",
-        "target": "sm_90",
-        "ptx_version": "8.0",
+        "words": words(),
         "seed": 1234567890,
         "seconds": 5025.0,
         "seconds_limit": 7200.0,
         "cases": 4_812_345_678,
         "cases_limit": None,
         "compared": 4_812_340_000,
-        "missing": 512,
-        "programs": 1_234_567,
-        "uncompiled": 3,
+        "answered": 3,
+        "unasked": 512,
+        "counts": counts(1_234_567, 3),
         "rounds": 9_876,
+        "skipped": {},
         "recent_rate": 1_012_345.0,
+        "rates": [800_000.0, 950_000.0, 1_000_000.0, 1_012_345.0],
         "seconds_since_new": 1_203.0,
+        "forms": 1208,
+        "forms_reached": 1208,
         "workers": [worker(index, stages[index], stalled=index == 5) for index in range(15)],
         "devices": [
             DeviceStatus(
@@ -117,7 +145,9 @@ def on_a_gpu(**changes: Any) -> CampaignStatus:
                 known=known_entry("ptxas-12.4-crash"),
             ),
         ],
-        "examining": 2,
+        "waiting": 2,
+        "unreplayed": 0,
+        "gone": 0,
         "stopped": "",
     }
     return CampaignStatus(**(fields | changes))
@@ -125,9 +155,9 @@ def on_a_gpu(**changes: Any) -> CampaignStatus:
 
 def at_its_start() -> CampaignStatus:
     return on_a_gpu(
-        seconds=0.0, cases=0, compared=0, missing=0, programs=0, uncompiled=0, rounds=0,
-        recent_rate=0.0, seconds_since_new=0.0, workers=[], devices=[], coverage=[], families=[],
-        examining=0,
+        seconds=0.0, cases=0, compared=0, answered=0, unasked=0, counts=Counts(), rounds=0,
+        recent_rate=0.0, rates=[], seconds_since_new=0.0, workers=[], devices=[], coverage=[],
+        families=[], waiting=0,
     )  # fmt: skip
 
 
@@ -162,11 +192,18 @@ def statuses() -> st.SearchStrategy[CampaignStatus]:
         missing=st.lists(_NAMES, max_size=4),
     )  # fmt: skip
     return st.builds(
-        CampaignStatus, subject=_NAMES, target=_NAMES, ptx_version=_NAMES, seed=_COUNTS,
-        seconds=_SECONDS, seconds_limit=st.none() | st.floats(1, 1e8), cases=_COUNTS,
-        cases_limit=st.none() | st.integers(1, 10**13), compared=_COUNTS, missing=_COUNTS,
-        programs=_COUNTS, uncompiled=_COUNTS, rounds=_COUNTS, recent_rate=st.floats(0, 1e9),
-        seconds_since_new=_SECONDS, workers=st.lists(workers, max_size=12),
+        CampaignStatus,
+        words=st.builds(
+            words, subject=_NAMES, where=_NAMES, agreement=_NAMES.filter(bool),
+            nothing_compared=_NAMES,
+        ),
+        seed=_COUNTS, seconds=_SECONDS, seconds_limit=st.none() | st.floats(1, 1e8), cases=_COUNTS,
+        cases_limit=st.none() | st.integers(1, 10**13), compared=_COUNTS, answered=_COUNTS,
+        unasked=_COUNTS, counts=st.builds(counts, _COUNTS, _COUNTS), rounds=_COUNTS,
+        skipped=st.just({}), recent_rate=st.floats(0, 1e9),
+        rates=st.lists(st.floats(0, 1e9), max_size=70), seconds_since_new=_SECONDS, forms=_COUNTS,
+        forms_reached=_COUNTS, workers=st.lists(workers, max_size=12),
         devices=st.lists(devices, max_size=4), coverage=st.lists(coverage, max_size=6),
-        families=st.lists(families(), max_size=12), examining=_COUNTS, stopped=_NAMES,
+        families=st.lists(families(), max_size=12), waiting=_COUNTS, unreplayed=_COUNTS,
+        gone=_COUNTS, stopped=_NAMES, left_out=st.lists(_NAMES, max_size=3),
     )  # fmt: skip

@@ -8,7 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from console_statuses import FEW, at_its_start, family, known_entry, on_a_gpu, statuses, worker
+from console_statuses import (
+    FEW,
+    at_its_start,
+    counts,
+    family,
+    known_entry,
+    on_a_gpu,
+    statuses,
+    words,
+    worker,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -16,8 +26,8 @@ from rich.console import Console
 
 from corpus import Kind
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import ValueProgress
-from fuzz.campaign.status import CampaignStatus, DeviceStatus, Stage
+from fuzz.campaign.status import CampaignStatus
+from fuzz.checks.protocol import DeviceStatus, Stage
 from fuzz.console import dashboard
 from fuzz.console.dashboard import limiting_words
 from fuzz.console.report import print_report, recording_console
@@ -64,7 +74,7 @@ def test_names_cannot_move_the_cursor_or_change_colours(status: CampaignStatus, 
 
 
 def test_markup_in_names_is_shown_as_it_is() -> None:
-    assert "a [bold]name[/]" in shown(on_a_gpu(subject="a [bold]name[/]"))
+    assert "a [bold]name[/]" in shown(on_a_gpu(words=words(subject="a [bold]name[/]")))
 
 
 @FEW
@@ -91,25 +101,25 @@ def test_the_stage_that_takes_most_is_named(shares: dict[Stage, float]) -> None:
     order = sorted(shares.values())
     assume(len(order) < 2 or order[-1] > order[-2])
     most = max(shares, key=lambda stage: shares[stage])
-    words = {
+    said = {
         Stage.DRAW: "drawing", Stage.COMPILE: "compiling", Stage.EXPAND: "filling",
         Stage.ORACLE: "the oracle", Stage.RUN: "the runner;", Stage.COMPARE: "comparing",
         Stage.WAIT: "the coordinator",
     }  # fmt: skip
-    assert limiting_words(shares).startswith(f"limited by {words[most]}")
+    assert limiting_words(shares, words()).startswith(f"limited by {said[most]}")
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 50), (120, 40), (200, 60)])
 def test_what_matters_is_there_at_any_usual_size(width: int, height: int) -> None:
     text = shown(on_a_gpu(), width, height)
-    for words in (
+    for part in (
         "NVIDIA H200", "sm_90", "PTX ISA 8.0", "seed 1234567890", "1 h 23 min of 2 h 00 min",
         "4,812,345,678", "1,012,345 a second now", "limited by the oracle", "1,208 of 1,208",
         "1 stalled", "silent for 1 m", "61 °C", "1,980 MHz", "4 corrected", "3 families, 1 known",
         "as with rows swapped", "known: ptxas-12.4-crash", "nothing new for 20 min 03 s",
         "2 findings are being confirmed",
     ):  # fmt: skip
-        assert words in text, words
+        assert part in text, part
 
 
 @given(st.lists(st.sampled_from(Kind), min_size=2, max_size=12), st.data())
@@ -177,16 +187,12 @@ def test_the_examiner_is_no_worker_and_does_not_count_for_what_limits() -> None:
 
 def test_one_of_anything_is_told_in_the_singular() -> None:
     status = on_a_gpu(
-        seconds_limit=None, cases=1, cases_limit=1, compared=1, programs=1, uncompiled=1, missing=1,
-        rounds=1, examining=1, families=[family(Kind.VIOLATION, "x", 1)],
+        seconds_limit=None, cases=1, cases_limit=1, compared=1, answered=1, unasked=1,
+        counts=counts(1, 1), rounds=1, waiting=1, families=[family(Kind.VIOLATION, "x", 1)],
         workers=[replace(worker(0, Stage.RUN, stalled=True), cases=1)],
     )  # fmt: skip
-    progress = ValueProgress(
-        seed=1, assemblers=(), forms=1, runner="the device", cases=1, judged=1, compiled=1,
-        seconds=1.0, families={"x": family(Kind.VIOLATION, "x", 1)}, stopped="1 family found",
-    )  # fmt: skip
     out = recording_console()
-    print_report(progress, Path("corpus"), out)
+    print_report(replace(status, stopped="1 family found"), Path("corpus"), out)
     for text in (shown(status, 120, 60), heartbeat(status), out.export_text()):
-        assert re.search(r"\b1 (case|program|round|family|image|worker|finding|process)\b", text)
+        assert re.search(r"\b1 (image|program|round|family|worker|finding|process)\b", text)
         assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text

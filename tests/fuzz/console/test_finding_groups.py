@@ -15,11 +15,10 @@ from test_dashboard import shown
 from corpus import Kind
 from corpus.families import cause_key
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import FamilyState, ValueProgress
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
-from fuzz.findings.groups import finding_groups, unknown_groups
+from fuzz.findings.groups import FamilyState, finding_groups, unknown_groups
 
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
 
@@ -73,11 +72,7 @@ def test_a_deviation_and_a_violation_of_one_cause_are_one_line(
             watcher.update(on_a_gpu(families=found[:count]))
     piped = capsys.readouterr().out
     out = recording_console()
-    progress = ValueProgress(
-        seed=1, assemblers=(), forms=5, runner="the device", cases=10, judged=10, seconds=2.0,
-        families={one.key: one for one in found}, stopped="budget spent",
-    )  # fmt: skip
-    print_report(progress, Path("corpus"), out)
+    print_report(on_a_gpu(families=found, stopped="budget spent"), Path("corpus"), out)
     closing = out.export_text()
     for text in (live, piped, closing):
         assert sorted(re.findall(r"as with <\d+>", text)) == [

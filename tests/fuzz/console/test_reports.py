@@ -11,21 +11,18 @@ from console_statuses import family, on_a_gpu
 from test_finding_page import OPCODES, stored
 
 from corpus import Kind, Saved
-from fuzz.campaign.progress import FamilyState, ValueProgress
 from fuzz.console import write_report
+from fuzz.findings.groups import FamilyState
 
 
-def _progress(folder: Path) -> ValueProgress:
-    families: dict[str, FamilyState] = {}
+def _families(folder: Path) -> list[FamilyState]:
+    families = []
     for index, opcode in enumerate(OPCODES[:2]):
         entry = stored(folder, opcode, {(index, index): 1})
         one = family((Kind.VIOLATION, Kind.DEVIATION)[index], f"family {index}", 7)
         one.saved = Saved(id=entry.id, path=entry.path, new=True)
-        families[one.key] = one
-    return ValueProgress(
-        seed=1, assemblers=(), forms=5, runner="the device", cases=10, judged=10, seconds=2.0,
-        families=families, stopped="budget spent",
-    )  # fmt: skip
+        families.append(one)
+    return families
 
 
 def _text(path: Path) -> str:
@@ -38,10 +35,9 @@ def _text(path: Path) -> str:
 def test_a_report_has_the_dashboard_and_the_findings(
     suffix: str, pages: int, tmp_path: Path
 ) -> None:
-    progress = _progress(tmp_path / "corpus")
     path = tmp_path / f"report{suffix}"
-    status = on_a_gpu(stopped="budget spent", families=list(progress.families.values()))
-    write_report(progress, tmp_path / "corpus", path, status=status)
+    status = on_a_gpu(stopped="budget spent", families=_families(tmp_path / "corpus"))
+    write_report(status, tmp_path / "corpus", path)
     text = _text(path)
     assert "who waits for whom" in text
     assert "ended: budget spent" in text
@@ -50,12 +46,12 @@ def test_a_report_has_the_dashboard_and_the_findings(
 
 
 def test_a_finding_that_is_gone_does_not_cost_the_report(tmp_path: Path) -> None:
-    progress = _progress(tmp_path / "corpus")
-    first = next(iter(progress.families.values()))
+    families = _families(tmp_path / "corpus")
+    first = families[0]
     assert first.saved is not None
     (first.saved.path / "actual.npy").unlink()
     path = tmp_path / "report.html"
-    write_report(progress, tmp_path / "corpus", path)
+    write_report(on_a_gpu(families=families), tmp_path / "corpus", path)
     text = _text(path)
     assert "cannot be shown" in text
     assert text.count("1 element differs") == 1

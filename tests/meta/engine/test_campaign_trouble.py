@@ -13,7 +13,10 @@ from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
 
 from fuzz.campaign.crew import Event, Lost, ProcessCrew
-from fuzz.campaign.messages import Plan, RoundJob
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_rounds import Work
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.runner import RunnerChoice
 from strategies.features import Focus
 
@@ -152,15 +155,16 @@ def test_no_child_of_a_finished_campaign_is_left(tmp_path: Path) -> None:
 
 def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Path) -> None:
     """A PTX pass that never ends keeps a worker silent for longer than this plan allows."""
-    plan = Plan(
+    check = Programs(
         choice=RunnerChoice(name="sim", ptx_pass="sleep 1000"),
         seed=1,
-        pattern="*m8n8k4*",
+        selection=Selection(pattern="*m8n8k4*"),
         stall_seconds=1.0,
     )
-    with ProcessCrew(plan, workers=1) as crew:
+    with ProcessCrew(check, workers=1) as crew:
         facts = crew.facts()
-        job = RoundJob(number=0, focuses=(Focus(),), count=1)
+        drawn = Drawn(work=Work(focuses=(Focus(),), count=1), cases=1)
+        job = RoundJob(number=0, drawn=drawn)
         crew.give(job)
         events: list[Event] = []
         end = time.monotonic() + 60

@@ -46,7 +46,7 @@ def ready(trouble: str = "", **environment: str) -> Iterator[OpenRunner]:
 def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
     with ready() as opened:
         progress = campaign(opened, tmp_path, images=24, cases=120).run()
-    assert progress.judged == 120
+    assert progress.compared == 120
     assert not progress.families
 
 
@@ -65,10 +65,10 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
 ) -> None:
     with ready(trouble) as opened:
         progress = campaign(opened, tmp_path, images=24, cases=72, only="*m8n8k4*").run()
-    assert {family.kind for family in progress.families.values()} == {kind}
+    assert {family.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
-    assert progress.judged > 0
-    assert progress.judged + progress.missing == progress.cases == 72
+    assert progress.compared > 0
+    assert progress.compared + progress.unasked == progress.cases == 72
     for entry in entries(tmp_path):
         assert "input.npy" in entry.finding.files
         assert entry.finding.details["rate"] == 1
@@ -91,8 +91,8 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(tmp_path: Path) -> 
         progress = campaign(opened, tmp_path, images=24, cases=480).run()
         timer.join()
         assert runner.starts == 2
-    assert progress.judged == progress.cases == 480
-    assert {family.kind for family in progress.families.values()} <= {Kind.FLAKY}
+    assert progress.compared == progress.cases == 480
+    assert {family.kind for family in progress.families} <= {Kind.FLAKY}
 
 
 def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
@@ -103,7 +103,7 @@ def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
         running = campaign(opened, tmp_path / "corpus", images=24, cases=480)
         with pytest.raises(DeviceLostError):
             running.run()
-    kinds = {family.kind for family in running.progress.families.values()}
+    kinds = {family.kind for family in running.status().families}
     assert kinds == {Kind.DEVICE_LOST}
     assert [entry.finding.kind for entry in entries(tmp_path / "corpus")] == [Kind.DEVICE_LOST]
 

@@ -1,0 +1,164 @@
+"""The rounds of a campaign: which are committed, given to somebody, or to be given again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from fuzz.campaign.coverage import epoch_known
+from fuzz.campaign.store import State
+from fuzz.checks.protocol import Drawn, RoundJob, RoundReport
+
+_ATTEMPTS = 2
+"""Workers that may die over a round before it is skipped."""
+
+
+class Rounds:
+    """Rounds by number, from those that are committed to the next one.
+
+    Parameters
+    ----------
+    state
+        Of the campaign; its rounds, parts, whole and skipped are kept up to date.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._given: dict[int, RoundJob] = {}
+        """Rounds that are not committed and were given to somebody, or are to be given again."""
+        self._again: list[int] = []
+        """Those of them that nobody works on."""
+        self._reports: dict[int, RoundReport] = {}
+        """Those of them that wait for earlier rounds to be committed."""
+        self._deaths: dict[int, int] = {}
+
+    @property
+    def next(self) -> int:
+        """The first round that is not committed."""
+        return self._state.rounds
+
+    @property
+    def committed(self) -> int:
+        """Rounds that are committed."""
+        return self._state.rounds + len(self._state.whole)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody works on a round."""
+        return len(self._given) > len(self._again) + len(self._reports)
+
+    def job(
+        self, left: int | None, draw: Callable[[int], Drawn], settled: frozenset[str]
+    ) -> RoundJob | None:
+        """Return the next round to be given; None if it has to wait for others.
+
+        Parameters
+        ----------
+        left
+            Cases that the budget leaves to what is not committed; None without a limit.
+        draw
+            Returns what a new round is about.
+        settled
+            Keys of families of which no further case is needed.
+        """
+        if self._again:
+            self._again.sort()
+            return self._given[self._again.pop(0)]
+        number = self.next
+        while number in self._given or number in self._state.whole:
+            number += 1
+        if epoch_known(number) > self.next:
+            return None
+        if left is not None:
+            left -= sum(job.size for earlier, job in self._given.items() if earlier < number)
+            if left <= 0:
+                return None
+        drawn, skip = draw(number), self._state.parts.get(number, 0)
+        if left is not None and left >= drawn.cases - skip:
+            left = None
+        job = RoundJob(number=number, drawn=drawn, skip=skip, limit=left, settled=settled)
+        self._given[number] = job
+        return job
+
+    def finished(self, report: RoundReport) -> None:
+        """Keep a report until the rounds before it are committed."""
+        self._reports[report.number] = report
+
+    def lost(self, job: RoundJob, how: str, *, guilty: bool, nothing: RoundReport) -> None:
+        """Have a round given again whose worker is gone; skip it if workers die over it.
+
+        Parameters
+        ----------
+        nothing
+            The report of a round that is skipped.
+        """
+        number = job.number
+        self._deaths[number] = self._deaths.get(number, 0) + guilty
+        if self._deaths[number] < _ATTEMPTS:
+            self._again.append(number)
+            return
+        self._state.skipped[number] = f"the worker {how}"
+        nothing.complete = True
+        self._reports[number] = nothing
+
+    def ready(
+        self, left: Callable[[], int | None], settled: frozenset[str]
+    ) -> Iterator[RoundReport]:
+        """Iterate over the reports that can be committed now, in the order of the rounds.
+
+        Parameters
+        ----------
+        left
+            Returns the cases that the budget leaves; asked after each report was counted.
+        """
+        while True:
+            self._advance()
+            report = self._reports.pop(self.next, None)
+            if report is None:
+                return
+            job, most = self._given[report.number], left()
+            if most is not None and report.cases > most:
+                # More than is wanted: again, and cut. Nothing of this one was counted.
+                self._give_again(job, most, settled)
+                return
+            yield report
+            self._state.parts[report.number] = report.skip + report.cases
+            most = left()
+            if report.complete:
+                self._done(report.number)
+            elif most != 0:
+                # Cut too early, or by a device that is lost: the rest is for somebody else.
+                self._give_again(job, most, settled)
+            else:
+                del self._given[report.number]
+
+    def rest(self, left: Callable[[], int | None]) -> Iterator[RoundReport]:
+        """Iterate over what there is of rounds that were interrupted, whatever is missing."""
+        for number in sorted(self._reports):
+            report, most = self._reports.pop(number), left()
+            if most is not None and report.cases > most:
+                continue
+            yield report
+            self._state.parts[number] = report.skip + report.cases
+            if report.complete:
+                self._done(number)
+
+    def _give_again(self, job: RoundJob, limit: int | None, settled: frozenset[str]) -> None:
+        skip = self._state.parts.get(job.number, 0)
+        self._given[job.number] = replace(job, skip=skip, limit=limit, settled=settled)
+        self._again.append(job.number)
+
+    def _done(self, number: int) -> None:
+        del self._given[number]
+        self._state.parts.pop(number, None)
+        self._deaths.pop(number, None)
+        if number == self.next:
+            self._state.rounds += 1
+        else:
+            self._state.whole.append(number)
+        self._advance()
+
+    def _advance(self) -> None:
+        while self.next in self._state.whole:
+            self._state.whole.remove(self.next)
+            self._state.rounds += 1

@@ -1,0 +1,416 @@
+"""A check: what a campaign tries and how it is judged; and what the two tell each other.
+
+A campaign knows nothing of what it tries. The command hands it a check, which is small and can be
+pickled: every worker process gets it, opens it, and carries out rounds and examinations with it.
+What there is in a round is a pure function of the seed, the number of the round and what the
+rounds of earlier epochs have reached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from corpus import Case, Family, Kind
+from fuzz.campaign.coverage import Coverage
+
+Options = Mapping[str, Any]
+"""Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
+Counts = Counter[tuple[str, ...]]
+"""Counters of a check, such as ("programs", "compiled")."""
+
+
+def nested(counts: Counts) -> dict[str, Any]:
+    """Return counters as JSON takes them: an object for each first word, and so on."""
+    table: dict[str, Any] = {}
+    for words, count in sorted(counts.items()):
+        inner = table
+        for word in words[:-1]:
+            inner = inner.setdefault(word, {})
+        inner[words[-1]] = count
+    return table
+
+
+def flattened(table: Mapping[str, Any], before: tuple[str, ...] = ()) -> Counts:
+    """Return the counters that `nested` gave.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no such counters.
+    """
+    counts: Counts = Counter()
+    for word, inner in table.items():
+        if isinstance(inner, Mapping):
+            counts.update(flattened(inner, (*before, word)))
+        else:
+            counts[(*before, word)] = int(inner)
+    return counts
+
+
+class Stage(StrEnum):
+    """What a worker does; its time is the sum of these."""
+
+    DRAW = "draw"
+    """Drawing programs or instructions, and writing their PTX."""
+    COMPILE = "compile"
+    EXPAND = "expand"
+    """Filling images."""
+    ORACLE = "oracle"
+    """Computing what must come out."""
+    RUN = "run"
+    """Waiting for the runner: a device, or an assembler."""
+    COMPARE = "compare"
+    WAIT = "wait"
+    """Waiting for the next round."""
+
+
+class Pulse(Protocol):
+    """What a check tells while it works, so that nobody takes it for stuck."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether to come to an end with what is being done."""
+        ...
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
+        """Say that a stage begins; the one before it has ended."""
+        ...
+
+    def count(self, cases: int) -> None:
+        """Add cases that were compared."""
+        ...
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a worker says of what it has opened."""
+
+    target: str
+    """Value of `.target`; where rounds go over several, that of the first."""
+    ptx_version: str
+    """The same for `.version`."""
+    version: str
+    """Of the runner."""
+    device: str
+    """One line that names what is judged."""
+    left_out: tuple[str, ...] = ()
+    """Sentences about what was asked for and cannot be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceStatus:
+    """One device, as its management library tells; empty values where it does not."""
+
+    name: str
+    uuid: str = ""
+    temperature: int | None = None
+    """Degrees Celsius."""
+    sm_clock: int | None = None
+    """Megahertz."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Error counters by name, such as ECC errors."""
+
+
+# Jobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """What a round is about, as its worker has to know it."""
+
+    work: Any
+    """Small, and pickled."""
+    cases: int
+    """Most cases that the round has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundJob:
+    """Carry out a round, or the rest of one."""
+
+    number: int
+    drawn: Drawn
+    skip: int = 0
+    """Cases of it that were committed before, from its start."""
+    limit: int | None = None
+    """Cases after which to stop; None: the whole round."""
+    settled: frozenset[str] = frozenset()
+    """Keys of families of which no further case is needed."""
+
+    @property
+    def size(self) -> int:
+        """Most cases that it has."""
+        whole = self.drawn.cases - self.skip
+        return whole if self.limit is None else min(whole, self.limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmJob:
+    """Replay a suspect that was stored raw."""
+
+    corpus: Path
+    id: str
+    family: Family
+    """The family that it stands for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkJob:
+    """Make a confirmed finding smaller."""
+
+    corpus: Path
+    id: str
+    family: Family
+    """The family that it stands for."""
+    seconds: float
+    """Time for it."""
+
+
+Examination = ConfirmJob | ShrinkJob
+Job = RoundJob | Examination
+
+
+# Reports
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A finding as the corpus takes it."""
+
+    case: Case
+    files: Mapping[str, bytes]
+
+
+@dataclass(kw_only=True)
+class Suspect:
+    """What differs in a round, by family; not replayed yet."""
+
+    family: Family
+    kind: Kind
+    cases: int
+    stored: Stored | None
+    """The first of them; None where the family is settled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something that is worth keeping and no finding."""
+
+    stored: Stored
+    row: Mapping[str, Any]
+    """A JSON object for programs; "note" is a sentence for people."""
+
+
+@dataclass(kw_only=True)
+class RoundReport:
+    """What came of a round, or of the part of it that was done.
+
+    Every case was compared, or only accepted or rejected, or could not be asked.
+    """
+
+    number: int
+    skip: int
+    """Cases that were left out at its start."""
+    coverage: Coverage
+    complete: bool = False
+    """Whether it was done to its end."""
+    cases: int = 0
+    compared: int = 0
+    """Cases whose outcome was compared with what must come out."""
+    answered: int = 0
+    """Cases that were accepted or rejected, with nothing to compare that with."""
+    unasked: int = 0
+    """Cases that could not be asked."""
+    counts: Counts = field(default_factory=Counter)
+    said: str = ""
+    """What the runner said when it failed last."""
+    suspects: dict[str, Suspect] = field(default_factory=dict)
+    """By the key of the family, in the order in which they came up."""
+    notes: list[Note] = field(default_factory=list)
+    lost: str = ""
+    """How the device was lost; empty while it is there."""
+    device: int = 0
+    """Number of the device."""
+    health: DeviceStatus | None = None
+    """What the device said of itself, now and then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """What replaying or shrinking a finding gave."""
+
+    id: str
+    """Of the finding that was to be examined."""
+    kind: Kind
+    """What it is now called."""
+    family: Family
+    stored: Stored
+    lost: str = ""
+    """How the device was lost over it; empty while it is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotExamined:
+    """A finding could not be examined: somebody has removed it, or it broke."""
+
+    id: str
+    lost: str = ""
+    """As of other reports: empty, the device is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gone:
+    """A suspect did not happen again, and nothing is left that could be shown."""
+
+    id: str
+    lost: str = ""
+    """As of other reports: empty, the device is there."""
+
+
+Report = RoundReport | Examined | NotExamined | Gone
+
+
+# Checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A counter of a check that people are shown."""
+
+    words: tuple[str, ...]
+    """Its key in `Counts`."""
+    one: str
+    """Noun or words behind a 1."""
+    many: str = ""
+    """The same behind other numbers; an s is added where it is empty."""
+    odd: bool = False
+    """Whether it is shown only where it is not 0, and then stands out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """How a campaign with a check is told to people."""
+
+    subject: str
+    """What is judged."""
+    where: str
+    """Target and PTX ISA version."""
+    case: str
+    """Noun of a case."""
+    agreement: str
+    """What is to be said if all that was compared agrees, without a full stop."""
+    nothing_compared: str
+    """Why nothing may have been compared, and what to do."""
+    runner: str = "the runner"
+    """Whom workers wait for."""
+    counters: tuple[Shown, ...] = ()
+    replay: tuple[str, ...] = ()
+    """Options that a replay of the findings needs."""
+
+
+class Drawing(Protocol):
+    """The coordinator's side of a check: what there is to be done, and how it is told."""
+
+    words: Words
+    forms: int
+    """Documented forms that are selected."""
+    coverage: type[Coverage]
+    """What counts what was reached."""
+
+    def round(self, number: int, known: Coverage) -> Drawn:
+        """Return what a round is about, from what all epochs before the last have reached."""
+        ...
+
+    def shrinks(self, case: Case) -> bool:
+        """Whether a confirmed finding is to be made smaller."""
+        ...
+
+    def trouble(self, counts: Counts, said: str) -> str:
+        """Return why nothing can come of this campaign; empty while something can."""
+        ...
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return what the last JSON object says beside what all campaigns have."""
+        ...
+
+
+class Trier(Protocol):
+    """A worker's side of a check."""
+
+    facts: Facts
+
+    def round(self, job: RoundJob) -> RoundReport:
+        """Carry out a round, up to its limit or until the coordinator wants an end.
+
+        Raises
+        ------
+        WarpfuzzError
+            If the runner lacks something.
+        """
+        ...
+
+    def examine(self, job: Examination) -> Examined | NotExamined | Gone:
+        """Replay a finding, or make it smaller.
+
+        Raises
+        ------
+        WarpfuzzError
+            If it cannot be read or run at all.
+        """
+        ...
+
+    def health(self) -> DeviceStatus | None:
+        """Return what the device says of itself; None where it does not."""
+        ...
+
+
+class Check(Protocol):
+    """What a campaign tries, and how it is judged."""
+
+    @property
+    def seed(self) -> int:
+        """Of the campaign: the same gives the same cases."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """Seconds of silence after which a worker is killed."""
+        ...
+
+    def on(self, device: int) -> Check:
+        """Return the same for a worker that has this device."""
+        ...
+
+    def opened(self, pulse: Pulse) -> AbstractContextManager[Trier]:
+        """Open what a worker needs.
+
+        Raises
+        ------
+        WarpfuzzError
+            If something is asked for that cannot be, or something is missing.
+        """
+        ...
+
+    def drawing(self, facts: Facts) -> Drawing:
+        """Return the coordinator's side.
+
+        Raises
+        ------
+        UsageError
+            If nothing is selected that there is.
+        """
+        ...
+
+    def options(self, facts: Facts) -> Options:
+        """Return what decides which cases there are, for a resumption."""
+        ...
