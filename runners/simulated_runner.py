@@ -29,8 +29,8 @@ from runners.protocol import (
 from runners.screening import References, Screened, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.chip import Chip
-from runners.simulated.device import MULTIPROCESSORS
 from runners.simulated.silicon import Planted, Target
+from runners.simulated.special import MULTIPROCESSORS
 
 _MODULES = 16
 """Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""
@@ -46,6 +46,7 @@ _TROUBLES = {
     TrapKind.OUT_OF_BOUNDS: Trouble.STICKY_ERROR,
     TrapKind.DIVERGENT: Trouble.LAUNCH_FAILURE,
     TrapKind.UNINITIALISED: Trouble.LAUNCH_FAILURE,
+    TrapKind.STOPPED: Trouble.STICKY_ERROR,
     TrapKind.HANG: Trouble.HANG,
 }
 

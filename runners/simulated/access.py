@@ -1,58 +1,58 @@
-"""Per-thread loads and stores, and the barriers between them.
+"""Per-thread loads and stores.
 
-Source: PTX ISA 9.7.9.8 (ld), 9.7.9.11 (st), 9.7.13 (barriers, atom).
+Source: PTX ISA 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11 (st), 9.7.9.10 (ldu), 9.7.9.20 to .22
+(isspacep, cvta). How caches are used and how accesses of other threads are ordered changes nothing
+for a warp that keeps to its own image.
 """
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import Space, check_alignment
-from runners.simulated.operands import Operands
-from runners.simulated.syntax import TYPE_BITS, Operand, Vector
-from runners.simulated.traffic import read_runs, write_runs
+from runners.simulated.memory import WINDOWS, Space, check_alignment
+from runners.simulated.operands import SINK, Operands
+from runners.simulated.syntax import TYPE_BITS, Name
+from runners.simulated.traffic import places, read_runs, write_runs
 from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps
 
-_SUFFIX = (
-    r"(?:\.(?P<space>global|shared(?:::cta)?))?(?:\.v(?P<count>[24]))?"
-    r"\.(?P<type>[bus](?:8|16|32|64)|f32|f64)"
+_SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
+_ORDER = (
+    r"(?:\.(?:weak|volatile|relaxed|acquire|release|mmio|cta|cluster|gpu|sys|unified"
+    r"|nc|ca|cg|cs|lu|cv|wb|wt|level::\w+|L1::\w+|L2::\w+))*"
 )
+_TYPE = r"\.(?P<type>[bus](?:8|16|32|64)|f16|bf16|f32|f64)"
+_ACCESS = rf"{_ORDER}(?:\.(?P<space>{_SPACE}))?{_ORDER}(?:\.v(?P<count>[248]))?{_TYPE}"
 
 
 def space_named(name: str | None) -> Space:
     """Return the state space of a qualifier, generic where there is none."""
-    return Space.GENERIC if name is None else Space(name.removesuffix("::cta"))
-
-
-def _names(operands: Operands, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
-    # A register may be wider than what is loaded or stored (PTX ISA 9.4.1); 8-bit types need it,
-    # since no 8-bit register is used in this dialect.
-    if bits == 8:
-        parts = operand.parts if isinstance(operand, Vector) else (operand,)
-        widths = {operands.width(getattr(part, "text", "")) for part in parts}
-        if len(parts) != count or widths - {16, 32}:
-            operands.unsupported("8-bit values travel in registers of 16 or 32 bits")
-        return tuple(getattr(part, "text", "") for part in parts)
-    return operands.registers(operand, count, bits)
+    return Space.GENERIC if name is None else Space(name.partition("::")[0])
 
 
 def _load(operands: Operands, match: re.Match[str]) -> Operation:
     kind, count = match["type"], int(match["count"] or 1)
     bits = TYPE_BITS[kind]
-    target, given = operands.expect(2)
-    names = _names(operands, target, count, bits)
-    dtypes = [DTYPES[operands.width(name)] for name in names]
+    given = operands.expect(2, 3)
+    target, place = given[:2]
+    names = [operands.destination(part, bits, wider=True) for part in operands.parts(target, count)]
+    dtypes = [
+        DTYPES[bits if key == SINK else max(bits, operands.width(part.text))]
+        for key, part in zip(names, operands.parts(target, count), strict=True)
+    ]
     signed = kind.startswith("s")
-    space = space_named(match["space"])
-    address = operands.address(given, space)
-    width, line = bits // 8, operands.line
+    space = operands.space(place, space_named(match["space"]))
+    address = operands.address(place, space)
+    width = bits // 8
 
     def run(warps: Warps, mask: Mask) -> None:
         starts = address(warps)
-        check_alignment(starts, width * count, warps.indices, line, mask)
-        read = read_runs(warps, space, starts, count, width, line, mask)
+        check_alignment(starts, width * count, warps.indices, mask)
+        if mask is not None and mask.shape[0] > starts.shape[0]:
+            starts = np.broadcast_to(starts, (LANES, starts.shape[1]))
+        read = read_runs(warps, space, starts, count, width, mask)
         for i, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
             value = read[:, i]
             if value.dtype != dtype:
@@ -66,100 +66,150 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
 def _store(operands: Operands, match: re.Match[str]) -> Operation:
     kind, count = match["type"], int(match["count"] or 1)
     bits = TYPE_BITS[kind]
-    given, origin = operands.expect(2)
-    parts = origin.parts if isinstance(origin, Vector) else (origin,)
-    if len(parts) != count:
-        operands.unsupported(f"{len(parts)} values where {count} are stored")
-    if bits == 8:
-        widths = [operands.width(name) for name in _names(operands, origin, count, bits)]
-    else:
-        widths = [bits] * count
-    sources = [operands.source(part, wide) for part, wide in zip(parts, widths, strict=True)]
-    space = space_named(match["space"])
-    address = operands.address(given, space)
-    width, line = bits // 8, operands.line
+    place, origin = operands.expect(2, 3)[:2]
+    space = operands.space(place, space_named(match["space"]))
+    # What lies in a thread's own memory may be a copy of what was never written.
+    copied = space in (Space.LOCAL, Space.GENERIC)
+    sources = [
+        operands.source(part, bits, wider=True, copied=copied)
+        for part in operands.parts(origin, count)
+    ]
+    address = operands.address(place, space)
+    width = bits // 8
 
     def run(warps: Warps, mask: Mask) -> None:
         starts = address(warps)
-        check_alignment(starts, width * count, warps.indices, line, mask)
+        check_alignment(starts, width * count, warps.indices, mask)
         whole = (LANES, warps.indices.size)
-        values: Values = np.stack(
-            [np.broadcast_to(source(warps), whole).astype(DTYPES[bits]) for source in sources],
-            axis=1,
-        )
-        write_runs(warps, space, np.broadcast_to(starts, whole), values, line, mask)
+        values: Values = np.empty((LANES, count, warps.indices.size), DTYPES[bits])
+        for i, source in enumerate(sources):
+            values[:, i] = source(warps)
+        write_runs(warps, space, np.broadcast_to(starts, whole), values, mask)
 
     return run
 
 
-def _add_atomically(operands: Operands, _: re.Match[str]) -> Operation:
-    """Add to a word of memory and return what it held, one thread after the other.
+def _generic_address(operands: Operands, match: re.Match[str]) -> Operation:
+    """Convert between a window and generic addressing; global addresses are generic as they are."""
+    target, given = operands.expect(2)
+    space = operands.space(given, space_named(match["space"]))
+    name = operands.destination(target, 64)
+    source = operands.source(given, 64)
+    window = WINDOWS[space]
+    shift = np.uint64((-window if match["to"] else window) & 0xFFFF_FFFF_FFFF_FFFF)
+    return lambda warps, mask: warps.write(name, source(warps) + shift, mask)
 
-    Source: PTX ISA 9.7.13.5 (atom). Threads come in the order of their warps and lanes.
+
+def _is_in_space(operands: Operands, match: re.Match[str]) -> Operation:
+    target, given = operands.expect(2)
+    name = operands.destination(target, 1)
+    source = operands.source(given, 64)
+    window = np.uint64(WINDOWS[space_named(match["space"])])
+    # Windows are 2^40 bytes apart, and global memory is above all of them.
+    if window:
+        return lambda warps, mask: warps.write(
+            name, (source(warps) - window) >> np.uint64(40) == 0, mask
+        )
+    lowest = np.uint64(max(WINDOWS.values()) + (1 << 40))
+    return lambda warps, mask: warps.write(name, source(warps) >= lowest, mask)
+
+
+def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
+    """Read, change and write, one thread after the other in the order of warps and lanes.
+
+    Source: PTX ISA 9.7.13.5 (atom), 9.7.13.7 (red).
     """
-    target, given, addend = operands.expect(3)
-    name = operands.destination(target, 32)
-    address = operands.address(given, Space.GLOBAL)
-    value = operands.source(addend, 32)
-    line = operands.line
+    name, kind, returns = match["name"], match["type"], match["stem"] == "atom"
+    bits = TYPE_BITS[kind]
+    given = operands.expect(*((3, 4) if returns else (2, 3)))
+    target = given[0] if returns else Name(SINK)
+    place, *values = given[1:] if returns else given
+    if len(values) != (2 if name == "cas" else 1):
+        operands.unsupported(f"has {len(given)} operands")
+    key = operands.destination(target, bits)
+    space = operands.space(place, space_named(match["space"]))
+    address = operands.address(place, space)
+    sources = [operands.source(each, bits) for each in values]
+    width = bits // 8
+    seen = np.dtype(f"{'i' if kind.startswith('s') else 'u'}{width}")
 
     def run(warps: Warps, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         starts = np.broadcast_to(address(warps), whole)
-        check_alignment(starts, 4, warps.indices, line, mask)
+        check_alignment(starts, width, warps.indices, mask)
+        held = np.zeros(whole, seen)
+        # Transposed: by warps first.
+        operand = [np.broadcast_to(source(warps), whole).T.view(seen) for source in sources]
         who = None if mask is None else np.broadcast_to(mask, whole)
-        added = np.broadcast_to(value(warps), whole)
-        held = np.zeros(whole, np.uint32)
-        memory, blocks, indices = warps.memory, warps.blocks, warps.indices
-        for place in memory.places(Space.GLOBAL, starts, 4, blocks, indices, line, who):
-            chosen = np.ones(whole, np.bool_) if place.chosen is None else place.chosen
-            # Transposed: by warps first.
-            held.T[chosen.T] = _turns(
-                place.segment.view(4), place.index.T[chosen.T] // 4, added.T[chosen.T]
-            )
-        warps.write(name, held, mask)
+        for found in places(warps, space, starts, width, who, True):
+            chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
+            index = np.broadcast_to(found.index, whole).T[chosen.T] // width
+            words = found.segment.view(width).view(seen)
+            held.T[chosen.T] = _turns(name, words, index, [each[chosen.T] for each in operand])
+        warps.write(key, held.view(DTYPES[bits]), mask)
 
     return run
 
 
-def _turns(
-    words: NDArray[np.uint32], places: NDArray[np.int64], added: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """Add to words in turn; return what each word held when it was a place's turn.
+def _turns(name: str, words: Values, places: NDArray[np.int64], operands: list[Values]) -> Values:
+    """Change words in turn; return what each word held when it was a place's turn.
 
     Parameters
     ----------
+    name
+        How.
     words
         Memory, which is changed.
-    places, added
-        (n,) which word, and what is added to it.
+    places, operands
+        (n,) which word, and with what it is changed.
     """
+    if name != "add":
+        held = np.empty(places.size, words.dtype)
+        for turn, place in enumerate(places):
+            held[turn] = words[place]
+            given = [each[turn : turn + 1] for each in operands]
+            words[place] = _ATOMIC[name](words[place : place + 1], *given)[0]
+        return held
+    added = operands[0]
     order = np.argsort(places, kind="stable")
     sorted_places = places[order]
-    totals = np.cumsum(added[order], dtype=np.uint32)
+    totals = np.cumsum(added[order], dtype=added.dtype)
     before = totals - added[order]
     firsts = np.flatnonzero(np.diff(sorted_places, prepend=-1))
     group = np.searchsorted(firsts, np.arange(places.size), side="right") - 1
-    held = np.empty(places.size, np.uint32)
+    held = np.empty(places.size, words.dtype)
     held[order] = words[sorted_places] + before - before[firsts][group]
     np.add.at(words, places, added)
     return held
 
 
-def _barrier(operands: Operands, _: re.Match[str]) -> Operation:
-    """Do nothing: warps share no memory here but what no other warp writes.
+_ATOMIC: dict[str, Callable[..., Any]] = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda _, new: new,
+    "cas": lambda old, wanted, new: np.where(old == wanted, new, old),
+    "inc": lambda old, top: np.where(old >= top, 0, old + old.dtype.type(1)).astype(old.dtype),
+    "dec": lambda old, top: np.where((old == 0) | (old > top), top, old - old.dtype.type(1)).astype(
+        old.dtype
+    ),
+}
 
-    Each warp keeps to its own image and its own slice of shared memory, and all lanes of a warp
-    run in step, so an access before a barrier is always visible after it.
-    """
-    operands.expect(1)
-    return lambda _warps, _mask: None
 
-
-FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = (
-    (re.compile(rf"ld{_SUFFIX}"), _load),
-    (re.compile(rf"st{_SUFFIX}"), _store),
-    (re.compile(r"atom\.global\.add\.u32"), _add_atomically),
-    (re.compile(r"(?:bar\.sync|barrier\.sync(?:\.aligned)?|bar\.warp\.sync)"), _barrier),
+FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = tuple(
+    (re.compile(pattern), decoder)
+    for pattern, decoder in (
+        (rf"ldu?{_ACCESS}", _load),
+        (rf"st{_ACCESS}", _store),
+        (rf"cvta(?P<to>\.to)?\.(?P<space>{_SPACE})\.u64", _generic_address),
+        (rf"isspacep\.(?P<space>{_SPACE})", _is_in_space),
+        (
+            rf"(?P<stem>atom|red){_ORDER}(?:\.(?P<space>global|shared(?:::(?:cta|cluster))?))?"
+            rf"{_ORDER}\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec)\.(?P<type>[bus](?:32|64))",
+            _atomic,
+        ),
+    )
 )
 """Every form that is known, as the pattern of its opcode and what decodes it."""

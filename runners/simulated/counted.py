@@ -79,8 +79,8 @@ def multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit
     return (total & _WRAP).astype(np.uint32)
 
 
-def _population(words: NDArray[np.uint64]) -> Sums:
-    """Count the set bits of each word, halves and quarters and bytes at a time."""
+def population(words: NDArray[np.uint64]) -> Sums:
+    """Return the number of set bits of each uint64 word, by pairs, fours and bytes."""
     pairs = words - ((words >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
     quads = (pairs & np.uint64(0x3333_3333_3333_3333)) + (
         (pairs >> np.uint64(2)) & np.uint64(0x3333_3333_3333_3333)
@@ -125,7 +125,7 @@ def count_bits(a: Words, b: Words, c: Words, unit: BitUnit) -> Words:
                 met = x & y
             case BitOperation.XNOR:
                 met = ~(x ^ y)
-        total += _population(met)
+        total += population(met)
     total += np.where(total > 0, unit.bias, 0)
     if not unit.ignores_c:
         total += c.astype(np.uint32).view(np.int32)

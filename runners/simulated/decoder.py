@@ -1,130 +1,262 @@
-"""From an entry's text to what executes: every instruction is looked up and checked once."""
+"""From a module's text to what executes: every instruction is looked up and checked once.
 
+Functions are put in place where they are called, each time with registers of their own.
+"""
+
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
-from runners.simulated import access, floating, ldmatrix, scalar, wmma
-from runners.simulated.operands import Operands
+from runners.simulated import access, cooperation, memory_order, scalar, warp_level
+from runners.simulated.kernels import Expansion, Kernel, Step, Waits
+from runners.simulated.memory import Space
+from runners.simulated.operands import Location, Operands
 from runners.simulated.silicon import Silicon
-from runners.simulated.syntax import Entry, Guard, Instruction, Listing, Name
+from runners.simulated.storage import Frame, Statics
+from runners.simulated.syntax import (
+    CALLS,
+    TYPE_BITS,
+    Function,
+    Group,
+    Listing,
+    Name,
+    Variable,
+)
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import Operation
 
-_WARP_LEVEL = (
-    (wmma.LOAD, wmma.load),
-    (wmma.STORE, wmma.store),
-    (wmma.MMA, wmma.mma),
-    (ldmatrix.LDMATRIX, ldmatrix.decode),
-    (floating.ARITHMETIC, floating.arithmetic),
-    (floating.SIGN, floating.sign),
-)
-_PER_THREAD = (*scalar.FORMS, *access.FORMS)
+_PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS)
 
-_EXITS = ("ret", "exit")
-_BRANCHES = ("bra", "bra.uni")
+_MOST_STEPS = 200_000
+"""Steps of a kernel with all functions in place."""
+_DEEPEST_CALL = 64
+"""Calls inside each other."""
+
+_Decode = Callable[[Operands, Silicon], Operation]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One decoded instruction. With neither operation nor goal it ends the warp."""
-
-    line: int
-    guard: Guard | None
-    operation: Operation | None = None
-    goal: int | None = None
-    """Index of the step that a branch goes to."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
-    """An entry that can run."""
-
-    name: str
-    steps: tuple[Step, ...]
-    parameters: tuple[tuple[str, int], ...]
-    """Key among the registers and bits of each parameter."""
-    shared_bytes: int
-    """Static shared memory of a block."""
-
-
-def _shared_offsets(entry: Entry) -> tuple[dict[str, int], int]:
-    offsets: dict[str, int] = {}
-    end = 0
-    for array in entry.shared:
-        alignment = array.alignment
-        if alignment < 1 or alignment & (alignment - 1):
-            refuse(TrapKind.PARSE, array.line, f"alignment {alignment} is no power of two")
-        offsets[array.name] = -(-end // alignment) * alignment
-        end = offsets[array.name] + array.size
-    return offsets, end
-
-
-def _find(opcode: str, silicon: Silicon) -> Callable[[Operands], Operation] | None:
-    for pattern, decode in _WARP_LEVEL:
-        match = pattern.fullmatch(opcode)
-        if match:
-            return partial(decode, silicon=silicon, match=match)
+@lru_cache(maxsize=4096)
+def _find(opcode: str) -> tuple[_Decode, Waits | None] | None:
+    """Return what decodes an opcode, and who waits for whom at it."""
+    for pattern, decode in warp_level.FORMS:
+        if match := pattern.fullmatch(opcode):
+            return _for_warp(decode, match), Waits.WARP
+    for pattern, plain in cooperation.FORMS:
+        if match := pattern.fullmatch(opcode):
+            return _for_thread(plain, match), Waits.MEMBERS
     for pattern, plain in _PER_THREAD:
-        match = pattern.fullmatch(opcode)
-        if match:
-            return lambda operands: plain(operands, match)
+        if match := pattern.fullmatch(opcode):
+            return _for_thread(plain, match), None
     return None
 
 
-def _step(instruction: Instruction, operands: Operands, silicon: Silicon) -> Step:
-    line, guard, opcode = instruction.line, instruction.guard, instruction.opcode
-    if guard is not None and operands.width(guard.register) != 1:
-        refuse(TrapKind.PARSE, line, f"guard {guard.register} is no predicate")
-    if opcode in _EXITS:
-        operands.expect(0)
-        return Step(line=line, guard=guard)
-    if opcode in _BRANCHES:
-        (label,) = operands.expect(1)
-        goal = operands.entry.labels.get(label.text) if isinstance(label, Name) else None
-        if goal is None:
-            refuse(TrapKind.PARSE, line, f"there is no label {getattr(label, 'text', label)}")
-        return Step(line=line, guard=guard, goal=goal)
-    decode = _find(opcode, silicon)
-    if decode is None:
-        refuse(TrapKind.UNSUPPORTED, line, f"{opcode} is not known to the simulated device")
-    return Step(line=line, guard=guard, operation=decode(operands))
+def _for_warp(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
+    return lambda operands, silicon: decode(operands, silicon, match)
 
 
-def _ends(steps: list[Step], index: int) -> bool:
-    """Return whether a warp that comes to this step has nothing left to do."""
-    if index == len(steps):
-        return True
-    step = steps[index]
-    return step.operation is None and step.goal is None and step.guard is None
+def _for_thread(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
+    return lambda operands, _: decode(operands, match)
 
 
-def _kernel(entry: Entry, listing: Listing, silicon: Silicon) -> Kernel:
-    offsets, shared_bytes = _shared_offsets(entry)
-    steps: list[Step] = []
-    for instruction in entry.body:
-        operands = Operands(
-            instruction=instruction,
-            entry=entry,
-            version=listing.version,
-            shared_offsets=offsets,
+class _Linker:
+    """Puts together the steps of one kernel."""
+
+    def __init__(self, listing: Listing, silicon: Silicon) -> None:
+        self._listing, self._silicon = listing, silicon
+        self._statics = Statics(listing.scope)
+        self._steps: list[Step] = []
+        self._expansions = 0
+        self._local_bytes = 0
+
+    def kernel(self, entry: Function) -> Kernel:
+        """Return the kernel of an entry."""
+        parameters, end = [], 0
+        bound: dict[Variable, Location] = {}
+        for parameter in entry.parameters:
+            end = -(-end // parameter.alignment) * parameter.alignment
+            bound[parameter] = Location(Space.PARAM, end)
+            parameters.append((end, 8 * parameter.size))
+            end += parameter.size
+        self._expand(entry, "", 0, bound, ())
+        return Kernel(
+            name=entry.name,
+            steps=tuple(self._steps),
+            parameters=tuple(parameters),
+            static=self._statics.static(self._local_bytes),
         )
-        steps.append(_step(instruction, operands, silicon))
-    return Kernel(
-        name=entry.name,
-        # A branch to the end is an exit: warps without an image are gone from the first branch on,
-        # and do not wait at the end with all others beside them.
-        steps=tuple(
-            replace(step, goal=None) if step.goal is not None and _ends(steps, step.goal) else step
-            for step in steps
-        ),
-        parameters=tuple(
-            (scalar.parameter_key(parameter.name), int(parameter.type[1:]))
-            for parameter in entry.parameters
-        ),
-        shared_bytes=shared_bytes,
-    )
+
+    def _expand(
+        self,
+        function: Function,
+        prefix: str,
+        base: int,
+        bound: dict[Variable, Location],
+        callers: tuple[str, ...],
+    ) -> None:
+        """Put a function's body behind the steps that are there."""
+        frame = Frame(self._statics, function, base, bound)
+        self._local_bytes = max(self._local_bytes, frame.end)
+        expansion = Expansion()
+        for instruction in function.body or ():
+            expansion.starts.append(len(self._steps))
+            if len(self._steps) > _MOST_STEPS:
+                refuse(
+                    TrapKind.UNSUPPORTED,
+                    instruction.line,
+                    f"the kernel has more than {_MOST_STEPS} instructions with its functions",
+                )
+            operands = Operands(
+                instruction=instruction,
+                version=self._listing.version,
+                architecture=self._silicon.target.architecture,
+                prefix=prefix,
+                locations=frame,
+                in_function=not function.is_entry,
+            )
+            if instruction.opcode in CALLS:
+                self._call(operands, frame, (*callers, function.name))
+            else:
+                self._steps.append(self._step(operands, expansion, function))
+        expansion.close(len(self._steps))
+
+    def _step(self, operands: Operands, expansion: Expansion, function: Function) -> Step:
+        instruction = operands.instruction
+        opcode = instruction.opcode
+        step = Step(line=instruction.line)
+        if instruction.guard is not None:
+            name = instruction.guard.register
+            if operands.width(name) != 1:
+                refuse(TrapKind.PARSE, instruction.line, f"guard {name} is no predicate")
+            step.guard, step.negated = operands.key(name), instruction.guard.negated
+        stem = opcode.removesuffix(".uni")
+        if stem in ("ret", "exit"):
+            operands.expect(0)
+            if stem == "ret" and not function.is_entry:
+                expansion.returns.append(step)
+        elif stem == "bra":
+            (label,) = operands.expect(1)
+            expansion.branches.append((step, (self._goal(operands, label),)))
+        elif stem == "brx.idx":
+            index, targets = operands.expect(2)
+            labels = instruction.scope.branch_targets(getattr(targets, "text", ""))
+            if not labels:
+                refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
+            step.index = operands.source(index, 32)
+            goals = tuple(self._goal(operands, Name(label)) for label in labels)
+            expansion.branches.append((step, goals))
+        elif memory_order.is_barrier(operands):
+            step.waits = Waits.BLOCK
+        else:
+            found = _find(opcode)
+            if found is None:
+                refuse(
+                    TrapKind.UNSUPPORTED,
+                    instruction.line,
+                    f"{opcode} is not known to the simulated device",
+                )
+            decode, step.waits = found
+            step.operation = decode(operands, self._silicon)
+            if step.waits is Waits.MEMBERS:
+                step.members = cooperation.members(operands)
+                if step.members is None:
+                    step.waits = None
+        return step
+
+    def _goal(self, operands: Operands, label: Any) -> int:
+        name = label.text if isinstance(label, Name) else str(label)
+        goal = operands.instruction.scope.label(name)
+        if goal is None:
+            refuse(TrapKind.PARSE, operands.line, f"there is no label {name}")
+        return goal
+
+    def _call(self, operands: Operands, frame: Frame, callers: tuple[str, ...]) -> None:
+        """Put a called function in place."""
+        instruction = operands.instruction
+        groups = [each.parts for each in instruction.operands if isinstance(each, Group)]
+        names = [each for each in instruction.operands if isinstance(each, Name)]
+        has_results = bool(instruction.operands) and isinstance(instruction.operands[0], Group)
+        results = groups.pop(0) if has_results else ()
+        arguments = groups.pop(0) if groups else ()
+        if len(names) != 1 or groups:
+            operands.unsupported("only calls of a named function are run")
+        name = names[0].text
+        function = self._listing.functions.get(name)
+        if function is None:
+            kind = TrapKind.PARSE if instruction.scope.find(name) is None else TrapKind.UNSUPPORTED
+            refuse(kind, instruction.line, f"there is no function {name}")
+        if function.body is None:
+            operands.unsupported(f"{name} is declared, and its body is elsewhere")
+        if name in callers or len(callers) > _DEEPEST_CALL:
+            operands.unsupported(f"{name} calls itself, or calls are too deep")
+        if len(arguments) != len(function.parameters) or len(results) != len(function.results):
+            refuse(
+                TrapKind.PARSE,
+                instruction.line,
+                f"{name} has {len(function.parameters)} parameters and {len(function.results)} "
+                f"results; {len(arguments)} and {len(results)} were given",
+            )
+        guard: Step | None = None
+        if instruction.guard is not None:
+            # Without the call, threads go on behind it.
+            guard = Step(line=instruction.line)
+            register = instruction.guard.register
+            if operands.width(register) != 1:
+                refuse(TrapKind.PARSE, instruction.line, f"guard {register} is no predicate")
+            guard.guard, guard.negated = operands.key(register), not instruction.guard.negated
+            self._steps.append(guard)
+        self._expansions += 1
+        prefix = f"{self._expansions}:"
+        bound: dict[Variable, Location] = {}
+        entering: list[Operation] = []
+        leaving: list[Operation] = []
+        for formal, actual in zip(function.parameters, arguments, strict=True):
+            self._bind(operands, frame, formal, actual, prefix, bound, entering, True)
+        for formal, actual in zip(function.results, results, strict=True):
+            self._bind(operands, frame, formal, actual, prefix, bound, leaving, False)
+        self._steps.extend(Step(line=instruction.line, operation=each) for each in entering)
+        self._expand(function, prefix, frame.end, bound, callers)
+        self._steps.extend(Step(line=instruction.line, operation=each) for each in leaving)
+        if guard is not None:
+            guard.goals = (len(self._steps),)
+
+    def _bind(
+        self,
+        operands: Operands,
+        frame: Frame,
+        formal: Variable,
+        actual: Any,
+        prefix: str,
+        bound: dict[Variable, Location],
+        moves: list[Operation],
+        entering: bool,
+    ) -> None:
+        """Let a formal parameter be the actual one, or move its value."""
+        variable = (
+            operands.instruction.scope.find(actual.text) if isinstance(actual, Name) else None
+        )
+        if isinstance(variable, Variable) and variable.space == "param":
+            if formal.space == "reg":
+                operands.unsupported(f"{actual.text} in memory where a register is expected")
+            if variable.size < formal.size:
+                refuse(
+                    TrapKind.PARSE,
+                    operands.line,
+                    f"{variable.name} has {variable.size} bytes, and {formal.name} {formal.size}",
+                )
+            bound[formal] = frame[variable]
+            return
+        if formal.space != "reg":
+            operands.unsupported(f"{formal.name} is in memory, and what is given for it is not")
+        bits = TYPE_BITS[formal.type]
+        inner = prefix + formal.name
+        if entering:
+            source = operands.source(actual, bits)
+            moves.append(lambda warps, mask: warps.write(inner, source(warps), mask))
+        else:
+            key = operands.destination(actual, bits)
+            moves.append(lambda warps, mask: warps.write(key, warps.read(inner), mask))
 
 
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel]:
@@ -136,5 +268,5 @@ def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel]:
         At the first instruction that is not known or not allowed for the module's target.
     """
     return MappingProxyType(
-        {name: _kernel(entry, listing, silicon) for name, entry in listing.entries.items()}
+        {name: _Linker(listing, silicon).kernel(entry) for name, entry in listing.entries.items()}
     )

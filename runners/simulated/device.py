@@ -9,20 +9,15 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.simulated.chip import Chip, chip_of
-from runners.simulated.decoder import Kernel, decode
+from runners.simulated.decoder import decode
 from runners.simulated.interpreter import run
+from runners.simulated.kernels import Kernel
 from runners.simulated.memory import Memory, laid_out
 from runners.simulated.parser import parse
 from runners.simulated.silicon import Planted, Silicon, Target
+from runners.simulated.special import MULTIPROCESSORS, SLOTS
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, LANES, Warps
-
-MULTIPROCESSORS = 132
-"""SMs of a simulated device: those of an H200."""
-
-_SLOTS = 64
-"""Warps that are resident on a multiprocessor (CUDA C++ Programming Guide, Technical
-Specifications, 9.0)."""
+from runners.simulated.warps import LANES, Warps
 
 _LARGEST_BLOCK = 1024
 """Threads of a block (CUDA's limit on every target)."""
@@ -222,13 +217,19 @@ class Module:
             indices=indices,
             threads=threads,
             sms=sms.astype(np.uint32),
-            slots=((turns * per_block + indices % per_block) % _SLOTS).astype(np.uint32),
+            slots=((turns * per_block + indices % per_block) % SLOTS).astype(np.uint32),
             launch=self.device.launches,
-            memory=Memory.of(segments, kernel.shared_bytes, blocks),
+            grid=blocks,
+            memory=Memory(
+                segments,
+                static=kernel.static,
+                parameters=kernel.parameter_block(
+                    (*(segment.base for segment in segments), *numbers)
+                ),
+                blocks=blocks,
+                warps=indices.size,
+            ),
         )
-        arguments = (*(segment.base for segment in segments), *numbers)
-        for (key, bits), value in zip(kernel.parameters, arguments, strict=True):
-            warps.registers[key] = np.full((1, 1), value, DTYPES[bits])
         self.device.launches += 1
         run(kernel, warps)
         return [segment.data[: segment.size] for segment in segments]

@@ -25,7 +25,7 @@ _HIGH = 63
 _FRAME_TOP = 189
 """Bit of the frame that stands for the larger exponent: two below the top, which leaves room for
 a product in [2, 4) plus an addend."""
-_SIGNIFICAND = 52
+SIGNIFICAND = 52
 """Bit of the leading one in an unpacked significand, for every format."""
 
 
@@ -34,7 +34,9 @@ def _u(value: int) -> np.uint64:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Unpacked:
+class Unpacked:
+    """Words taken apart."""
+
     negative: Flags
     exponent: Exponents
     significand: Words
@@ -43,7 +45,7 @@ class _Unpacked:
     nan: Flags
 
 
-def _leading(words: Words) -> Exponents:
+def leading(words: Words) -> Exponents:
     """Return the index of the highest set bit of each word, 0 for zero.
 
     The exponent field of the float64 that equals a half word exactly is a leading-one count.
@@ -56,19 +58,20 @@ def _leading(words: Words) -> Exponents:
     return lead
 
 
-def _unpack(words: Words, binary: Binary) -> _Unpacked:
+def unpack(words: Words, binary: Binary) -> Unpacked:
+    """Take uint64 words of a format apart; special values have the largest exponent."""
     field = (words >> _u(binary.fraction + binary.unused)) & _u((1 << binary.exponent) - 1)
     fraction = (words >> _u(binary.unused)) & _u((1 << binary.fraction) - 1)
     special = field == _u((1 << binary.exponent) - 1)
     normal = field != 0
     whole = np.where(normal, fraction | _u(1 << binary.fraction), fraction)
-    lead = _leading(whole)
+    lead = leading(whole)
     exponent = np.where(normal, field.astype(np.int64) - binary.top, binary.bottom)
     exponent = exponent + lead - binary.fraction
-    return _Unpacked(
+    return Unpacked(
         negative=(words & _u(binary.sign)) != 0,
         exponent=np.where(whole == 0, _ZERO_EXPONENT, exponent),
-        significand=np.left_shift(whole, (_SIGNIFICAND - lead).astype(np.uint64)),
+        significand=np.left_shift(whole, (SIGNIFICAND - lead).astype(np.uint64)),
         infinite=special & (fraction == 0),
         nan=special & (fraction != 0),
     )
@@ -165,7 +168,7 @@ def _normalise(frame: Frame) -> tuple[Words, Exponents]:
     zero = np.zeros_like(low)
     second = np.where(limb == 2, middle, np.where(limb == 1, low, zero))
     third = np.where(limb == 2, low, zero)
-    lead = _leading(first)
+    lead = leading(first)
     up = (_HIGH - lead).astype(np.uint64)
     back = _u(64) - up
     whole = (first << up) | (second >> back)
@@ -173,7 +176,7 @@ def _normalise(frame: Frame) -> tuple[Words, Exponents]:
     return whole | (rest != 0), lead + 64 * limb
 
 
-def _round(
+def round_words(
     negative: Flags, whole: Words, exponent: Exponents, binary: Binary, rounding: Rounding
 ) -> Words:
     """Round significands with the leading one in bit 63 and sticky lowest bit to words."""
@@ -248,14 +251,14 @@ def multiply_add(
         Raw words of the format as uint64, in the broadcast shape.
     """
     words = [each.astype(np.uint64) for each in np.broadcast_arrays(a, b, c)]
-    x, y, z = (_unpack(each, binary) for each in words)
+    x, y, z = (unpack(each, binary) for each in words)
     negative = x.negative ^ y.negative
     exponent = np.maximum(x.exponent + y.exponent, _ZERO_EXPONENT)
     top = np.maximum(exponent + 1, z.exponent)
     # Bit 104 of a product and bit 52 of the addend are their exponents' places.
-    product = _place(*_multiply(x.significand, y.significand), _FRAME_TOP - 2 * _SIGNIFICAND)
+    product = _place(*_multiply(x.significand, y.significand), _FRAME_TOP - 2 * SIGNIFICAND)
     product = _shift_right_sticky(product, top - exponent)
-    addend = _place(z.significand, np.zeros_like(z.significand), _FRAME_TOP - 64 - _SIGNIFICAND)
+    addend = _place(z.significand, np.zeros_like(z.significand), _FRAME_TOP - 64 - SIGNIFICAND)
     addend = _shift_right_sticky(addend, top - z.exponent)
     same = negative == z.negative
     smaller = _less(product, addend)
@@ -263,7 +266,7 @@ def multiply_add(
     total = _choose(same, _add(product, addend), _subtract(larger, lesser))
     sign: Flags = np.where(same | ~smaller, negative, z.negative)
     whole, lead = _normalise(total)
-    result = _round(sign, whole, top - _FRAME_TOP + lead, binary, rounding)
+    result = round_words(sign, whole, top - _FRAME_TOP + lead, binary, rounding)
     # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.
     zero: Flags = whole == 0
     sign = np.where(zero & ~same, np.bool_(rounding is Rounding.DOWN), sign)
@@ -274,7 +277,7 @@ def multiply_add(
 
 def _specials(
     words: list[Words],
-    parts: tuple[_Unpacked, _Unpacked, _Unpacked],
+    parts: tuple[Unpacked, Unpacked, Unpacked],
     negative: Flags,
     result: Words,
     binary: Binary,

@@ -1,73 +1,273 @@
-"""Executes a kernel's steps for all warps at once, apart only where branches part them."""
+"""Executes a kernel's steps for all threads at once, apart only where branches part them.
+
+Threads that are at the lowest step go first, so that those that a branch parted meet again behind
+it. Where an instruction is for a whole warp, lanes wait until all others have come; when nobody is
+left who could come, the program traps.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.decoder import Kernel, Step
-from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import Mask, Warps
+from runners.simulated.kernels import Kernel, Step, Waits
+from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
+from runners.simulated.warps import LANES, Mask, Warps
 
 LARGEST_STEP_COUNT = 200_000
 """Steps of one launch after which it counts as hung: seconds of work, where a drawn kernel of
 dozens of instructions with short loops takes hundreds."""
 
+_NOWHERE = np.iinfo(np.int64).max
+"""Where threads are that have exited."""
 
-def _guard(step: Step, warps: Warps, mask: Mask) -> Mask:
+Places = NDArray[np.int64]
+"""(1 or 32 lanes, warps) index of the next step of each thread."""
+
+
+def _holding(step: Step, warps: Warps, mask: Mask) -> Mask:
     """Return the threads for which a step's guard, within the mask, holds."""
     if step.guard is None:
         return mask
-    predicate = warps.read(step.guard.register, step.line) ^ step.guard.negated
+    predicate = warps.read(step.guard)
+    if step.negated:
+        predicate = ~predicate
     return predicate if mask is None else predicate & mask
 
 
-def _leaving(step: Step, warps: Warps, mask: Mask) -> NDArray[np.bool_]:
-    """Return the (warps,) that follow a branch or exit; all lanes of a warp have to agree."""
-    if step.guard is None:
-        held = np.ones((1, 1), np.bool_) if mask is None else mask
-    else:
-        predicate = warps.read(step.guard.register, step.line) ^ step.guard.negated
-        held = warps.uniform(predicate, step.line, "a branch or exit condition", mask)
-        held = held if mask is None else held & mask
-    return np.broadcast_to(held[0], warps.indices.shape)
+class _Threads:
+    """Where the threads of a launch are.
+
+    As long as all of them are at the same step, only that is kept.
+    """
+
+    def __init__(self, kernel: Kernel, warps: Warps) -> None:
+        self._steps, self._warps = kernel.steps, warps
+        self._end = len(kernel.steps)
+        self._at: Places | None = None
+        """None where all are together."""
+        self._together = 0
+        self._waiting: NDArray[np.bool_] | None = None
+        """Shaped like `_at`: threads that cannot go on by themselves; None is nobody."""
+
+    def run(self) -> None:
+        """Execute until all threads have exited."""
+        while True:
+            if self._at is None:
+                here: Mask = None
+                index, limit = self._together, self._end
+            else:
+                runnable = self._at
+                if self._waiting is not None:
+                    runnable = np.where(self._waiting, _NOWHERE, runnable)
+                index = int(runnable.min(initial=_NOWHERE))
+                if index >= self._end:
+                    if self._waiting is None:
+                        return
+                    self._try_again()
+                    continue
+                here = runnable == index
+                others = runnable[~here]
+                limit = min(int(others.min(initial=_NOWHERE)), self._end)
+            index = self._straight(index, limit, here)
+            if self._at is None or here is None:
+                self._together = index
+                if index == self._end:
+                    return
+            else:
+                self._at[here] = index
+            if index < limit:
+                self._turn(index, here)
+            self._gather()
+
+    def _straight(self, index: int, limit: int, here: Mask) -> int:
+        """Execute steps up to one at which threads may part or wait; return its index."""
+        warps, steps = self._warps, self._steps
+        whole = here is None or here.shape[0] == 1
+        while index < limit:
+            step = steps[index]
+            warps.line = step.line
+            warps.steps += 1
+            if warps.steps > LARGEST_STEP_COUNT:
+                refuse(
+                    TrapKind.HANG,
+                    step.line,
+                    f"still running after {LARGEST_STEP_COUNT} steps",
+                    tuple(int(i) for i in warps.indices),
+                )
+            if step.operation is None or (step.waits is not None and not whole):
+                break
+            step.operation(warps, here if step.guard is None else _holding(step, warps, here))
+            index += 1
+        return index
+
+    def _apart(self) -> Places:
+        """Return where each thread is, in an array of its own."""
+        if self._at is None:
+            self._at = np.full((1, self._warps.indices.size), self._together, np.int64)
+        return self._at
+
+    def _turn(self, index: int, here: Mask) -> None:
+        """Execute a step at which threads may part, exit or wait."""
+        step = self._steps[index]
+        if step.waits is not None:
+            self._wait(step, index, here)
+            return
+        leaving = _holding(step, self._warps, here)
+        if step.index is not None:
+            self._scatter(step, index, leaving, here)
+            return
+        goal = step.goals[0] if step.goals else _NOWHERE
+        if here is None and (leaving is None or leaving.all()):
+            self._together = min(goal, self._end)
+            return
+        if here is None and not leaving.any():  # type: ignore[union-attr]
+            self._together = index + 1
+            return
+        self._move(here, index + 1)
+        self._move(leaving, goal)
+
+    def _move(self, mask: Mask, goal: int | Places) -> None:
+        """Let the threads of a mask be at a step."""
+        at = self._apart()
+        if mask is None:
+            at[...] = goal
+            return
+        if mask.shape[0] != 1 or np.ndim(goal):
+            rows = LANES if mask.shape[0] != 1 or np.shape(goal)[0] != 1 else 1
+            if at.shape[0] < rows:
+                self._at = at = np.broadcast_to(at, (LANES, at.shape[1])).copy()
+                if self._waiting is not None:
+                    self._waiting = np.broadcast_to(self._waiting, at.shape).copy()
+        self._at = np.where(mask, goal, at)
+
+    def _scatter(self, step: Step, index: int, leaving: Mask, here: Mask) -> None:
+        """Let threads go where an index says."""
+        assert step.index is not None
+        choice = step.index(self._warps)
+        beyond = choice >= len(step.goals)
+        if leaving is not None:
+            beyond = beyond & leaving
+        if beyond.any():
+            refuse(
+                TrapKind.OUT_OF_BOUNDS,
+                0,
+                f"a branch index is not below {len(step.goals)}",
+                self._warps.names(np.broadcast_to(beyond, (beyond.shape[0], self._size))),
+            )
+        goals = np.array(step.goals, np.int64)[np.minimum(choice, len(step.goals) - 1)]
+        self._move(here, index + 1)
+        self._move(leaving, np.broadcast_to(goals, (goals.shape[0], self._size)))
+
+    @property
+    def _size(self) -> int:
+        return int(self._warps.indices.size)
+
+    def _wait(self, step: Step, index: int, here: Mask) -> None:
+        """Execute a step for those for whom all others have come; let the rest wait."""
+        if here is None:
+            self._together = index + 1
+            return
+        at = self._apart()
+        come = at == index
+        if step.waits is Waits.BLOCK:
+            self._wait_for_block(here)
+            return
+        if step.waits is Waits.WARP:
+            ready = np.broadcast_to(come.all(axis=0), come.shape)
+        else:
+            ready = self._members_here(step, come)
+        if ready.any():
+            mask = ready[:1] if step.waits is Waits.WARP else ready
+            assert step.operation is not None
+            step.operation(self._warps, _holding(step, self._warps, mask))
+            at[ready] = index + 1
+        self._hold(here & ~ready, ready)
+
+    def _hold(self, held: NDArray[np.bool_], released: NDArray[np.bool_]) -> None:
+        at = self._apart()
+        waiting = np.zeros(at.shape, np.bool_) if self._waiting is None else self._waiting
+        waiting = (waiting | held) & ~released
+        self._waiting = waiting if waiting.any() else None
+
+    def _members_here(self, step: Step, come: NDArray[np.bool_]) -> Any:
+        """Return the threads at a step whose members have all come to it or exited."""
+        assert step.members is not None
+        gone = self._apart() >= self._end
+        there = np.broadcast_to(come | gone, (LANES, self._size))
+        bits = (there.astype(np.uint64) << np.arange(LANES, dtype=np.uint64)[:, None]).sum(axis=0)
+        wanted = step.members(self._warps).astype(np.uint64)
+        return np.logical_and(come, (wanted & ~bits[None]) == 0)
+
+    def _wait_for_block(self, here: NDArray[np.bool_]) -> None:
+        """Let threads wait at a barrier, or go on where all of their block have come to one."""
+        at = self._apart()
+        barriers = np.array([step.waits is Waits.BLOCK for step in self._steps] + [False])
+        waiting = here if self._waiting is None else self._waiting | here
+        stopped = (waiting & barriers[np.minimum(at, self._end)]) | (at >= self._end)
+        blocks, order = np.unique(self._warps.blocks, return_inverse=True)
+        open_blocks = np.ones(blocks.size, np.bool_)
+        open_blocks[order[~stopped.all(axis=0)]] = False
+        released = stopped & open_blocks[order][None] & (at < self._end)
+        at[released] += 1
+        self._hold(here, released)
+
+    def _gather(self) -> None:
+        """Forget warps that have exited, and keep no more places than differ."""
+        at = self._at
+        if at is None:
+            return
+        gone: NDArray[np.bool_] = np.all(at >= self._end, axis=0)
+        if gone.any():
+            if gone.all():
+                self._at = at[:, :0]
+                self._waiting = None
+                return
+            kept = np.logical_not(gone)
+            self._warps.drop(kept)
+            self._at = at = at[:, kept]
+            if self._waiting is not None:
+                self._waiting = self._waiting[:, kept]
+        waiting = self._waiting
+        first = at[0, 0]
+        if waiting is None and (at == first).all():
+            self._together, self._at = int(first), None
+        elif (
+            at.shape[0] > 1
+            and (at == at[:1]).all()
+            and (waiting is None or (waiting == waiting[:1]).all())
+        ):
+            self._at = at[:1].copy()
+            self._waiting = None if waiting is None else waiting[:1].copy()
+
+    def _try_again(self) -> None:
+        """Let those go on who waited for threads that have exited since, or trap."""
+        assert self._at is not None and self._waiting is not None  # noqa: PT018
+        for index in np.unique(self._at[self._waiting]):
+            held = int(self._waiting.sum())
+            self._wait(self._steps[index], int(index), self._waiting & (self._at == index))
+            if self._waiting is None or int(self._waiting.sum()) < held:
+                self._gather()
+                return
+        index = int(self._at[self._waiting].min())
+        bad = self._waiting & (self._at == index)
+        refuse(
+            TrapKind.DIVERGENT,
+            self._steps[index].line,
+            "a warp-level instruction or barrier waits for threads that are elsewhere or gone",
+            self._warps.names(bad),
+        )
 
 
 def run(kernel: Kernel, warps: Warps) -> None:
     """Run all warps until they have exited.
-
-    Warps at the lowest step go first, so that those that a branch parted meet again behind it.
 
     Raises
     ------
     SimulatedTrap
         For what a device would trap on, with the warps that it concerns.
     """
-    steps = kernel.steps
-    at = np.zeros(warps.indices.size, np.int64)
-    for _ in range(LARGEST_STEP_COUNT):
-        if not at.size:
-            return
-        index = int(at.min())
-        if index == len(steps):
-            return
-        here = at == index
-        mask: Mask = None if here.all() else here[None]
-        step = steps[index]
-        warps.steps += 1
-        if step.operation is not None:
-            step.operation(warps, _guard(step, warps, mask))
-            at[here] += 1
-            continue
-        leaving = _leaving(step, warps, mask)
-        at[here & ~leaving] += 1
-        if step.goal is None:
-            kept = ~(here & leaving)
-            warps.drop(kept)
-            at = at[kept]
-        else:
-            at[here & leaving] = step.goal
-    refuse(
-        TrapKind.HANG,
-        steps[int(at.min())].line,
-        f"still running after {LARGEST_STEP_COUNT} steps",
-        tuple(int(i) for i in warps.indices),
-    )
+    try:
+        _Threads(kernel, warps).run()
+    except SimulatedTrap as trap:
+        raise trap.at(warps.line) from None

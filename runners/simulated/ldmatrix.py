@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.access import space_named
-from runners.simulated.memory import SHARED_WINDOW, Space, check_alignment
+from runners.simulated.memory import WINDOWS, Space, check_alignment
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
 from runners.simulated.traffic import read_runs
@@ -128,24 +128,24 @@ def decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
         return words
 
     def execute(warps: Warps, mask: Mask) -> None:
-        mask = warps.whole(mask, line)
+        mask = warps.whole(mask)
         every = address(warps)
         every = np.broadcast_to(every, (LANES, every.shape[1]))
         if space is Space.GENERIC:
             # Outside the shared window this wraps to an address that no block has.
-            every = every - np.uint64(SHARED_WINDOW)
+            every = every - np.uint64(WINDOWS[Space.SHARED])
         if unit.rotation:
             every = np.roll(every, -unit.rotation, axis=0)
         starts = every[:checked]
-        check_alignment(starts, _ROW_BYTES, warps.indices, line, mask)
-        rows = read_runs(warps, Space.SHARED, starts, _ROW_BYTES, 1, line, mask)[:used]
+        check_alignment(starts, _ROW_BYTES, warps.indices, mask)
+        rows = read_runs(warps, Space.SHARED, starts, _ROW_BYTES, 1, mask)[:used]
         words = assemble(_expanded(rows, bits, unit))
         if unit.exchanged_registers and len(words) > 1:
             words[:2] = words[1::-1]
         if unit.swapped_halves:
             words = [(word >> np.uint32(16)) | (word << np.uint32(16)) for word in words]
         if corrupt is not None:
-            words = corrupt(words, warps.site(line))
+            words = corrupt(words, warps.site())
         for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
 

@@ -1,4 +1,4 @@
-"""Global and shared memory of a launch, reached by address as a kernel reaches it.
+"""Memory of a launch, reached by address as a kernel reaches it.
 
 Source: PTX ISA 5.1 (State Spaces), 6.4.1 (Generic Addressing). The places of the windows are free
 for an implementation to choose; these keep the spaces far apart, so that an address of one taken
@@ -18,11 +18,11 @@ from runners.simulated.traps import TrapKind, refuse
 _BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
 """Global addresses of the arrays that a launch is given. Aligned as cudaMalloc aligns, and more."""
 
-SHARED_WINDOW = 0x7E00_0000_0000
-"""Generic address of byte 0 of a block's shared memory."""
+VARIABLES_BASE = 0x7FC0_0000_0000
+"""Global address of the module's own variables."""
 
-# Shared memory is never cleared by hardware: its first content is a pattern that shows.
-_SHARED_POISON = 0xA5
+# Shared and local memory is never cleared by hardware: its first content is a pattern that shows.
+_POISON = 0xA5
 # Buffers are padded so that they can be seen as elements of up to 16 bytes.
 _PADDING = 16
 
@@ -33,19 +33,44 @@ class Space(StrEnum):
     GENERIC = "generic"
     GLOBAL = "global"
     SHARED = "shared"
+    LOCAL = "local"
+    CONST = "const"
+    PARAM = "param"
+    """Of a kernel; parameters of functions lie in local memory."""
 
 
-@dataclass(frozen=True, kw_only=True)
+WINDOWS = {
+    Space.GLOBAL: 0,
+    Space.SHARED: 0x7E00_0000_0000,
+    Space.LOCAL: 0x7D00_0000_0000,
+    Space.CONST: 0x7C00_0000_0000,
+    Space.PARAM: 0x7B00_0000_0000,
+}
+"""Generic address of byte 0 of each space."""
+
+
+class Owner(StrEnum):
+    """Who has a copy of a segment to itself."""
+
+    LAUNCH = "launch"
+    BLOCK = "block"
+    THREAD = "thread"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
     """A stretch of one state space that exists."""
 
     base: int
+    """Address in its space."""
     size: int
     """Bytes that may be touched."""
     data: NDArray[np.uint8]
-    """Flat bytes, padded beyond `size`; for shared memory, all blocks one after the other."""
+    """Flat bytes, padded beyond `size`; all owners' one after the other."""
+    owner: Owner = Owner.LAUNCH
     pitch: int = 0
-    """Bytes from one block's share of `data` to the next; 0 for global memory."""
+    """Bytes from one owner's share of `data` to the next."""
+    read_only: bool = False
 
     def view(self, width: int) -> NDArray[Any]:
         """Return the flat bytes as elements of `width` bytes (1, 2, 4 or 8)."""
@@ -78,38 +103,112 @@ class Place:
     """Which of them go to this segment; None is all."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Static:
+    """What a kernel needs beside the images, and what it holds before it runs."""
+
+    shared_bytes: int
+    """Static shared memory of a block."""
+    local_bytes: int
+    """Local memory of a thread: its variables and the parameters of the functions it calls."""
+    variables: bytes
+    """The module's variables in global memory."""
+    constants: bytes
+    """Those in constant memory."""
+
+
+def _filled(size: int) -> NDArray[np.uint8]:
+    return np.full(size, _POISON, np.uint8)
+
+
+def _copied(content: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(bytearray(content.ljust(padded(len(content)), b"\0")), np.uint8)
+
+
 class Memory:
-    """What a launch can address."""
+    """What a launch can address.
 
-    segments: tuple[Segment, ...]
-    """The segments of global memory."""
-    shared: Segment
+    Parameters
+    ----------
+    segments
+        Of global memory, that the launch is given.
+    static
+        What the kernel has.
+    parameters
+        The kernel's parameters as they lie in memory.
+    blocks, warps
+        How many there are.
+    """
 
-    @classmethod
-    def of(cls, segments: tuple[Segment, ...], shared_bytes: int, blocks: int) -> "Memory":
-        """Lay out memory with segments of global memory and shared memory for so many blocks."""
-        pitch = padded(shared_bytes)
-        return cls(
-            segments=segments,
-            shared=Segment(
-                base=0,
-                size=shared_bytes,
-                data=np.full(pitch * blocks, _SHARED_POISON, np.uint8),
-                pitch=pitch,
+    def __init__(
+        self,
+        segments: tuple[Segment, ...],
+        *,
+        static: Static,
+        parameters: bytes,
+        blocks: int,
+        warps: int,
+    ) -> None:
+        shared, local = padded(static.shared_bytes), padded(static.local_bytes)
+        self._segments: dict[Space, tuple[Segment, ...]] = {
+            Space.GLOBAL: (
+                *segments,
+                Segment(
+                    base=VARIABLES_BASE,
+                    size=len(static.variables),
+                    data=_copied(static.variables),
+                ),
             ),
-        )
+            Space.SHARED: (
+                Segment(
+                    base=0,
+                    size=static.shared_bytes,
+                    data=_filled(shared * blocks),
+                    owner=Owner.BLOCK,
+                    pitch=shared,
+                ),
+            ),
+            Space.LOCAL: (
+                Segment(
+                    base=0,
+                    size=static.local_bytes,
+                    data=_filled(local * warps * 32),
+                    owner=Owner.THREAD,
+                    pitch=local,
+                ),
+            ),
+            Space.CONST: (
+                Segment(
+                    base=0,
+                    size=len(static.constants),
+                    data=_copied(static.constants),
+                    read_only=True,
+                ),
+            ),
+            Space.PARAM: (
+                Segment(base=0, size=len(parameters), data=_copied(parameters), read_only=True),
+            ),
+        }
+        self._candidates = {
+            space: [(segment, np.uint64(segment.base)) for segment in segments]
+            for space, segments in self._segments.items()
+        }
+        self._candidates[Space.GENERIC] = [
+            (segment, np.uint64(segment.base + WINDOWS[space]))
+            for space, segments in self._segments.items()
+            for segment in segments
+            if segment.size
+        ]
 
     def places(
         self,
         space: Space,
         address: NDArray[np.uint64],
         width: int,
-        blocks: NDArray[np.int64],
-        warps: NDArray[np.int64],
-        line: int,
+        owners: dict[Owner, NDArray[np.int64]],
         mask: NDArray[np.bool_] | None,
-    ) -> list[Place]:
+        writes: bool,
+    ) -> tuple[list[Place], NDArray[np.bool_] | None]:
         """Find the bytes that addresses stand for.
 
         Parameters
@@ -120,27 +219,29 @@ class Memory:
             (rows, warps), in bytes.
         width
             Bytes that each access touches, from its address up.
-        blocks, warps
-            (warps,) block and index of each warp.
-        line
-            The instruction's line, for the trap.
+        owners
+            (warps,) block and (32, warps) thread that accesses.
         mask
             Which accesses happen; None is all.
+        writes
+            Whether they write.
 
-        Raises
-        ------
-        SimulatedTrap
-            Where an access that happens leaves the segments of its space.
+        Returns
+        -------
+        places
+            Where they are.
+        missing
+            The accesses that happen and are outside every segment of the space; None if none is.
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask
-        for segment, base in self._candidates(space):
-            offset = address - np.uint64(base)
+        for segment, base in self._candidates[space]:
+            limit = segment.size - width
+            if limit < 0 or (writes and segment.read_only):
+                continue
+            offset = address - base
             # An address below the base wraps to a huge offset, so one comparison bounds it on
             # both sides.
-            limit = segment.size - width
-            if limit < 0:
-                continue
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
@@ -148,39 +249,23 @@ class Memory:
             if not everywhere and not inside.any():
                 continue
             index = offset.view(np.int64)
-            if segment.pitch:
-                index = index + blocks * segment.pitch
+            if segment.owner is not Owner.LAUNCH:
+                index = index + owners[segment.owner] * segment.pitch
+                if not everywhere:
+                    inside = np.broadcast_to(inside, index.shape)
             if everywhere:
-                return [Place(segment=segment, index=index, chosen=None)]
+                return [Place(segment=segment, index=index, chosen=None)], None
             found.append(Place(segment=segment, index=np.where(inside, index, 0), chosen=inside))
             missing = ~inside if missing is None else missing & ~inside
         if missing is None:
             missing = np.ones(address.shape, np.bool_)
-        if missing.any():
-            bad = np.broadcast_to(missing, (address.shape[0], warps.size))
-            first = int(np.broadcast_to(address, bad.shape)[bad][0])
-            refuse(
-                TrapKind.OUT_OF_BOUNDS,
-                line,
-                f"{width} bytes at {space} address {first:#x} are outside every buffer",
-                tuple(int(i) for i in warps[bad.any(axis=0)]),
-            )
-        return found
-
-    def _candidates(self, space: Space) -> list[tuple[Segment, int]]:
-        """Pair the segments that a space can reach with their base in that space."""
-        shared = (self.shared, 0 if space is Space.SHARED else SHARED_WINDOW)
-        if space is Space.SHARED:
-            return [shared]
-        in_global = [(segment, segment.base) for segment in self.segments]
-        return in_global if space is Space.GLOBAL else [*in_global, shared]
+        return found, missing if missing.any() else None
 
 
 def check_alignment(
     address: NDArray[np.uint64],
     alignment: int,
     warps: NDArray[np.int64],
-    line: int,
     mask: NDArray[np.bool_] | None,
 ) -> None:
     """Trap unless every (rows, warps) address that the mask lets through is aligned.
@@ -195,7 +280,7 @@ def check_alignment(
         first = int(np.broadcast_to(address, bad.shape)[bad][0])
         refuse(
             TrapKind.MISALIGNED,
-            line,
+            0,
             f"address {first:#x} is no multiple of {alignment}",
             tuple(int(i) for i in warps[bad.any(axis=0)]),
         )

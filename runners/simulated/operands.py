@@ -1,44 +1,42 @@
 """Operands of an instruction, checked when it is decoded and fetched when it runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from runners.simulated.memory import SHARED_WINDOW, Space
+from runners.simulated.memory import WINDOWS, Space
+from runners.simulated.special import SPECIAL
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
-    Entry,
     Immediate,
     Instruction,
     Name,
     Operand,
+    Pair,
+    Register,
+    Variable,
     Vector,
 )
 from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, LANES, Values, Warps
+from runners.simulated.warps import DTYPES, Values, Warps
 
 Source = Callable[[Warps], Values]
 
-_SPECIAL: dict[str, Source] = {
-    "%tid.x": lambda w: (
-        np.arange(LANES, dtype=np.uint32)[:, None]
-        + (w.indices % (w.threads // LANES) * LANES).astype(np.uint32)
-    ),
-    "%ctaid.x": lambda w: w.blocks.astype(np.uint32)[None, :],
-    "%ntid.x": lambda w: np.full((1, 1), w.threads, np.uint32),
-    "%laneid": lambda _: np.arange(LANES, dtype=np.uint32)[:, None],
-    "%smid": lambda w: w.sms[None, :],
-    "%warpid": lambda w: w.slots[None, :],
-    "%clock": lambda w: np.full((1, 1), w.time & 0xFFFF_FFFF, np.uint32),
-    "%globaltimer": lambda w: np.full((1, 1), w.time, np.uint64),
-}
-"""Special registers (PTX ISA 10)."""
-_SPECIAL_BITS = {"%globaltimer": 64}
-"""Width of those that have not 32 bits."""
+SINK = "_"
+"""The name that stands for a destination nobody wants (PTX ISA 6.4.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a variable lies."""
+
+    space: Space
+    offset: int
+    """Address in its space."""
 
 
 def constant(value: int, bits: int) -> Values:
@@ -48,16 +46,30 @@ def constant(value: int, bits: int) -> Values:
     return np.full((1, 1), value & ((1 << bits) - 1), DTYPES[bits])
 
 
+def _float_bits(given: Immediate, bits: int) -> int:
+    """Return the bits of a floating-point constant in the format of this width."""
+    if given.float_bits == bits:
+        return given.value
+    seen = np.array(given.value, f"u{given.float_bits // 8}").view(f"f{given.float_bits // 8}")
+    with np.errstate(all="ignore"):
+        return int(seen.astype(f"f{bits // 8}").view(f"u{bits // 8}"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operands:
-    """The operands of one instruction in its entry."""
+    """The operands of one instruction in the expansion of its function."""
 
     instruction: Instruction
-    entry: Entry
     version: tuple[int, int]
     """PTX ISA version of the module."""
-    shared_offsets: dict[str, int]
-    """Offset of each shared array in its block's shared memory, in bytes."""
+    architecture: int
+    """Of the module's target."""
+    prefix: str
+    """Of the keys of this expansion's registers."""
+    locations: Mapping[Variable, Location]
+    """Of all variables in memory."""
+    in_function: bool
+    """Whether parameters are those of a device function."""
 
     @property
     def line(self) -> int:
@@ -68,7 +80,7 @@ class Operands:
         """Refuse the instruction."""
         refuse(TrapKind.UNSUPPORTED, self.line, f"{self.instruction.opcode}: {why}")
 
-    def expect(self, *counts: int) -> tuple[Operand, ...]:
+    def expect(self, *counts: int) -> tuple[Any, ...]:
         """Return the operands if there are as many as one of `counts`, else refuse."""
         given = self.instruction.operands
         if len(given) not in counts:
@@ -76,74 +88,150 @@ class Operands:
             self.unsupported(f"has {len(given)} operands where {wanted} are known")
         return given
 
-    def width(self, register: str) -> int:
-        """Return the declared width of a register in bits."""
-        kind = self.entry.registers.get(register)
-        if kind is None:
-            refuse(TrapKind.PARSE, self.line, f"{register} is not declared")
-        return TYPE_BITS[kind]
+    def register(self, name: str) -> Register:
+        """Return the register of this name."""
+        found = self.instruction.scope.find(name)
+        if not isinstance(found, Register):
+            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
+        return found
 
-    def destination(self, operand: Operand, bits: int) -> str:
-        """Return the name of a register of this width that is written."""
-        if not isinstance(operand, Name):
+    def width(self, name: str) -> int:
+        """Return the declared width of a register in bits."""
+        return TYPE_BITS[self.register(name).type]
+
+    def key(self, name: str) -> str:
+        """Return where a register lies among those of the warps."""
+        return self.prefix + self.register(name).key
+
+    def destination(self, operand: Operand, bits: int, *, wider: bool = False) -> str:
+        """Return the key of a register of this width that is written.
+
+        With `wider`, it may have more bits (PTX ISA 9.4.1).
+        """
+        if not isinstance(operand, Name) or operand.negated or operand.offset:
             self.unsupported("the destination is no register")
-        self._check_width(operand.text, bits)
-        return operand.text
+        if operand.text == SINK:
+            return SINK
+        register = self.register(operand.text)
+        self._check_width(operand.text, register, bits, wider)
+        return self.prefix + register.key
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
-        """Return the register names of a vector of `count` registers of this width."""
+        """Return the keys of a vector of `count` registers of this width."""
+        return tuple(self.destination(part, bits) for part in self.parts(operand, count))
+
+    def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
+        """Return the elements of a vector: in braces, or a vector register."""
+        if isinstance(operand, Name) and count > 1 and operand.text != SINK:
+            register = self.register(operand.text)
+            if register.parts > 1:
+                operand = Vector(
+                    tuple(Name(f"{operand.text}.{letter}") for letter in "xyzw"[: register.parts])
+                )
         parts = operand.parts if isinstance(operand, Vector) else (operand,)
         if len(parts) != count:
             self.unsupported(f"a vector of {len(parts)} registers where {count} are needed")
-        return tuple(self.destination(part, bits) for part in parts)
+        return parts
 
-    def source(self, operand: Operand, bits: int) -> Source:
-        """Return what fetches an operand of this width: a register or a constant."""
-        line = self.line
+    def pair(self, operand: Operand) -> tuple[Operand, Operand | None]:
+        """Return the two destinations of `p|q`, or the one that there is."""
+        if isinstance(operand, Pair):
+            return operand.first, operand.second
+        return operand, None
+
+    def source(
+        self, operand: Operand, bits: int, *, wider: bool = False, copied: bool = False
+    ) -> Source:
+        """Return what fetches an operand of this width: a register, a constant or an address.
+
+        With `wider`, a register may have more bits, whose low ones count. With `copied`, one that
+        was never written is no reason to trap: compilers copy what they know to be undefined.
+        """
         if isinstance(operand, Immediate):
-            if operand.float_bits not in (0, bits):
-                self.unsupported(f"a constant of {operand.float_bits} bits where {bits} are needed")
-            value = constant(operand.value, bits)
+            if operand.float_bits and bits < 32:
+                self.unsupported(f"a floating-point constant where {bits} bits are needed")
+            value = constant(
+                _float_bits(operand, bits) if operand.float_bits else operand.value, bits
+            )
             return lambda _: value
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
-        if name in _SPECIAL:
-            width = _SPECIAL_BITS.get(name, 32)
-            if bits != width:
-                self.unsupported(f"{name} has {width} bits, not {bits}")
-            return _SPECIAL[name]
-        if name in self.shared_offsets:
-            # The address of a shared variable, in the shared window (PTX ISA 6.4.2).
-            value = constant(self.shared_offsets[name], bits)
+        special = SPECIAL.get(name)
+        if special is not None:
+            if bits < special.bits or bits == 1:
+                self.unsupported(f"{name} has {special.bits} bits, not {bits}")
+            fetch = special.fetch
+            if bits == special.bits:
+                return fetch
+            dtype = DTYPES[bits]
+            return lambda warps: fetch(warps).astype(dtype)
+        found = self.instruction.scope.find(name)
+        if isinstance(found, Variable):
+            location = self.locations[found]
+            value = constant(location.offset + operand.offset, bits)
             return lambda _: value
-        self._check_width(name, bits)
-        return lambda warps: warps.read(name, line)
+        if found is None:
+            refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
+        self._check_width(name, found, bits, wider)
+        if operand.offset:
+            self.unsupported(f"{name} with an offset")
+        key = self.prefix + found.key
+        if operand.negated:
+            if bits != 1:
+                self.unsupported(f"! in front of {name}, which is no predicate")
+            return lambda warps: ~warps.read(key)
+        if copied:
+            has = TYPE_BITS[found.type]
+            fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
+        else:
+            fetch = lambda warps: warps.read(key)  # noqa: E731
+        if wider and TYPE_BITS[found.type] > bits:
+            dtype = DTYPES[bits]
+            return lambda warps: fetch(warps).astype(dtype)
+        return fetch
+
+    def space(self, operand: Operand, named: Space) -> Space:
+        """Return the space that an address, or a variable, is in, where a space was named.
+
+        A function's parameters lie in local memory, a kernel's do not.
+        """
+        if named is not Space.PARAM:
+            return named
+        name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")
+        found = self.instruction.scope.find(name)
+        if isinstance(found, Variable):
+            return self.locations[found].space
+        return Space.LOCAL if self.in_function else Space.PARAM
 
     def address(self, operand: Operand, space: Space) -> Callable[[Warps], Addresses]:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
         if not isinstance(operand, Address):
             self.unsupported("the address is not in brackets")
         base = operand.base
-        if base in self.shared_offsets:
-            window = 0 if space is Space.SHARED else SHARED_WINDOW
-            if space is Space.GLOBAL:
-                self.unsupported(f"{base} is in shared memory")
-            whole = constant(self.shared_offsets[base] + window + operand.offset, 64)
+        if not base:
+            whole = constant(operand.offset, 64)
+            return lambda _: whole
+        found = self.instruction.scope.find(base)
+        if isinstance(found, Variable):
+            location = self.locations[found]
+            if space not in (location.space, Space.GENERIC):
+                self.unsupported(f"{base} is in {location.space} memory")
+            window = WINDOWS[location.space] if space is Space.GENERIC else 0
+            whole = constant(location.offset + window + operand.offset, 64)
             return lambda _: whole
         bits = self.width(base)
-        if bits != 64 and not (bits == 32 and space is Space.SHARED):
+        if bits != 64 and not (bits == 32 and space not in (Space.GENERIC, Space.GLOBAL)):
             self.unsupported(f"an address of {bits} bits in {space} space")
+        key = self.key(base)
+        if bits == 64 and not operand.offset:
+            return lambda warps: warps.read(key)
         offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
-        line = self.line
+        return lambda warps: warps.read(key).astype(np.uint64) + offset
 
-        def compute(warps: Warps) -> Addresses:
-            return warps.read(base, line).astype(np.uint64) + offset
-
-        return compute
-
-    def _check_width(self, register: str, bits: int) -> None:
-        if self.width(register) != bits:
-            self.unsupported(
-                f"{register} is declared .{self.entry.registers[register]}; {bits} bits are needed"
-            )
+    def _check_width(self, name: str, register: Register, bits: int, wider: bool) -> None:
+        has = TYPE_BITS[register.type]
+        if has != bits and not (wider and has > bits):
+            self.unsupported(f"{name} is declared .{register.type}; {bits} bits are needed")
+        if register.parts > 1:
+            self.unsupported(f"{name} is a vector of {register.parts} registers")

@@ -1,203 +1,271 @@
-"""PTX text to `Listing`, refusing by line whatever the grammar does not know."""
+"""PTX text to `Listing`, refusing by line whatever is no PTX, or PTX that is not read.
 
+Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 7 (Abstracting the ABI), 11
+(Directives). What describes the program for debuggers and tuners is passed over.
+"""
+
+import re
+from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
 
-from lark import Lark, Token, Transformer, v_args
-from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
-
+from runners.simulated.declarations import Declarations
+from runners.simulated.literals import BadConstant
+from runners.simulated.reader import DIRECTIVE, IDENTIFIER, NAME, Reader, without_comments
+from runners.simulated.statements import operands_of
 from runners.simulated.syntax import (
-    TYPE_BITS,
-    Address,
-    Entry,
+    CALLS,
+    Function,
     Guard,
-    Immediate,
     Instruction,
     Listing,
     Name,
-    Operand,
-    Parameter,
-    SharedArray,
+    Register,
+    Scope,
+    Variable,
     Vector,
 )
-from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
+from runners.simulated.traps import TrapKind, refuse
 
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
-# shrinking goes back and forth between a few; one of eight programs takes 0.6 MiB (2026-11).
+# shrinking goes back and forth between a few.
 _KEPT = 32
 
+_LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
+_INSTRUCTION = re.compile(
+    rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
+    r"([a-zA-Z]\w*(?:(?:\.|::)[a-zA-Z0-9_]+)*)(?![\w$%])\s*([^;]*);"
+)
+_DOTTED = re.compile(r"\s*([0-9]+)\.([0-9]+)(?![\w.])")
+_TO_SEMICOLON = re.compile(r"[^;{}]*;")
+_TO_LINE_END = re.compile(r"[^\n]*")
 
-def _integer(token: str) -> int:
-    return int(token.removesuffix("U"), 0)
+_LINKING = (".visible", ".extern", ".weak", ".common")
+_SPACES = (".shared", ".local", ".param", ".global", ".const")
+# Directives whose lines say nothing about what a program does (PTX ISA 11.5, 11.4).
+_PASSED_LINES = (".loc", ".file")
+# Directives in front of a body that bound the launch or help an optimiser (PTX ISA 11.4, 11.7).
+_PERFORMANCE = re.compile(
+    r"\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|pragma|reqnctapercluster"
+    r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b([^.{;]*);?\s*"
+)
+_DEEPEST = 100
+"""Braces inside each other."""
 
 
-@v_args(inline=True)
-class _Builder(Transformer[Token, Any]):
-    """Builds the syntax from the bottom up while lark parses."""
+@dataclass(eq=False)
+class _Body:
+    """A function's body while it is read."""
 
-    def name(self, word: Token) -> Name:
-        return Name(text=str(word))
+    scopes: list[Scope]
+    """All of them."""
+    open: list[Scope]
+    """Those around the place, the outermost first."""
+    instructions: list[Instruction] = field(default_factory=list)
 
-    def constant(self, token: Token) -> Immediate:
-        if token.type == "FLOAT":
-            return Immediate(value=int(token[2:], 16), float_bits=4 * (len(token) - 2))
-        return Immediate(value=_integer(token))
 
-    def vector(self, *parts: Name | Immediate) -> Vector:
-        return Vector(parts=parts)
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.reader = Reader(without_comments(text))
+        self.declarations = Declarations(self.reader)
+        self.scope = Scope()
+        self.entries: dict[str, Function] = {}
+        self.functions: dict[str, Function] = {}
+        self.said: dict[str, object] = {}
 
-    def address(self, base: Token, offset: Token | None) -> Address:
-        return Address(base=str(base), offset=0 if offset is None else _integer(offset))
-
-    def guard(self, at: Token, register: Token) -> Guard:
-        return Guard(register=str(register), negated=at.endswith("!"))
-
-    def instruction(
-        self, guard: Guard | None, opcode: Token, *operands: Operand | None
-    ) -> Instruction:
-        return Instruction(
-            line=opcode.line or 0,
-            guard=guard,
-            opcode=str(opcode),
-            operands=tuple(operand for operand in operands if operand is not None),
-        )
-
-    def label(self, word: Token) -> Token:
-        return word
-
-    def variable(self, word: Token, count: Token | None) -> tuple[Token, int | None]:
-        return word, None if count is None else _integer(count)
-
-    def registers(
-        self, kind: Token, *variables: tuple[Token, int | None]
-    ) -> list[tuple[str, str, int]]:
-        rows: list[tuple[str, str, int]] = []
-        for word, count in variables:
-            line = word.line or 0
-            names = [str(word)] if count is None else [f"{word}{i}" for i in range(count)]
-            rows.extend((name, kind[1:], line) for name in names)
-        return rows
-
-    def shared(
-        self, alignment: Token | None, kind: Token, name: Token, count: Token
-    ) -> SharedArray:
-        element = TYPE_BITS[kind[1:]] // 8
-        return SharedArray(
-            line=name.line or 0,
-            name=str(name),
-            alignment=element if alignment is None else _integer(alignment),
-            size=element * _integer(count),
-        )
-
-    def parameter(self, kind: Token, name: Token) -> Parameter:
-        return Parameter(name=str(name), type=kind[1:])
-
-    def performance(self, *_: Token) -> None:
-        """Bounds on the launch change no result."""
-
-    def entry(self, name: Token, *items: Any) -> Entry:
-        line = name.line or 0
-        parameters: list[Parameter] = []
-        registers: dict[str, str] = {}
-        shared: list[SharedArray] = []
-        body: list[Instruction] = []
-        labels: dict[str, int] = {}
-        for item in items:
-            if isinstance(item, Parameter):
-                parameters.append(item)
-            elif isinstance(item, SharedArray):
-                shared.append(item)
-            elif isinstance(item, Instruction):
-                body.append(item)
-            elif isinstance(item, Token):
-                if item in labels:
-                    refuse(TrapKind.PARSE, item.line or 0, f"label {item} stands twice")
-                labels[str(item)] = len(body)
-            elif item is not None:
-                for register, kind, at in item:
-                    if register in registers:
-                        refuse(TrapKind.PARSE, at, f"register {register} is declared twice")
-                    registers[register] = kind
-        return Entry(
-            line=line,
-            name=str(name),
-            parameters=tuple(parameters),
-            registers=MappingProxyType(registers),
-            shared=tuple(shared),
-            body=tuple(body),
-            labels=MappingProxyType(labels),
-        )
-
-    def version(self, dotted: Token) -> tuple[str, tuple[int, int]]:
-        major, minor = dotted.split(".")
-        return "version", (int(major), int(minor))
-
-    def target(self, *words: Token) -> tuple[str, str]:
-        return "target", str(words[0])
-
-    def address_size(self, bits: Token) -> tuple[str, int]:
-        if _integer(bits) != 64:
-            refuse(TrapKind.UNSUPPORTED, bits.line or 0, f"address size {bits}; only 64 is run")
-        return "address_size", 64
-
-    def module(self, *items: Any) -> Listing:
-        said: dict[str, Any] = {}
-        shared: list[SharedArray] = []
-        entries: dict[str, Entry] = {}
-        for item in items:
-            if isinstance(item, Entry):
-                if item.name in entries:
-                    refuse(TrapKind.PARSE, item.line, f"entry {item.name} is defined twice")
-                entries[item.name] = item
-            elif isinstance(item, SharedArray):
-                shared.append(item)
-            else:
-                said[item[0]] = item[1]
+    def module(self) -> Listing:
+        reader = self.reader
+        reader.skip()
+        while reader.place < len(reader.text):
+            self._item()
         for directive in ("version", "target", "address_size"):
-            if directive not in said:
+            if directive not in self.said:
                 refuse(TrapKind.PARSE, 1, f"the module has no .{directive}")
+        version, target = self.said["version"], self.said["target"]
+        assert isinstance(version, tuple) and isinstance(target, str)  # noqa: PT018
         return Listing(
-            version=said["version"],
-            target=said["target"],
-            entries=MappingProxyType(
-                {name: _with_shared(entry, shared) for name, entry in entries.items()}
-            ),
+            version=version,
+            target=target,
+            entries=MappingProxyType(self.entries),
+            functions=MappingProxyType(self.functions),
+            scope=self.scope,
         )
 
+    def _item(self) -> None:
+        reader = self.reader
+        directive = reader.need(DIRECTIVE)[0]
+        if directive in _LINKING:
+            linking = directive
+            directive = reader.need(DIRECTIVE)[0]
+        else:
+            linking = ""
+        if directive == ".version":
+            dotted = reader.need(_DOTTED)
+            if len(dotted[0]) > 20:
+                reader.refuse(f"there is no PTX ISA {dotted[0][:20]}…")
+            self.said["version"] = (int(dotted[1]), int(dotted[2]))
+        elif directive == ".target":
+            self.said["target"] = reader.need(NAME)[0]
+            while reader.accept(","):
+                reader.need(NAME)
+        elif directive == ".address_size":
+            bits = reader.need(re.compile(r"\w+"))[0]
+            if reader.integer(bits) != 64:
+                reader.refuse(f"address size {bits}; only 64 is run", TrapKind.UNSUPPORTED)
+            self.said["address_size"] = 64
+        elif directive in (".entry", ".func"):
+            self._function(directive == ".entry")
+        elif directive in _SPACES:
+            for variable in self.declarations.variables(directive[1:], linking):
+                self._declare(self.scope, variable)
+        elif directive in _PASSED_LINES:
+            reader.take(_TO_LINE_END)
+        elif directive == ".section":
+            reader.need(re.compile(r"\.?[\w.$]+"))
+            self._pass_braces()
+        elif directive in (".pragma", ".alias"):
+            if directive == ".alias":
+                reader.refuse(".alias is not known", TrapKind.UNSUPPORTED)
+            reader.need(_TO_SEMICOLON)
+        else:
+            reader.refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
-def _with_shared(entry: Entry, module_arrays: list[SharedArray]) -> Entry:
-    arrays = (*module_arrays, *entry.shared)
-    names = [array.name for array in arrays]
-    for array in arrays:
-        if names.count(array.name) > 1 or array.name in entry.registers:
-            refuse(TrapKind.PARSE, array.line, f"{array.name} is declared twice")
-    return Entry(
-        line=entry.line,
-        name=entry.name,
-        parameters=entry.parameters,
-        registers=entry.registers,
-        shared=arrays,
-        body=entry.body,
-        labels=entry.labels,
-    )
+    def _pass_braces(self) -> None:
+        reader = self.reader
+        reader.expect("{")
+        end = reader.text.find("}", reader.place)
+        if end < 0:
+            reader.place = len(reader.text)
+            reader.unexpected()
+        reader.place = end
+        reader.expect("}")
 
+    def _declare(self, scope: Scope, variable: Variable) -> None:
+        old = scope.variables.get(variable.name)
+        # What is declared as `.extern` may be defined afterwards.
+        again = old is not None and scope is self.scope and not old.size
+        if not again and (old is not None or scope.declares(variable.name)):
+            refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared twice")
+        scope.variables[variable.name] = variable
 
-@lru_cache(maxsize=1)
-def _grammar() -> Lark:
-    text = files("runners.simulated").joinpath("ptx.lark").read_text(encoding="utf-8")
-    return Lark(
-        text, start="module", parser="lalr", transformer=_Builder(), maybe_placeholders=True
-    )
+    def _function(self, is_entry: bool) -> None:
+        reader = self.reader
+        results: tuple[Variable, ...] = ()
+        if not is_entry and reader.accept("("):
+            results = self.declarations.parameters()
+        line = reader.here()
+        name = reader.need(NAME)[0]
+        parameters = self.declarations.parameters() if reader.accept("(") else ()
+        while (match := reader.take(_PERFORMANCE)) is not None:
+            if match[0].startswith(".abi_preserve"):
+                continue
+        body: _Body | None = None
+        if not reader.accept(";"):
+            reader.expect("{")
+            body = self._body((*results, *parameters))
+        function = Function(
+            line=line,
+            name=name,
+            is_entry=is_entry,
+            results=results,
+            parameters=parameters,
+            body=None if body is None else tuple(body.instructions),
+            scopes=() if body is None else tuple(body.scopes),
+        )
+        known = self.entries if is_entry else self.functions
+        old = known.get(name)
+        if old is not None and old.body is not None and body is not None:
+            refuse(TrapKind.PARSE, line, f"{name} is defined twice")
+        if old is None or old.body is None:
+            known[name] = function
+        if is_entry and body is None:
+            del known[name]
 
+    def _body(self, formals: tuple[Variable, ...]) -> _Body:
+        outermost = Scope(parent=self.scope)
+        body = _Body(scopes=[outermost], open=[outermost])
+        for formal in formals:
+            if outermost.declares(formal.name):
+                refuse(TrapKind.PARSE, formal.line, f"{formal.name} is declared twice")
+            if formal.space == "reg":
+                outermost.registers[formal.name] = Register(formal.name, formal.type)
+            else:
+                outermost.variables[formal.name] = formal
+        reader = self.reader
+        while body.open:
+            if reader.accept("}"):
+                body.open.pop()
+            elif reader.accept("{"):
+                if len(body.open) >= _DEEPEST:
+                    reader.refuse("braces are too deep", TrapKind.UNSUPPORTED)
+                inner = Scope(parent=body.open[-1], number=len(body.scopes))
+                body.scopes.append(inner)
+                body.open.append(inner)
+            else:
+                self._statement(body)
+        return body
 
-def _explain(error: UnexpectedInput) -> str:
-    if isinstance(error, UnexpectedToken):
-        if error.token.type == "$END":
-            return "the text ends in the middle of something"
-        return f"unexpected {str(error.token)!r}"
-    return f"unexpected character at column {error.column}"
+    def _statement(self, body: _Body) -> None:
+        reader = self.reader
+        text = reader.text
+        if text.startswith(".", reader.place):
+            self._body_directive(body)
+            return
+        label = reader.take(_LABEL)
+        if label is not None:
+            self._label(body, label)
+            return
+        match = _INSTRUCTION.match(text, reader.place)
+        if match is None:
+            reader.unexpected()
+        # A guard may stand in the line before its instruction, and lines are those of opcodes.
+        reader.place = match.start(3)
+        line = reader.here()
+        negated, register, opcode, rest = match.groups()
+        try:
+            operands = operands_of(rest.strip(), calls=opcode in CALLS)
+        except BadConstant as error:
+            refuse(error.kind, line, str(error))
+        guard = None if register is None else Guard(register, bool(negated))
+        body.instructions.append(Instruction(line, guard, opcode, operands, body.open[-1]))
+        reader.place = match.end()
+        reader.skip()
+
+    def _label(self, body: _Body, match: re.Match[str]) -> None:
+        reader = self.reader
+        scope, name = body.open[-1], match[1]
+        if match[2] == ".branchtargets":
+            given = operands_of(reader.need(_TO_SEMICOLON)[0].rstrip("; \t\n"))
+            parts = given[0].parts if isinstance(given[0], Vector) else given
+            scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
+            return
+        if match[2] is not None:
+            reader.need(_TO_SEMICOLON)
+            return
+        if name in scope.labels:
+            reader.refuse(f"label {name} stands twice")
+        scope.labels[name] = len(body.instructions)
+
+    def _body_directive(self, body: _Body) -> None:
+        reader = self.reader
+        line = reader.here()
+        directive = reader.need(DIRECTIVE)[0]
+        scope = body.open[-1]
+        if directive == ".reg":
+            self.declarations.registers(scope, line)
+        elif directive in _SPACES:
+            for variable in self.declarations.variables(directive[1:], ""):
+                self._declare(scope, variable)
+        elif directive == ".extern":
+            space = reader.need(DIRECTIVE)[0]
+            for variable in self.declarations.variables(space[1:], ".extern"):
+                self._declare(scope, variable)
+        elif directive == ".pragma":
+            reader.need(_TO_SEMICOLON)
+        elif directive in _PASSED_LINES:
+            reader.take(_TO_LINE_END)
+        else:
+            reader.refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -212,18 +280,7 @@ def parse(text: str) -> Listing:
     Raises
     ------
     SimulatedTrap
-        With kind `PARSE` and the line, where the text is outside the dialect.
+        With kind `PARSE` and the line, where the text is no PTX; with `UNSUPPORTED` and the line,
+        where it is PTX of a kind that is not read.
     """
-    try:
-        listing = _grammar().parse(text)
-    except UnexpectedInput as error:
-        # lark reports -1 at the end of the text.
-        line = error.line if error.line > 0 else text.count("\n") + 1
-        refuse(TrapKind.PARSE, line, _explain(error))
-    except VisitError as error:
-        if isinstance(error.orig_exc, SimulatedTrap):
-            raise error.orig_exc from None
-        raise
-    if not isinstance(listing, Listing):
-        refuse(TrapKind.PARSE, 1, "this is no PTX module")
-    return listing
+    return _Parser(text).module()

@@ -1,56 +1,81 @@
 """The parsed form of a PTX module: what the text says, before anything is judged."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-# Widths in bits of the fundamental types that the simulated device knows (PTX ISA 5.2.1, 5.2.3).
+# Widths in bits of the types that the simulated device knows (PTX ISA 5.2.1, 5.2.3, 5.2.4).
 # A predicate has no width of its own in the ISA; 1 marks it here.
 TYPE_BITS = MappingProxyType(
     {
         "pred": 1,
         **dict.fromkeys(("b8", "u8", "s8"), 8),
         **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 16),
-        **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 32),
+        **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2", "tf32"), 32),
         **dict.fromkeys(("b64", "u64", "s64", "f64"), 64),
     }
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+CALLS = ("call", "call.uni")
+"""Opcodes of calls."""
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
-    """A register, special register, label, parameter or shared variable used as an operand."""
+    """A register, special register, label or variable used as an operand."""
 
     text: str
+    offset: int = 0
+    """Bytes added to the address of a variable."""
+    negated: bool = False
+    """A predicate with `!` in front."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Immediate:
     """A constant. Floating-point constants carry their bit pattern."""
 
     value: int
     float_bits: int = 0
-    """Width of a 0f or 0d constant in bits; 0 for an integer."""
+    """Width of a floating-point constant in bits; 0 for an integer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Address:
-    """A bracketed address: a register or symbol and a byte offset."""
+    """A bracketed address: a register or variable, if any, and a byte offset."""
 
     base: str
+    """Empty where the address is a constant."""
     offset: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Vector:
-    """A brace-enclosed vector expression."""
+    """A vector expression in braces."""
 
     parts: tuple[Name | Immediate, ...]
 
 
-Operand = Name | Immediate | Address | Vector
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations, `p|q`."""
+
+    first: Name
+    second: Name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The parameters of a call, in parentheses."""
+
+    parts: tuple[Name | Immediate, ...]
+
+
+Operand = Name | Immediate | Address | Vector | Pair | Group
+
+
+@dataclass(frozen=True, slots=True)
 class Guard:
     """The predicate in front of an instruction."""
 
@@ -58,7 +83,111 @@ class Guard:
     negated: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register of one thread."""
+
+    key: str
+    """Where it lies among the registers: its name, and its scope where that is an inner one."""
+    type: str
+    parts: int = 1
+    """Elements of a vector register, which are registers of their own: `key.x` and so on."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Variable:
+    """A variable in memory, or a formal parameter."""
+
+    line: int
+    name: str
+    space: str
+    """`shared`, `local`, `param`, `global`, `const`, or `reg` for a parameter in a register."""
+    type: str
+    alignment: int
+    """Bytes."""
+    size: int
+    """Bytes; 0 for an array whose size the launch decides."""
+    initial: tuple["Initial", ...] = ()
+    """What its first elements hold; the others are zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """The initial value of one element of a variable."""
+
+    value: Name | Immediate
+    """A number, or a variable whose address it is."""
+    generic: bool = False
+    """The variable's address is its generic one."""
+
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
+
+
+@dataclass(eq=False)
+class Scope:
+    """What is declared between two braces (PTX ISA 4.3, 5.4)."""
+
+    parent: "Scope | None" = None
+    number: int = 0
+    """Distinguishes the scopes of one body; 0 is the outermost."""
+    registers: dict[str, Register] = field(default_factory=dict)
+    families: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Count and type of registers that are declared together, as `%r<100>`, by their prefix."""
+    variables: dict[str, Variable] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    """Index into the body that each label stands before; one past the end at the end."""
+    targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Labels of each list of branch targets."""
+
+    def declares(self, name: str) -> bool:
+        """Return whether a name is a register or variable of this very scope."""
+        return name in self.variables or self._own(name) is not None
+
+    def _own(self, name: str) -> Register | None:
+        found = self.registers.get(name)
+        if found is None and self.families:
+            match = _NUMBERED.fullmatch(name)
+            if match is not None and len(match[2]) < 10:
+                count, kind = self.families.get(match[1], (0, ""))
+                if int(match[2]) < count:
+                    found = self.registers[name] = Register(self.key(name), kind)
+        return found
+
+    def key(self, name: str) -> str:
+        """Return what tells apart the registers of this name in all scopes of the body."""
+        return f"{name}#{self.number}" if self.number else name
+
+    def find(self, name: str) -> Register | Variable | None:
+        """Return the register or variable that a name means here."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._own(name) or scope.variables.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+    def label(self, name: str) -> int | None:
+        """Return the place of a label that is visible here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.labels:
+                return scope.labels[name]
+            scope = scope.parent
+        return None
+
+    def branch_targets(self, name: str) -> tuple[str, ...] | None:
+        """Return the labels of a list of branch targets."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.targets:
+                return scope.targets[name]
+            scope = scope.parent
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction."""
 
@@ -66,49 +195,33 @@ class Instruction:
     guard: Guard | None
     opcode: str
     operands: tuple[Operand, ...]
+    scope: Scope = field(repr=False, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedArray:
-    """A static array in shared memory."""
-
-    line: int
-    name: str
-    alignment: int
-    """Bytes."""
-    size: int
-    """Bytes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """A kernel parameter."""
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A kernel."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function:
+    """A kernel (`.entry`) or device function (`.func`)."""
 
     line: int
     name: str
-    parameters: tuple[Parameter, ...]
-    registers: MappingProxyType[str, str]
-    """Type of each declared register."""
-    shared: tuple[SharedArray, ...]
-    """The entry's own arrays and the module's, in the order of declaration."""
-    body: tuple[Instruction, ...]
-    labels: MappingProxyType[str, int]
-    """Index into `body` that each label stands before; one past the end at the end."""
+    is_entry: bool
+    results: tuple[Variable, ...]
+    """Return parameters; none for a kernel."""
+    parameters: tuple[Variable, ...]
+    body: tuple[Instruction, ...] | None
+    """None for a declaration."""
+    scopes: tuple[Scope, ...]
+    """All of the body, the outermost first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Listing:
     """A module."""
 
     version: tuple[int, int]
     """PTX ISA version."""
     target: str
-    entries: MappingProxyType[str, Entry]
+    entries: MappingProxyType[str, Function]
+    functions: MappingProxyType[str, Function]
+    scope: Scope
+    """What is declared outside of all functions."""

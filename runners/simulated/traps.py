@@ -1,6 +1,6 @@
 """What stops the simulated device, as values that a verdict can be made of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn
 
@@ -17,6 +17,7 @@ class TrapKind(StrEnum):
     OUT_OF_BOUNDS = "out-of-bounds access"
     DIVERGENT = "divergent warp"
     UNINITIALISED = "uninitialised register"
+    STOPPED = "trap instruction"
     HANG = "hang"
 
     @property
@@ -47,6 +48,10 @@ class SimulatedTrap(WarpfuzzError):  # noqa: N818 (a trap is what a device calls
     def __init__(self, trap: Trap) -> None:
         super().__init__(str(trap))
         self.trap = trap
+
+    def at(self, line: int) -> "SimulatedTrap":
+        """Return the same trap at a line, if it has none: operations leave that to their caller."""
+        return self if self.trap.line else SimulatedTrap(replace(self.trap, line=line))
 
 
 def refuse(kind: TrapKind, line: int, message: str, warps: tuple[int, ...] = ()) -> NoReturn:

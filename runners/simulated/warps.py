@@ -6,12 +6,13 @@ length 1 stands for a value that is the same along it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import Memory
+from runners.simulated.memory import Memory, Owner
 from runners.simulated.traps import TrapKind, refuse
 
 LANES = 32
@@ -38,6 +39,10 @@ DTYPES: dict[int, np.dtype[Any]] = {
 _POISON = 0xDEADBEEFDEADBEEF
 
 
+def _poison(dtype: np.dtype[Any]) -> Values:
+    return np.full((1, 1), _POISON & ((1 << 8 * dtype.itemsize) - 1)).astype(dtype)
+
+
 @dataclass(kw_only=True)
 class Warps:
     """The warps that are still alive."""
@@ -53,8 +58,12 @@ class Warps:
     launch: int
     """How many launches the device made before this one."""
     memory: Memory
+    grid: int
+    """Blocks of the launch."""
     steps: int = 0
     """Instructions that were executed in this launch so far."""
+    line: int = 0
+    """Of the instruction that executes."""
     registers: dict[str, Values] = field(default_factory=dict)
 
     @property
@@ -67,26 +76,36 @@ class Warps:
         """The device's clock: 2^20 for each launch, and 1 for each instruction."""
         return (self.launch << 20) + self.steps
 
-    def read(self, register: str, line: int) -> Values:
+    @cached_property
+    def owners(self) -> dict[Owner, NDArray[np.int64]]:
+        """(warps,) block and (32, warps) thread of the launch, by who owns memory."""
+        threads = np.arange(LANES)[:, None] + LANES * self.indices
+        return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
+
+    def read(self, register: str) -> Values:
         """Return a register's bits; one that no thread has written traps."""
         try:
             return self.registers[register]
         except KeyError:
-            refuse(
-                TrapKind.UNINITIALISED, line, f"register {register} is read before it is written"
-            )
+            refuse(TrapKind.UNINITIALISED, 0, f"register {register} is read before it is written")
+
+    def read_copied(self, register: str, bits: int) -> Values:
+        """Return a register's bits, also of one that no thread has written."""
+        value = self.registers.get(register)
+        return _poison(DTYPES[bits]) if value is None else value
 
     def write(self, register: str, value: Values, mask: Mask) -> None:
-        """Give a register new bits in the threads of the mask."""
+        """Give a register new bits in the threads of the mask; nothing to the sink, `_`."""
         if mask is not None:
             old = self.registers.get(register)
             if old is None:
-                old = np.full((1, 1), _POISON & ((1 << 8 * value.itemsize) - 1)).astype(value.dtype)
+                old = _poison(value.dtype)
             value = np.where(mask, value, old)
         self.registers[register] = value
 
     def drop(self, kept: NDArray[np.bool_]) -> None:
         """Forget the warps, of shape (warps,), that are not kept: they have exited."""
+        self.__dict__.pop("owners", None)
         self.indices = self.indices[kept]
         self.sms = self.sms[kept]
         self.slots = self.slots[kept]
@@ -101,7 +120,7 @@ class Warps:
             int(i) for i in self.indices[np.broadcast_to(bad.any(axis=0), self.indices.shape)]
         )
 
-    def uniform(self, value: Values, line: int, what: str, mask: Mask) -> Values:
+    def uniform(self, value: Values, what: str, mask: Mask) -> Values:
         """Return a value as (1, warps or 1) if all active lanes of each warp agree, else trap."""
         if value.shape[0] == 1:
             return value
@@ -111,21 +130,21 @@ class Warps:
         if differs.any():
             refuse(
                 TrapKind.DIVERGENT,
-                line,
+                0,
                 f"{what} differs between the lanes of a warp",
                 self.names(differs),
             )
         return value[:1]
 
-    def whole(self, mask: Mask, line: int) -> Mask:
+    def whole(self, mask: Mask) -> Mask:
         """Return a mask as (1, warps); a warp-level instruction for only some lanes traps."""
         if mask is None:
             return None
-        return self.uniform(mask, line, "the guard of a warp-level instruction", None)
+        return self.uniform(mask, "the guard of a warp-level instruction", None)
 
-    def site(self, line: int) -> "Site":
-        """Return where an instruction of this line executes."""
-        return Site(warps=self.indices, sms=self.sms, launch=self.launch, line=line)
+    def site(self) -> "Site":
+        """Return where the instruction executes."""
+        return Site(warps=self.indices, sms=self.sms, launch=self.launch, line=self.line)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,8 @@ from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 _SPACE = r"global|shared(?:::cta)?"
 _SHAPE = r"m\d+n\d+k\d+"
 # The syntax has the layout before the shape; the page's examples have it behind, and behind the
-# state space. Both orders are taken.
+# state space. Both orders are taken. The rounding of f64 stands before the types in the syntax, and
+# at the end in the page's examples and in what nvcc 13.5 writes.
 _WHERE = (
     rf"\.(?:(?P<order>row|col)\.(?P<shape>{_SHAPE})(?:\.(?P<space>{_SPACE}))?"
     rf"|(?P<shape_first>{_SHAPE})(?:\.(?P<space_first>{_SPACE}))?\.(?P<order_last>row|col))"
@@ -47,7 +48,7 @@ MMA = re.compile(
     rf"\.(?:(?P<a>row|col)\.(?P<b>row|col)\.(?P<shape>{_SHAPE})"
     rf"|(?P<shape_first>{_SHAPE})\.(?P<a_last>row|col)\.(?P<b_last>row|col))"
     r"(?:\.(?P<rounding>rn|rz|rm|rp))?(?P<types>(?:\.(?:f16|bf16|tf32|f32|f64|[us][48]|b1|s32))+)"
-    r"(?P<satfinite>\.satfinite)?"
+    r"(?P<satfinite>\.satfinite)?(?:\.(?P<rounding_last>rn|rz|rm|rp))?"
 )
 
 # Target ISA Notes of 9.7.14.4.3 to .5.
@@ -119,7 +120,7 @@ class _Transfer:
         """Trap on what the hardware does not load or store."""
         whole, row = _ALIGNMENT[self.layout.bits]
         for address, alignment in ((base, whole), (starts, row)):
-            check_alignment(address, alignment, warps.indices, self.operands.line, mask)
+            check_alignment(address, alignment, warps.indices, mask)
 
     def in_memory(self, elements: Elements) -> Elements:
         """Reorder between (row by row) and (instance by instance); (instances, run, warps)."""
@@ -190,7 +191,7 @@ def load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operatio
     """Decode wmma.load."""
     given = operands.expect(2, 3)
     transfer = _transfer(operands, silicon, match)
-    layout, unit, line = transfer.layout, transfer.unit, operands.line
+    layout, unit = transfer.layout, transfer.unit
     names = operands.registers(given[0], layout.count, layout.width)
     address = operands.address(given[1], transfer.space)
     _, run = transfer.runs
@@ -200,12 +201,12 @@ def load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operatio
     corrupt = silicon.corruption(operands.instruction.opcode)
 
     def execute(warps: Warps, mask: Mask) -> None:
-        mask = warps.whole(mask, line)
-        base = warps.uniform(address(warps), line, "the address", mask)
-        step = warps.uniform(stride(warps), line, "the stride", mask)
+        mask = warps.whole(mask)
+        base = warps.uniform(address(warps), "the address", mask)
+        step = warps.uniform(stride(warps), "the stride", mask)
         starts = transfer.starts(base, step)
         transfer.check(warps, base, starts, mask)
-        runs = read_runs(warps, transfer.space, starts, units, width, line, mask)
+        runs = read_runs(warps, transfer.space, starts, units, width, mask)
         if unit.missing:
             runs[-unit.missing :] = 0
         elements = transfer.by_rows(_unpacked(runs, layout.bits))
@@ -213,7 +214,7 @@ def load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operatio
             elements = _quieted(elements, transfer.kind)
         words = scatter(elements, layout)
         if corrupt is not None:
-            words = corrupt(words, warps.site(line))
+            words = corrupt(words, warps.site())
         for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
 
@@ -224,25 +225,25 @@ def store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
     """Decode wmma.store."""
     given = operands.expect(2, 3)
     transfer = _transfer(operands, silicon, match)
-    layout, unit, line = transfer.layout, transfer.unit, operands.line
+    layout, unit = transfer.layout, transfer.unit
     address = operands.address(given[0], transfer.space)
     names = operands.registers(given[1], layout.count, layout.width)
     count, run = transfer.runs
     stride = _stride(operands, given, run)
 
     def execute(warps: Warps, mask: Mask) -> None:
-        mask = warps.whole(mask, line)
-        base = warps.uniform(address(warps), line, "the address", mask)
-        step = warps.uniform(stride(warps), line, "the stride", mask)
+        mask = warps.whole(mask)
+        base = warps.uniform(address(warps), "the address", mask)
+        step = warps.uniform(stride(warps), "the stride", mask)
         starts = transfer.starts(base, step)
         transfer.check(warps, base, starts, mask)
-        words = [warps.read(name, line) for name in names]
+        words = [warps.read(name) for name in names]
         elements = gather(words, layout, warps.indices.size)
         if unit.quieting:
             elements = _quieted(elements, transfer.kind)
         runs = transfer.in_memory(elements)
         kept = count - unit.missing
-        write_runs(warps, transfer.space, starts[:kept], runs[:kept], line, mask)
+        write_runs(warps, transfer.space, starts[:kept], runs[:kept], mask)
 
     return execute
 
@@ -269,6 +270,11 @@ def _types(operands: Operands, match: re.Match[str]) -> _Types:
     return _Types(d=words[0], a=words[1], b=words[2], c=words[3])
 
 
+def _rounding(match: re.Match[str]) -> str | None:
+    given: str | None = match["rounding"] or match["rounding_last"]
+    return given
+
+
 def _check_form(operands: Operands, match: re.Match[str], types: _Types, shape: str) -> None:
     """Refuse combinations of qualifiers that 9.7.14.4.5 does not list."""
     accumulators = {"f16": ("f16", "f32"), "f64": ("f64",)}.get(
@@ -283,7 +289,8 @@ def _check_form(operands: Operands, match: re.Match[str], types: _Types, shape: 
             registers(role, shape, kind) is None
             for role, kind in (("a", types.a), ("b", types.b), ("c", types.c), ("d", types.d))
         )
-        or (match["rounding"] is not None and types.a != "f64")
+        or (_rounding(match) is not None and types.a != "f64")
+        or None not in (match["rounding"], match["rounding_last"])
         or (match["satfinite"] is not None and not integer)
         or ((match["op"] is None) == (types.a == "b1"))
         or (ELEMENT_BITS[types.a] < 8 and (match["a"] or match["a_last"]) != "row")
@@ -297,7 +304,7 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], types: _Types) -> _Multi
     if types.a == "b1":
         return BitUnit(operation=BitOperation(match["op"]))
     if types.a == "f64":
-        return replace(silicon.chip.doubles, rounding=Rounding(match["rounding"] or "rn"))
+        return replace(silicon.chip.doubles, rounding=Rounding(_rounding(match) or "rn"))
     if types.c == "s32":
         signed = types.a.startswith("s")
         return IntegerUnit(
@@ -338,23 +345,23 @@ def mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation
         role: operands.registers(operand, layout.count, layout.width)
         for operand, (role, layout) in zip(given, layouts.items(), strict=True)
     }
-    opcode, line = operands.instruction.opcode, operands.line
+    opcode = operands.instruction.opcode
     unit = silicon.unit(opcode, _sound_unit(silicon, match, types))
     corrupt = silicon.corruption(opcode)
 
     def fetch(warps: Warps, role: str) -> Elements:
-        words = [warps.read(name, line) for name in names[role]]
+        words = [warps.read(name) for name in names[role]]
         elements = gather(words, layouts[role], warps.indices.size)
         return elements.reshape(*dimensions(role, shape), -1)
 
     def execute(warps: Warps, mask: Mask) -> None:
-        mask = warps.whole(mask, line)
+        mask = warps.whole(mask)
         a, b, c = (fetch(warps, role) for role in "abc")
         d = _multiply(unit, a, b, c, types)
         elements = d.reshape(-1, warps.indices.size).astype(DTYPES[ELEMENT_BITS[types.d]])
         words = scatter(elements, layouts["d"])
         if corrupt is not None:
-            words = corrupt(words, warps.site(line))
+            words = corrupt(words, warps.site())
         for name, word in zip(names["d"], words, strict=True):
             warps.write(name, word, mask)
 

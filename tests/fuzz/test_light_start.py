@@ -7,7 +7,7 @@ import sys
 import pytest
 from command_line import environment, warpfuzz
 
-HEAVY = ("numpy", "hypothesis", "rich", "lark", "msgspec", "ml_dtypes", "psutil", "pycuda")
+HEAVY = ("numpy", "hypothesis", "rich", "msgspec", "ml_dtypes", "psutil", "pycuda")
 LOADED = """
 import contextlib, io, json, sys
 from fuzz.cli import main

@@ -68,7 +68,7 @@ def test_the_same_text_is_parsed_once() -> None:
         ("    ld.global.b32 %r1, [%r2];", TrapKind.UNSUPPORTED),
         ("    fma.f32 %r1, %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
         ("    mul.rz.f16x2 %r1, %r1, %r1;", TrapKind.UNSUPPORTED),
-        ("    ld.param.u64 %rd1, [elsewhere];", TrapKind.UNSUPPORTED),
+        ("    ld.param.u64 %rd1, [elsewhere];", TrapKind.PARSE),
         ("    wmma.load.a.sync.row.m16n16k16.f64 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),
         ("    wmma.load.a.sync.row.m8n8k32.s4 {%r1}, [%rd2];", TrapKind.ILLEGAL),
         ("    wmma.load.a.sync.aligned.col.m8n8k32.s4 {%r1}, [%rd2];", TrapKind.UNSUPPORTED),

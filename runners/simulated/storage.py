@@ -1,0 +1,172 @@
+"""Where variables lie, and what they hold when a launch begins."""
+
+from collections.abc import Iterator, Mapping
+
+from runners.simulated.memory import VARIABLES_BASE, WINDOWS, Space, Static
+from runners.simulated.operands import Location
+from runners.simulated.syntax import TYPE_BITS, Function, Immediate, Scope, Variable
+from runners.simulated.traps import TrapKind, refuse
+
+# Static shared memory of a block: ptxas refuses more on every target (13.5, "uses too much shared
+# data (…, 0xc000 max)").
+LARGEST_SHARED = 0xC000
+# Constant memory of a module (CUDA C++ Programming Guide, Technical Specifications).
+_LARGEST_CONSTANTS = 0x1_0000
+# What the simulated device has of the others: it keeps 32 times as much local memory for each
+# image. A device has 512 KiB of it for a thread, and gigabytes of global memory.
+LARGEST_LOCAL = 1 << 14
+_LARGEST_GLOBAL = 1 << 26
+
+
+def _aligned(end: int, variable: Variable) -> int:
+    return -(-end // variable.alignment) * variable.alignment
+
+
+class _Space:
+    """Bytes of one space that are given out from the lowest up."""
+
+    def __init__(self, name: str, largest: int, kind: TrapKind) -> None:
+        self._name, self._largest, self._kind = name, largest, kind
+        self.end = 0
+
+    def place(self, variable: Variable) -> int:
+        offset = _aligned(self.end, variable)
+        self.end = offset + variable.size
+        if self.end > self._largest:
+            refuse(
+                self._kind,
+                variable.line,
+                f"{variable.name} makes {self.end} bytes of {self._name} memory; there are "
+                f"{self._largest}",
+            )
+        return offset
+
+
+class Frame(Mapping[Variable, Location]):
+    """The variables that one expansion of a function sees.
+
+    Its own local variables and call parameters lie in local memory from `base` up.
+    """
+
+    def __init__(
+        self,
+        statics: "Statics",
+        function: Function,
+        base: int,
+        bound: Mapping[Variable, Location],
+    ) -> None:
+        self._statics = statics
+        self._bound = dict(bound)
+        space = _Space("local", LARGEST_LOCAL, TrapKind.UNSUPPORTED)
+        space.end = base
+        own = [*function.results, *function.parameters]
+        for scope in function.scopes:
+            own.extend(scope.variables.values())
+        for variable in own:
+            if variable.space in ("local", "param") and variable not in self._bound:
+                self._bound[variable] = Location(Space.LOCAL, space.place(variable))
+        self.end = -(-space.end // 16) * 16
+        """Bytes of local memory in use."""
+
+    def __getitem__(self, variable: Variable) -> Location:
+        found = self._bound.get(variable)
+        return found if found is not None else self._statics.location(variable)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._bound)
+
+    def __len__(self) -> int:
+        return len(self._bound)
+
+
+class Statics:
+    """The variables of one kernel that exist once for a block or a module.
+
+    What is not used has no place.
+    """
+
+    def __init__(self, module: Scope) -> None:
+        self._module = module
+        self._locations: dict[Variable, Location] = {}
+        self._spaces = {
+            Space.SHARED: _Space("static shared", LARGEST_SHARED, TrapKind.ILLEGAL),
+            Space.CONST: _Space("constant", _LARGEST_CONSTANTS, TrapKind.ILLEGAL),
+            Space.GLOBAL: _Space("global", _LARGEST_GLOBAL, TrapKind.UNSUPPORTED),
+        }
+
+    def location(self, variable: Variable) -> Location:
+        """Return where a variable lies."""
+        found = self._locations.get(variable)
+        if found is None:
+            space = Space(variable.space)
+            if space not in self._spaces:
+                refuse(
+                    TrapKind.PARSE, variable.line, f"{variable.name} is declared outside functions"
+                )
+            if space is Space.SHARED and not variable.size:
+                # Dynamic shared memory lies behind all static one; launches give none.
+                found = Location(space, LARGEST_SHARED)
+            else:
+                base = VARIABLES_BASE if space is Space.GLOBAL else 0
+                found = Location(space, base + self._spaces[space].place(variable))
+            self._locations[variable] = found
+            for initial in variable.initial:
+                if not isinstance(initial.value, Immediate):
+                    self._target(variable, initial.value.text)
+        return found
+
+    def _target(self, variable: Variable, name: str) -> Location:
+        found = self._module.find(name)
+        if not isinstance(found, Variable):
+            refuse(TrapKind.UNSUPPORTED, variable.line, f"the address of {name} as a value")
+        return self.location(found)
+
+    def static(self, local_bytes: int) -> Static:
+        """Return what a launch needs."""
+        content = {
+            space: bytearray(self._spaces[space].end) for space in (Space.GLOBAL, Space.CONST)
+        }
+        for variable, location in tuple(self._locations.items()):
+            if location.space in content:
+                base = VARIABLES_BASE if location.space is Space.GLOBAL else 0
+                held = self._content(variable)
+                start = location.offset - base
+                content[location.space][start : start + len(held)] = held
+        return Static(
+            shared_bytes=self._spaces[Space.SHARED].end,
+            local_bytes=local_bytes,
+            variables=bytes(content[Space.GLOBAL]),
+            constants=bytes(content[Space.CONST]),
+        )
+
+    def _content(self, variable: Variable) -> bytes:
+        width = TYPE_BITS[variable.type] // 8
+        if len(variable.initial) * width > variable.size:
+            refuse(
+                TrapKind.PARSE,
+                variable.line,
+                f"{variable.name} has more initial values than elements",
+            )
+        held = bytearray()
+        for initial in variable.initial:
+            value = initial.value
+            if isinstance(value, Immediate):
+                number = value.value
+                if value.float_bits and value.float_bits != 8 * width:
+                    number = _narrowed(value.value, variable)
+            else:
+                location = self._target(variable, value.text)
+                number = location.offset + value.offset
+                number += WINDOWS[location.space] if initial.generic else 0
+            held += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+        return bytes(held)
+
+
+def _narrowed(bits: int, variable: Variable) -> int:
+    """Return the f32 bits of a decimal constant."""
+    if variable.type != "f32":
+        refuse(TrapKind.PARSE, variable.line, f"{variable.name} cannot hold its initial value")
+    import struct
+
+    (value,) = struct.unpack("<d", bits.to_bytes(8, "little"))
+    return int.from_bytes(struct.pack("<f", value), "little")

@@ -1,0 +1,23 @@
+"""The warp-level matrix instructions: the pattern of each opcode, and what decodes it.
+
+This is the place where one is added. A decoder takes the operands, the device and the match of the
+opcode, and returns the operation; all lanes of a warp are there when it executes.
+"""
+
+import re
+from collections.abc import Callable
+
+from runners.simulated import ldmatrix, wmma
+from runners.simulated.operands import Operands
+from runners.simulated.silicon import Silicon
+from runners.simulated.warps import Operation
+
+FORMS: tuple[
+    tuple[re.Pattern[str], Callable[[Operands, Silicon, re.Match[str]], Operation]], ...
+] = (
+    (wmma.LOAD, wmma.load),
+    (wmma.STORE, wmma.store),
+    (wmma.MMA, wmma.mma),
+    (ldmatrix.LDMATRIX, ldmatrix.decode),
+)
+"""Every form that is known."""
