@@ -372,6 +372,46 @@ def bench(context: click.Context, /, **options: Any) -> int:
 
 
 @app.command()
+@click.option(
+    "--runner",
+    type=click.Choice(["sim", "cuda"]),
+    help="What is measured: a GPU, or the simulated device.  [default: cuda, else sim]",
+)
+@click.option(
+    "--device", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the GPU."
+)
+@click.option("--target", help="Architecture of the simulated device.  [default: sm_90]")
+@click.option("--output", type=_FOLDER, help="Write the model to this TOML file.")
+@click.option(
+    "--only", default="*", help="Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part."
+)
+@click.option(
+    "--images",
+    type=click.IntRange(min=1),
+    help="Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**31 - 1),
+    default=0,
+    show_default=True,
+    help="Of the random images.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, _MOST_PROCESSES),
+    help="Processes that confirm on a GPU.  [default: cores less one]",
+)
+@click.option("--fault", "faults", multiple=True, help="Plant a fault; again for others.")
+@_json
+def measure(**options: Any) -> int:
+    """Find out by probes how a device computes, and write it down as a model."""
+    from fuzz.commands.measure import MeasureRequest, measure_device
+
+    return Exit.FINDINGS if measure_device(MeasureRequest(**options)) else Exit.CLEAN
+
+
+@app.command()
 @_json
 def doctor(json: bool) -> int:
     """Say what is here, what is missing, and what each missing part would give."""

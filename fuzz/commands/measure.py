@@ -1,0 +1,246 @@
+"""`warpfuzz measure`: the model of a device, found out by probes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fuzz.measuring.confirming import Crew, Here, crew_of
+from fuzz.measuring.inference import Contradiction
+from fuzz.measuring.measurement import (
+    MeasuredFigure,
+    MeasuredResult,
+    Measurer,
+    measured_model,
+)
+from fuzz.measuring.units import Device, units_of
+from fuzz.output import console, counted, emit
+from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
+from oracle.errors import UsageError
+from oracle.formats import FORMATS
+from oracle.forms import MmaForm
+from oracle.models import Model, NanRule, model_for
+from oracle.models.files import model_text
+from oracle.targets import Module
+
+_IMAGES = {"cuda": 1_048_576, "sim": 1_024}
+"""Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureRequest:
+    """Options of `warpfuzz measure`."""
+
+    runner: str | None
+    device: int
+    target: str | None
+    only: str
+    faults: tuple[str, ...]
+    images: int | None
+    seed: int
+    workers: int | None
+    output: Path | None
+    json: bool
+
+
+def measure_device(request: MeasureRequest) -> bool:
+    """Measure, print what was found, and write the model; tell whether it is another than known.
+
+    Raises
+    ------
+    WarpfuzzError
+        If the request is wrong, or the runner or the file does not work.
+    """
+    name = request.runner or best_runner(
+        planted=bool(request.faults),
+        device_faults=has_device_fault(request.faults),
+        has_assembler=lambda: False,
+    )
+    choice = RunnerChoice(
+        name=name, target=request.target, faults=request.faults, device=request.device
+    )
+    started = time.monotonic()
+    with opened(choice) as ready:
+        module = Module.named(ready.target, ready.ptx_version)
+        units = units_of(module, request.only)
+        forms = tuple(form for unit in units for form in unit.forms)
+        device = Device(ready.runner, module, forms)
+        known = model_for(device.compiled.architecture)
+        with _confirmers(request, ready, device, module, forms) as (confirmer, map_fits):
+            measurer = Measurer(
+                device, known, confirmer, images=request.images or _IMAGES[name],
+                seed=request.seed, map_fits=map_fits,
+            )  # fmt: skip
+            report = _Report(request, ready, known)
+            results = []
+            for result in measurer.measure(units):
+                report.unit(result)
+                results.append(result)
+    return report.end(results, seconds=time.monotonic() - started)
+
+
+@contextmanager
+def _confirmers(
+    request: MeasureRequest,
+    ready: OpenRunner,
+    device: Device,
+    module: Module,
+    forms: tuple[MmaForm, ...],
+) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
+    """Return what confirms, and what computes fits: processes with a GPU, else this one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = request.workers or max(1, (cores or 1) - 1)
+    if ready.choice.name != "cuda" or workers == 1:
+        yield Here(device), map
+        return
+    with crew_of(ready.choice, module, forms, workers) as crew:
+        yield crew, crew.pool.map
+
+
+class _Report:
+    """Prints results as they come, and what they amount to."""
+
+    def __init__(self, request: MeasureRequest, ready: OpenRunner, known: Model) -> None:
+        self.request, self.ready, self.known = request, ready, known
+        self.out = console()
+        if not request.json:
+            self.out.print(f"Measuring {ready.device}.", markup=False, soft_wrap=True)
+
+    def unit(self, result: MeasuredResult) -> None:
+        """Print one unit."""
+        if self.request.json:
+            emit(_as_json(result))
+        elif result.contradiction is not None:
+            _print_refusal(self.out, result, result.contradiction)
+        else:
+            _print_figures(self.out, result)
+
+    def end(self, results: list[MeasuredResult], *, seconds: float) -> bool:
+        """Print the sum, and write the file; tell whether something is another than known."""
+        refused = [result.unit.name for result in results if result.contradiction is not None]
+        figures = [figure for result in results for figure in result.figures]
+        same = sum(figure.is_known for figure in figures)
+        images = sum(result.images for result in results)
+        day = datetime.now(tz=UTC).date().isoformat()
+        model = measured_model(
+            self.known.base, results, f"warpfuzz measure, {self.ready.device}, {day}"
+        )
+        output = self.request.output
+        if output is not None:
+            try:
+                output.write_text(model_text(model), encoding="utf-8")
+            except OSError as error:
+                raise UsageError(
+                    f"--output {output} cannot be written: {error.strerror}; give a file in a "
+                    "folder that is there and may be written"
+                ) from None
+        if self.request.json:
+            emit({"summary": {
+                "device": self.ready.device, "target": self.known.base, "figures": len(figures),
+                "as_in_model": same, "refused": refused, "images": images,
+                "seconds": round(seconds, 1), "seed": self.request.seed,
+                "known_model": self.known.name, "model": model.digest[:12],
+                "output": None if output is None else str(output),
+            }})  # fmt: skip
+            return bool(refused) or same < len(figures)
+        self.out.print(
+            f"{same} of {counted(len(figures), 'figure')} as in the model of {self.known.base}"
+            + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
+            + f". {images:,} random images agree. {seconds:.0f} s.",
+            markup=False, soft_wrap=True,
+        )  # fmt: skip
+        if output is not None:
+            self.out.print(
+                f"Written to {output}: `warpfuzz run --model {output}` judges by it"
+                + (", and refuses the units that are not in it." if refused else "."),
+                markup=False, soft_wrap=True,
+            )  # fmt: skip
+        return bool(refused) or same < len(figures)
+
+
+def _as_json(result: MeasuredResult) -> dict[str, Any]:
+    refusal = result.contradiction
+    return {
+        "unit": result.unit.name,
+        "probes": result.probes,
+        "images": result.images,
+        "figures": {
+            figure.name: {
+                "value": _plain(figure.value), "known": _plain(figure.known),
+                "same": figure.is_known, "refuting": figure.finding.refuting,
+                "not_told_apart": [
+                    _plain(other)
+                    for other in (figure.finding.value, *figure.finding.others)
+                    if other != figure.value
+                ],
+            }
+            for figure in result.figures
+        },
+        "refused": None if refusal is None else asdict(refusal),
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if isinstance(value, NanRule) else value
+
+
+def _shown(figure: MeasuredFigure, value: Any) -> str:
+    if isinstance(value, NanRule):
+        kept = f"of {', '.join(value.order)}" if value.order else f"{value.canonical:#x}"
+        return f"{kept}; invalid {value.invalid:#x}"
+    return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
+
+
+def _print_figures(out: Console, result: MeasuredResult) -> None:
+    table = Table(box=None, pad_edge=False, title=escape(result.unit.name), title_justify="left")
+    for heading in ("figure", "value", "model", "probes against others", "not told apart"):
+        table.add_column(heading, overflow="fold")
+    for figure in result.figures:
+        finding = figure.finding
+        known = "same" if figure.is_known else f"[worst]{escape(_shown(figure, figure.known))}[/]"
+        others = [one for one in (finding.value, *finding.others) if one != figure.value]
+        apart = "" if not others else _range(others) if len(others) > 3 else str(others)[1:-1]
+        table.add_row(
+            figure.name.replace("_", " "), escape(_shown(figure, figure.value)), known,
+            f"{finding.refuting:,}" if finding.refuting else "", escape(apart),
+        )  # fmt: skip
+    out.print(table)
+    out.print(
+        f"{counted(result.probes, 'probe')}, and {counted(result.images, 'random image')}: 0 differ"
+        ".\n", markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _range(values: list[Any]) -> str:
+    if all(isinstance(value, int) for value in values):
+        return f"{len(values)} from {min(values)} to {max(values)}"
+    return ", ".join(map(str, values))
+
+
+def _print_refusal(out: Console, result: MeasuredResult, refusal: Contradiction) -> None:
+    """Say which probe no figures explain, with its values."""
+    d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
+    products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
+    nearest = (
+        ""
+        if refusal.nearest is None
+        else (f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}")
+    )
+    out.print(
+        f"{result.unit.name}: refused. No rule that a model can express gives what the device "
+        f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
+        f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
+        f"C {refusal.c:#x} ({c.name}): the device returns "
+        f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}.\n",
+        style="bad", markup=False, soft_wrap=True,
+    )  # fmt: skip

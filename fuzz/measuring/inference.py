@@ -1,0 +1,367 @@
+"""From what a device returned to figures: elimination, one property after the other.
+
+A hypothesis is a value for every figure. It starts with values that every measured GPU has; each
+stage varies one figure (or a few that show together) over all values that a model can have, and
+keeps the hypotheses with which the oracle computes exactly what the device returned for a family
+of probes that depends on nothing that is still open. Several may stay: then later families, and
+at last all probes together, decide between them, or nothing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.measuring.dots import Dots
+from oracle.arithmetic.dots import dot_product
+from oracle.formats import FORMATS, Format
+from oracle.models import Confidence, Figure, TruncatedDot
+from oracle.models.figures import ROUNDINGS
+from oracle.scratch import own_scratch
+
+Array = NDArray[Any]
+Values = Mapping[str, Any]
+"""A value for each figure that a unit has."""
+
+ZERO_EXPONENTS = range(-165, 46)
+"""Exponents of a zero that are tried: from where no result shows it (2^-149 is the least number of
+f32, products have up to 16 significant bits below it, and 8 bits are kept or more) to far above 1.
+"""
+_MOST = 64
+"""Hypotheses that are kept from stage to stage."""
+_ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
+_CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
+"""NaN with which hypotheses compute before the device's own is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradiction:
+    """A dot product that no figures explain."""
+
+    family: str
+    a: tuple[int, ...]
+    """Patterns, likewise the others."""
+    b: tuple[int, ...]
+    c: int
+    returned: int
+    """By the device."""
+    nearest: int | None
+    """By the hypothesis that explains the most probes; None where there is only one."""
+    differing: int
+    """Probes that this hypothesis does not explain."""
+    among: int
+    """Probes in all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What was found out of one figure."""
+
+    value: Any
+    others: tuple[Any, ...]
+    """Values that no probe tells from it."""
+    refuting: int
+    """Least number of probes that refute one of the remaining values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What was found out of one unit."""
+
+    findings: Mapping[str, Finding]
+    """By figure; empty if nothing fits."""
+    contradiction: Contradiction | None
+    """None where the figures explain everything."""
+
+    @property
+    def values(self) -> Values:
+        """The values that were found."""
+        return {name: finding.value for name, finding in self.findings.items()}
+
+
+def rule_of(types: str, values: Values, *, instruction: str = "wmma.mma") -> TruncatedDot:
+    """Return a unit with these values."""
+    figures: dict[str, Any] = {
+        name: Figure(value=value, confidence=Confidence.MEASURED, source="")
+        for name, value in values.items()
+    }
+    return TruncatedDot(instruction=instruction, types=types, **figures)
+
+
+def computed(types: str, values: Values, dots: Dots) -> Array:
+    """Return what the oracle computes for dot products, patterns (count,)."""
+    result = np.empty(len(dots), FORMATS[types.split(".")[0]].raw)
+    rule = rule_of(types, values)
+    for start in range(0, len(dots), 4096):
+        part = slice(start, start + 4096)
+        d = dot_product(
+            dots.a[part, None, :], dots.b[part, :, None], dots.c[part, None, None],
+            rule=rule, scratch=own_scratch(),
+        )  # fmt: skip
+        result[part] = d[0, 0]
+    return result
+
+
+class Evidence:
+    """Probes of one unit with what the device returned."""
+
+    def __init__(self, types: str, dots: Dots, returned: Array) -> None:
+        self.types, self.dots, self.returned = types, dots, returned
+        self.d_type: Format = FORMATS[types.split(".")[0]]
+
+    def part(self, families: Sequence[str]) -> Evidence:
+        """Return the evidence of some families."""
+        chosen = self.dots.of(*families)
+        return Evidence(self.types, self.dots.where(chosen), self.returned[chosen])
+
+    def differing(self, values: Values, *, loose: bool = False) -> NDArray[np.bool_]:
+        """Return for which probes a hypothesis computes something else than was returned.
+
+        `loose` takes all NaNs as one, and both zeros.
+        """
+        made = computed(self.types, values, self.dots)
+        different: NDArray[np.bool_] = made != self.returned
+        if loose:
+            different &= ~(self._nan(made) & self._nan(self.returned))
+            different &= (self._magnitude(made) | self._magnitude(self.returned)) != 0
+        return different
+
+    def _magnitude(self, bits: Array) -> Array:
+        magnitude: Array = bits & bits.dtype.type((1 << (self.d_type.bits - 1)) - 1)
+        return magnitude
+
+    def _nan(self, bits: Array) -> NDArray[np.bool_]:
+        infinity = ((1 << self.d_type.exponent_bits) - 1) << self.d_type.fraction_bits
+        nan: NDArray[np.bool_] = self._magnitude(bits) > infinity
+        return nan
+
+    def nans(self) -> list[int]:
+        """Return the NaNs that the device returned, the most frequent first."""
+        found, counts = np.unique(self.returned[self._nan(self.returned)], return_counts=True)
+        return [int(found[i]) for i in np.argsort(-counts)]
+
+
+def fit(evidence: Evidence, depth: int) -> Fit:
+    """Find the figures of a unit.
+
+    Parameters
+    ----------
+    evidence
+        Probes and what the device returned.
+    depth
+        Products of a dot product.
+    """
+    return _Search(evidence, depth).fit()
+
+
+class _Search:
+    """Elimination over the figures of one unit."""
+
+    def __init__(self, evidence: Evidence, depth: int) -> None:
+        self.evidence, self.depth = evidence, depth
+        self.d_type, self.multiplicand, _, self.c_type = evidence.types.split(".")
+        self.halves = self.d_type == self.c_type == "f16"
+        """Whether the sum may run in f16."""
+
+    def fit(self) -> Fit:
+        beam = [self.consistent(self.start())]
+        for families, variations in self.stages():
+            beam = self.narrowed(beam, families, variations)
+        best, count = self.best(beam)
+        for _ in range(3):
+            if not count:
+                break
+            # A family depended on a figure that was found later: one at a time, on everything.
+            moved = [{**best, name: one} for name, all_ in self.all().items() for one in all_]
+            again, fewer = self.best([self.consistent(values) for values in moved])
+            if fewer >= count:
+                break
+            best, count = again, fewer
+        if count:
+            return Fit(findings={}, contradiction=self.contradiction(best))
+        return Fit(findings=self.findings(best), contradiction=None)
+
+    def start(self) -> dict[str, Any]:
+        """Return a hypothesis to begin with; a stage varies each of its values."""
+        values: dict[str, Any] = {
+            "accumulator": "f16" if self.halves else "f32", "block": self.depth, "interleaved": 0,
+            "order": "rising", "addend": "first", "fraction_bits": 24, "zero_exponent": -170,
+            "product_exponent": "sum", "product_range": "unlimited", "rounding": "rz",
+            "overflow": "infinity", "zero": "+", "nan": _CANONICAL[self.d_type],
+            **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
+        }  # fmt: skip
+        if FORMATS[self.multiplicand].ignored_bits:
+            values["low_bits"] = "cut"
+        nans = self.evidence.nans()
+        return values | ({"nan": nans[0]} if nans else {})
+
+    def consistent(self, values: Values) -> dict[str, Any]:
+        """Return a hypothesis with the figures that its others ask for, and no more."""
+        made = dict(values)
+        if made["addend"] == "last":
+            made.setdefault("addition", made["rounding"])
+        else:
+            made.pop("addition", None)
+        if made["accumulator"] != self.d_type:
+            made.setdefault("narrowing", "rn")
+        else:
+            made.pop("narrowing", None)
+        if made["interleaved"] and made["block"] % made["interleaved"]:
+            made["interleaved"] = 0
+        return made
+
+    def all(self) -> dict[str, tuple[Any, ...]]:
+        """Return every value that each figure can have, but NaN's, which is read off."""
+        made: dict[str, tuple[Any, ...]] = {
+            "accumulator": ("f16", "f32") if self.halves else ("f32",),
+            "block": (*range(self.depth, 0, -1), *range(self.depth + 1, 33)),
+            "interleaved": (0, *(run for run in range(1, self.depth // 2 + 1))),
+            "order": ("rising", "falling"),
+            "addend": ("first", "last"),
+            "addition": ROUNDINGS,
+            "fraction_bits": tuple(range(8, 31)),
+            "zero_exponent": tuple(ZERO_EXPONENTS),
+            "product_exponent": ("sum", "normalised"),
+            "product_range": ("unlimited", "f32"),
+            "rounding": ROUNDINGS,
+            "narrowing": ROUNDINGS,
+            "overflow": ("infinity", "largest"),
+            "zero": ("+", "-"),
+            "low_bits": ("cut", "rounded"),
+            **{f"{matrix}_subnormals": ("kept", "flushed") for matrix in "abcd"},
+        }
+        if not FORMATS[self.multiplicand].ignored_bits:
+            del made["low_bits"]
+        return made
+
+    def stages(self) -> Iterator[tuple[tuple[str, ...], Callable[[Values], Iterator[Values]]]]:
+        """Return families, and what a hypothesis may change to explain them, stage by stage."""
+        every = self.all()
+
+        def free(*names: str) -> Callable[[Values], Iterator[Values]]:
+            def variations(values: Values) -> Iterator[Values]:
+                present = [name for name in names if name in values]
+                for chosen in product(*(every[name] for name in present)):
+                    yield dict(zip(present, chosen, strict=True))
+
+            return variations
+
+        yield ("order",), self.structures
+        yield ("alignment",), free("fraction_bits", "rounding")
+        yield ("subnormals in A",), free("a_subnormals")
+        yield ("subnormals in B",), free("b_subnormals")
+        yield ("subnormals in D",), free("d_subnormals")
+        yield ("normalisation",), free("product_exponent")
+        if "low_bits" in every:
+            yield ("low bits", "rounding"), free("low_bits", "rounding", "addition", "narrowing")
+        else:
+            yield ("rounding",), free("rounding", "addition", "narrowing")
+        yield _ZEROS, free("zero_exponent")
+        yield ("subnormals in C",), free("c_subnormals")
+        yield ("rounding of subnormals",), free("rounding", "addition")
+        yield ("overflow of sums", "overflow of products"), free("overflow", "product_range")
+        yield ("sign of zero",), free("zero")
+
+    def structures(self, values: Values) -> Iterator[Values]:
+        """Return every way to put products into blocks, and C; no two that are the same."""
+        seen = set()
+        every = self.all()
+        for block in every["block"]:
+            for run in (0, *(run for run in range(1, block) if block % run == 0)):
+                for order, accumulator, addend in product(
+                    every["order"], every["accumulator"], every["addend"]
+                ):
+                    change = {
+                        "block": block, "interleaved": run, "order": order,
+                        "accumulator": accumulator, "addend": addend,
+                    }  # fmt: skip
+                    rule = rule_of(self.evidence.types, self.consistent({**values, **change}))
+                    key = (rule.blocks(self.depth), accumulator, addend)
+                    if key not in seen:
+                        seen.add(key)
+                        yield change
+
+    def narrowed(
+        self,
+        beam: list[dict[str, Any]],
+        families: tuple[str, ...],
+        variations: Callable[[Values], Iterator[Values]],
+    ) -> list[dict[str, Any]]:
+        """Return the hypotheses that explain most of some families: all of them, as a rule."""
+        part = self.evidence.part(families)
+        if not len(part.dots):
+            return beam
+        tried, counts, seen = [], [], set()
+        loose = "sign of zero" not in families
+        for before in beam:
+            for change in variations(before):
+                values = self.consistent({**before, **change})
+                key = tuple(values.items())
+                if key not in seen:
+                    seen.add(key)
+                    tried.append(values)
+                    counts.append(int(np.count_nonzero(part.differing(values, loose=loose))))
+        least = min(counts)
+        kept = [values for values, count in zip(tried, counts, strict=True) if count == least]
+        return self.unlike(kept)[:_MOST]
+
+    def unlike(self, beam: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return one of those hypotheses that no probe of any family tells apart."""
+        if len(beam) == 1:
+            return beam
+        evidence = self.evidence
+        made = {computed(evidence.types, one, evidence.dots).tobytes(): one for one in beam[::-1]}
+        return list(made.values())[::-1]
+
+    def best(self, beam: Sequence[Values]) -> tuple[dict[str, Any], int]:
+        """Return the hypothesis that explains most probes, and how many it does not."""
+        counts = [int(np.count_nonzero(self.evidence.differing(values))) for values in beam]
+        index = int(np.argmin(counts))
+        return dict(beam[index]), counts[index]
+
+    def findings(self, best: dict[str, Any]) -> dict[str, Finding]:
+        """Return each figure with the values that no probe tells from it."""
+        found = {}
+        every = self.all() | {"nan": (best["nan"],)}
+        for name, value in best.items():
+            own = self.evidence.part(_ZEROS) if name == "zero_exponent" else self.evidence
+            others, refuting = [], []
+            for other in every[name]:
+                if other == value:
+                    continue
+                made = self.consistent({**best, name: other})
+                if made == best or made["interleaved"] >= made["block"]:
+                    continue
+                count = int(np.count_nonzero(own.differing(made)))
+                if not count and own is not self.evidence:
+                    count = int(np.count_nonzero(self.evidence.differing(made)))
+                if count:
+                    refuting.append(count)
+                else:
+                    others.append(other)
+            found[name] = Finding(
+                value=value, others=tuple(others), refuting=min(refuting, default=0)
+            )
+        return found
+
+    def contradiction(self, best: dict[str, Any]) -> Contradiction:
+        """Return the first probe that the best hypothesis does not explain."""
+        evidence = self.evidence
+        wrong = np.flatnonzero(evidence.differing(best))
+        first = int(wrong[0])
+        row = evidence.dots.where(slice(first, first + 1))
+        return Contradiction(
+            family=row.family[0],
+            a=tuple(row.a[0].tolist()),
+            b=tuple(row.b[0].tolist()),
+            c=int(row.c[0]),
+            returned=int(evidence.returned[first]),
+            nearest=int(computed(evidence.types, best, row)[0]),
+            differing=len(wrong),
+            among=len(evidence.dots),
+        )

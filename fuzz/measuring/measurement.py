@@ -1,0 +1,307 @@
+"""A whole measurement: every unit of a device, found, confirmed and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.measuring.confirming import CHUNK, Crew, Here, Outcome, Task
+from fuzz.measuring.dots import Dots
+from fuzz.measuring.doubles import canonical_rule, double_probes, fit_doubles
+from fuzz.measuring.exact import OVERFLOWS, exact_result, exact_tiles, figure_of
+from fuzz.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
+from fuzz.measuring.probes import float_probes
+from fuzz.measuring.units import Device, MeasuredUnit
+from oracle.errors import UsageError
+from oracle.forms import MmaForm
+from oracle.models import Confidence, DoubleChain, ExactSum, Figure, Model, NanRule, TruncatedDot
+
+_EXACT_IMAGES = 64
+_ROUNDS = 3
+"""Times that a unit is fitted anew with what random images contradicted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredFigure:
+    """One figure of one unit, beside that of the model that warpfuzz has."""
+
+    name: str
+    finding: Finding
+    known: Any
+    """Value of the model; None where it has no such figure."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the model's value explains everything that was seen."""
+        return self.known in (self.finding.value, *self.finding.others)
+
+    @property
+    def value(self) -> Any:
+        """The model's value where nothing tells it from what was found, else what was found."""
+        return self.known if self.is_known else self.finding.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredResult:
+    """What was found out of one unit."""
+
+    unit: MeasuredUnit
+    probes: int
+    figures: tuple[MeasuredFigure, ...]
+    """Empty if the unit is refused."""
+    contradiction: Contradiction | None
+    """The probe or the random dot product that no figures explain."""
+    images: int = 0
+    """Random images that agree with the figures."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The figures' values."""
+        return {figure.name: figure.value for figure in self.figures}
+
+
+class Measurer:
+    """Measures one device.
+
+    Parameters
+    ----------
+    device
+        Where the probes run, all in one launch for each form.
+    known
+        The model that warpfuzz has; it decides nothing, and is compared with.
+    confirmer
+        Where random images run.
+    images
+        Random images of each unit.
+    map_fits
+        How fits are computed: `map`, or that of a pool of processes.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        known: Model,
+        confirmer: Here | Crew,
+        *,
+        images: int,
+        seed: int = 0,
+        map_fits: Callable[..., Iterator[Fit]] = map,
+    ) -> None:
+        self.device, self.known, self.confirmer = device, known, confirmer
+        self.images, self.seed, self.map_fits = images, seed, map_fits
+
+    def measure(self, units: Sequence[MeasuredUnit]) -> Iterator[MeasuredResult]:
+        """Return what is found out of each unit, as it is confirmed."""
+        dots = [unit for unit in units if unit.kind == "dot"]
+        evidence = [self._evidence(unit) for unit in dots]
+        fits = self.map_fits(fit, evidence, [unit.first.shape.k for unit in dots])
+        for unit, found, seen in zip(dots, fits, evidence, strict=True):
+            yield self._confirmed_dot(unit, seen, found)
+        doubles = [unit for unit in units if unit.kind == "double"]
+        if doubles:
+            yield from self._doubles(doubles)
+        for unit in units:
+            if unit.kind == "exact":
+                yield self._exact(unit)
+
+    def _evidence(self, unit: MeasuredUnit) -> Evidence:
+        dots = float_probes(unit.types, unit.first.shape.k)
+        return Evidence(unit.types, dots, self.device.dots(unit.first, dots))
+
+    def _confirmed_dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
+        row = next(
+            (row for row in self.known.dots
+             if (row.instruction, row.types) == (unit.first.mnemonic, unit.types)), None,
+        )  # fmt: skip
+        known = {} if row is None else row.values
+        for _ in range(_ROUNDS):
+            result = self._result(unit, evidence, found, known)
+            if found.contradiction is not None:
+                return result
+            rule = measured_dot(result, Confidence.MEASURED, "")
+            model = replace(self.known, dots=(rule,))
+            wrong = [one for one in self._outcomes(unit, model) if one.differing]
+            if not wrong:
+                return replace(result, images=self.images)
+            evidence = _with(evidence, wrong)
+            found = fit(evidence, unit.first.shape.k)
+        return replace(
+            self._result(unit, evidence, found, known),
+            figures=(), contradiction=found.contradiction or _first(wrong, unit.first),
+        )  # fmt: skip
+
+    def _result(
+        self, unit: MeasuredUnit, evidence: Evidence, found: Fit, known: Mapping[str, Any]
+    ) -> MeasuredResult:
+        return MeasuredResult(
+            unit=unit,
+            probes=len(evidence.dots),
+            figures=tuple(
+                MeasuredFigure(name=name, finding=one, known=known.get(name))
+                for name, one in found.findings.items()
+            ),
+            contradiction=found.contradiction,
+        )
+
+    def _outcomes(self, unit: MeasuredUnit, model: Model) -> Iterator[Outcome]:
+        """Return what random images of all forms of a unit say of a model."""
+        chunks = -(-self.images // CHUNK)
+        tasks = [
+            Task(
+                form=unit.forms[number % len(unit.forms)],
+                model=model,
+                count=min(CHUNK, self.images - number * CHUNK),
+                seed=(self.seed << 32) + number,
+            )
+            for number in range(chunks)
+        ]
+        return self.confirmer.outcomes(tasks)
+
+    def _doubles(self, units: list[MeasuredUnit]) -> Iterator[MeasuredResult]:
+        """Return what is found out of f64: one set of figures for all of its roundings."""
+        dots = double_probes(units[0].first.shape.k)
+        returned = {
+            unit.first.rounding or "rn": self.device.dots(unit.first, dots) for unit in units
+        }
+        found = fit_doubles(dots, returned)
+        known = {} if self.known.doubles is None else dict(self.known.doubles.values)
+        if known:
+            known["nan"] = canonical_rule(known["nan"])
+        figures = tuple(
+            MeasuredFigure(name=name, finding=_canonical(one), known=known.get(name))
+            for name, one in found.findings.items()
+        )
+        whole = MeasuredUnit(
+            name="wmma.mma f64.f64.f64.f64", types=units[0].types,
+            forms=tuple(form for unit in units for form in unit.forms),
+        )  # fmt: skip
+        result = MeasuredResult(
+            unit=whole, probes=len(dots) * len(units), figures=figures,
+            contradiction=found.contradiction,
+        )  # fmt: skip
+        if found.contradiction is None:
+            model = replace(self.known, doubles=measured_doubles(result, Confidence.MEASURED, ""))
+            wrong = [one for one in self._outcomes(whole, model) if one.differing]
+            if wrong:
+                result = replace(result, figures=(), contradiction=_first(wrong, whole.forms[0]))
+            else:
+                result = replace(result, images=self.images)
+        yield result
+
+    def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
+        form, name = unit.first, figure_of(unit.first)
+        tiles = exact_tiles(form, _EXACT_IMAGES)
+        returned = self.device.multiply(form, *tiles)
+        counts = {
+            overflow: int(np.count_nonzero(exact_result(form, overflow, *tiles) != returned))
+            for overflow in OVERFLOWS
+        }
+        value = min(counts, key=lambda one: counts[one])
+        finding = Finding(value=value, others=(), refuting=max(counts.values()))
+        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values[name])
+        result = MeasuredResult(
+            unit=unit, probes=returned.size, figures=(figure,), contradiction=None
+        )
+        model = replace(
+            self.known,
+            exact=replace(
+                self.known.exact,
+                **{name: Figure(value=value, confidence=Confidence.MEASURED, source="")},
+            ),
+        )
+        wrong = [one for one in self._outcomes(unit, model) if one.differing]
+        if wrong:
+            return replace(result, figures=(), contradiction=_first(wrong, form))
+        return replace(result, images=self.images)
+
+
+def _canonical(finding: Finding) -> Finding:
+    def plain(value: Any) -> Any:
+        return canonical_rule(value) if isinstance(value, NanRule) else value
+
+    return replace(finding, value=plain(finding.value), others=tuple(map(plain, finding.others)))
+
+
+def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
+    """Return evidence with what random images showed."""
+    a, b, c, d = (np.concatenate([getattr(one, name) for one in wrong])[:256] for name in "abcd")
+    more = Dots(family=("random images",) * len(c), a=a, b=b, c=c)
+    return Evidence(
+        evidence.types, evidence.dots.plus(more), np.concatenate([evidence.returned, d])
+    )
+
+
+def _first(wrong: Sequence[Outcome], form: MmaForm) -> Contradiction:
+    """Return the first dot product of random images that differs."""
+    one = wrong[0]
+    return Contradiction(
+        family=f"random images of {form.opcode}", a=tuple(one.a[0].tolist()),
+        b=tuple(one.b[0].tolist()), c=int(one.c[0]), returned=int(one.d[0]), nearest=None,
+        differing=sum(each.differing for each in wrong), among=sum(each.images for each in wrong),
+    )  # fmt: skip
+
+
+def measured_dot(result: MeasuredResult, confidence: Confidence, source: str) -> TruncatedDot:
+    """Return the unit of a model that has the figures of a result."""
+    figures: dict[str, Any] = _figures(result, confidence, source)
+    return TruncatedDot(instruction=result.unit.first.mnemonic, types=result.unit.types, **figures)
+
+
+def measured_doubles(result: MeasuredResult, confidence: Confidence, source: str) -> DoubleChain:
+    """Return the f64 unit of a model that has the figures of a result."""
+    return DoubleChain(**_figures(result, confidence, source))
+
+
+def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dict[str, Figure[Any]]:
+    made = {}
+    for figure in result.figures:
+        others = len(figure.finding.others)
+        open_ = Figure(
+            value=figure.value, confidence=Confidence.INFERRED,
+            source=f"{source}; no probe tells it from {others} other values",
+        )  # fmt: skip
+        sure = Figure(value=figure.value, confidence=confidence, source=source)
+        made[figure.name] = open_ if others else sure
+    return made
+
+
+def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
+    """Return the model that a measurement found; refused units are not in it.
+
+    Raises
+    ------
+    UsageError
+        If a unit of integers or bits was refused: a model cannot be without.
+    """
+    confidence = Confidence.MEASURED
+    exact: dict[str, Figure[str]] = {}
+    for result in results:
+        if result.unit.kind != "exact":
+            continue
+        for name, figure in _figures(result, confidence, source).items():
+            if exact.setdefault(name, figure).value != figure.value:
+                raise UsageError(
+                    f"{result.unit.name} overflows otherwise than the other units of integers, "
+                    "which no model can say; write no model, and report the units"
+                )
+    missing = [name for name in ("plain", "satfinite", "bits") if name not in exact]
+    if missing:
+        for name in missing:
+            exact[name] = Figure(
+                value="clamp" if name == "satfinite" else "wrap",
+                confidence=Confidence.PUBLISHED, source="PTX ISA 9.7.14.4.5; not measured",
+            )  # fmt: skip
+    doubles = [result for result in results if result.unit.kind == "double" and result.figures]
+    return Model(
+        target=target, base=target,
+        dots=tuple(
+            measured_dot(result, confidence, source)
+            for result in results
+            if result.unit.kind == "dot" and result.figures
+        ),
+        doubles=measured_doubles(doubles[0], confidence, source) if doubles else None,
+        exact=ExactSum(**exact),
+    )  # fmt: skip

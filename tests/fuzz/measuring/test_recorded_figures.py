@@ -1,0 +1,62 @@
+"""Dot products recorded on eight GPUs, taken as evidence: what they decide is in the models.
+
+tests/data/README.md says by whom they were recorded and under what licence. K is one block.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fuzz.measuring.dots import Dots
+from fuzz.measuring.inference import Evidence, fit
+from oracle.models import model_for
+
+RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"
+TARGETS = {
+    "V100": "sm_70", "A100": "sm_80", "A2": "sm_86", "Ada": "sm_89", "L40S": "sm_89",
+    "H100": "sm_90", "H200": "sm_90", "B200": "sm_100",
+}  # fmt: skip
+NAMES = {"fp16": "f16", "fp32": "f32", "bf16": "bf16", "tf32": "tf32"}
+
+
+def names():
+    with np.load(RECORDED) as arrays:
+        return sorted({key.rsplit("|", 1)[0] for key in arrays.files})
+
+
+def patterns(bits, name):
+    if name == "f16":
+        return bits.view(np.float32).astype(np.float16).view(np.uint16)
+    return (bits >> 16).astype(np.uint16) if name == "bf16" else bits
+
+
+SLOW = [name for name in names() if name not in ("V100|fp16|fp32", "A2|bf16|fp32")]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in names()]
+)
+def test_what_recorded_dot_products_decide_is_what_the_model_has(name: str) -> None:
+    gpu, multiplicand, result = name.split("|")
+    multiplicand, result = NAMES[multiplicand], NAMES[result]
+    with np.load(RECORDED) as arrays:
+        a, b, c, d = (arrays[f"{name}|{part}"] for part in "abcd")
+    dots = Dots(
+        family=("recorded",) * len(c),
+        a=patterns(a, multiplicand), b=patterns(b, multiplicand), c=patterns(c, result),
+    )  # fmt: skip
+    types = f"{result}.{multiplicand}.{multiplicand}.{result}"
+    depth = a.shape[1]
+    found = fit(Evidence(types, dots, patterns(d, result)), depth)
+    assert found.contradiction is None
+    rule = model_for(TARGETS[gpu]).dot(multiplicand, result)
+    for figure, finding in found.findings.items():
+        assert rule.values[figure] in (finding.value, *finding.others), figure
+    decided = {name for name, finding in found.findings.items() if not finding.others}
+    assert "rounding" in decided
+    if result == "f32":
+        # With f16 results such numbers say nothing of the bits kept.
+        assert {"fraction_bits", "addend"} <= decided
+        assert found.findings["fraction_bits"].value == rule.fraction_bits.value
+        assert found.findings["block"].value == depth

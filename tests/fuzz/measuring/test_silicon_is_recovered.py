@@ -1,0 +1,187 @@
+"""Silicon whose figures are known, measured: what is found is what it is made of."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from measured_silicon import depth_of, measured, wrong_figures
+from random_chips import random_silicon
+
+from fuzz.measuring.dots import Dots
+from fuzz.measuring.doubles import double_probes, fit_doubles
+from fuzz.measuring.inference import Evidence, computed, fit
+from oracle.models import NanRule, model_for
+from runners.faults import by_name
+from runners.simulated.binary import Rounding
+from runners.simulated.chained import multiply_doubles
+from runners.simulated.chip import chip_of
+from runners.simulated.units import DoubleUnit
+
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+EVERY = [(target, row.types) for target in TARGETS for row in model_for(target).dots]
+FEW = [("sm_70", "f32.f16.f16.f32")]
+
+
+def slow(cases, but=()):
+    return [case if case in but else pytest.param(*case, marks=pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize(("target", "types"), slow(EVERY, FEW))
+def test_the_units_of_every_architecture_are_recovered(target: str, types: str) -> None:
+    rule = next(row for row in model_for(target).dots if row.types == types)
+    assert not wrong_figures(measured(types, chip_of(target).floats[types]), rule)
+
+
+@pytest.mark.parametrize(
+    "seed", [seed if seed == 5 else pytest.param(seed, marks=pytest.mark.slow)
+             for seed in range(100)]
+)  # fmt: skip
+def test_silicon_of_any_figures_is_recovered(seed: int) -> None:
+    """Bits kept, blocks, roundings, the exponent of a zero, the order and where C comes."""
+    silicon = random_silicon(seed, odd=False)
+    assert not wrong_figures(measured(silicon.types, silicon.unit), silicon.rule)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_silicon_that_is_odd_in_every_figure_is_recovered(seed: int) -> None:
+    silicon = random_silicon(seed)
+    assert not wrong_figures(measured(silicon.types, silicon.unit), silicon.rule)
+
+
+WIDE, NARROW = "f32.f16.f16.f32", "f16.f16.f16.f16"
+MIXED, BF16, TF32 = "f16.f16.f16.f32", "f32.bf16.bf16.f32", "f32.tf32.tf32.f32"
+CHANGED = [
+    ("alignment-one-bit-more", WIDE, {"fraction_bits": 26}),
+    ("alignment-one-bit-less", NARROW, {"fraction_bits": 24}),
+    ("block-halved", BF16, {"block": 8}),
+    ("block-doubled", TF32, {"block": 8}),
+    ("block-order-reversed", TF32, {"order": "falling"}),
+    ("zero-exponent-higher", BF16, {"zero_exponent": -132}),
+    ("zero-exponent-lower", NARROW, {"zero_exponent": -22}),
+    ("product-normalised-first", WIDE, {"product_exponent": "normalised"}),
+    ("sum-rounded-to-nearest", BF16, {"rounding": "rn"}),
+    ("sum-rounded-up", TF32, {"rounding": "rp"}),
+    ("half-sum-cut", NARROW, {"rounding": "rz"}),
+    ("half-sum-ties-away", NARROW, {"rounding": "rna"}),
+    ("narrowing-cut", MIXED, {"narrowing": "rz"}),
+    ("accumulator-added-last", WIDE, {"addend": "last", "addition": "rz"}),
+    ("tf32-rounded", TF32, {"low_bits": "rounded"}),
+    ("subnormals-flushed-in-a", BF16, {"a_subnormals": "flushed"}),
+    ("subnormals-flushed-in-b", WIDE, {"b_subnormals": "flushed"}),
+    ("subnormals-flushed-in-c", NARROW, {"c_subnormals": "flushed"}),
+    ("subnormals-flushed-in-d", MIXED, {"d_subnormals": "flushed"}),
+    ("nan-with-other-payload", WIDE, {"nan": 0x7FC0_0000}),
+    ("nan-negative", NARROW, {"nan": 0xFFFF}),
+    ("zero-negative", TF32, {"zero": "-"}),
+    ("overflow-to-largest", NARROW, {"overflow": "largest"}),
+    ("products-overflow-early", BF16, {"product_range": "f32"}),
+]
+
+
+def damaged(name: str, unit):
+    damage = by_name(name).damage
+    assert damage is not None
+    assert damage.change is not None
+    return damage.change(unit)
+
+
+@pytest.mark.parametrize(("fault", "types", "change"), slow(CHANGED, [CHANGED[2]]))
+def test_a_fault_that_changes_a_figure_is_found_as_that_figure(fault, types, change) -> None:
+    rule = next(row for row in model_for("sm_90").dots if row.types == types)
+    found = measured(types, damaged(fault, chip_of("sm_90").floats[types]))
+    wrong = wrong_figures(found, rule)
+    assert {name: pair[0] for name, pair in wrong.items()} == change
+
+
+@pytest.mark.parametrize(
+    ("fault", "types"),
+    slow(
+        [("k-tail-dropped", WIDE), ("accumulator-lost-in-floats", BF16), ("invalid-is-zero", WIDE)],
+        [("k-tail-dropped", WIDE)],
+    ),
+)
+def test_a_fault_that_no_figure_describes_is_refused_with_its_probe(fault, types) -> None:
+    found = measured(types, damaged(fault, chip_of("sm_90").floats[types]))
+    assert not found.findings
+    shown = found.contradiction
+    assert shown is not None
+    assert shown.returned != shown.nearest
+    assert 0 < shown.differing <= shown.among
+    if fault == "invalid-is-zero":
+        assert shown.family == "infinities"
+
+
+def doubles_of(unit: DoubleUnit):
+    dots = double_probes(4)
+    roundings = {one.value: one for one in Rounding if one is not Rounding.NEAREST_AWAY}
+    returned = {
+        name: multiply_doubles(
+            dots.a.T[None], dots.b.T[:, None], dots.c[None, None], replace(unit, rounding=rounding)
+        )[0, 0]
+        for name, rounding in roundings.items()
+    }
+    return fit_doubles(dots, returned)
+
+
+ORDER = ("b", "c", "a")
+DOUBLE_NAN = NanRule(order=ORDER, invalid=0xFFF8_0000_0000_0000)
+
+
+@pytest.mark.parametrize(
+    ("fault", "change"),
+    [
+        (None, {}),
+        ("f64-not-fused", {"multiply_add": "separate"}),
+        ("f64-order-reversed", {"order": "falling"}),
+        ("f64-payload-dropped",
+         {"nan": NanRule(order=(), invalid=0xFFF8 << 48, canonical=0x7FF8 << 48)}),
+        *((f"f64-subnormals-flushed-in-{m}", {f"{m}_subnormals": "flushed"}) for m in "abcd"),
+    ],
+)  # fmt: skip
+def test_the_f64_unit_is_recovered_and_so_is_what_is_changed_in_it(fault, change) -> None:
+    unit = chip_of("sm_90").doubles if fault is None else damaged(fault, chip_of("sm_90").doubles)
+    found = doubles_of(unit)
+    assert found.contradiction is None
+    sound = {"order": "rising", "multiply_add": "fused", "nan": DOUBLE_NAN}
+    sound |= {f"{m}_subnormals": "kept" for m in "abcd"}
+    assert found.values == sound | change
+    # With the product rounded first, its NaN is one operand of the sum: fewer orders differ.
+    others = [name for name, finding in found.findings.items() if finding.others]
+    assert others == (["nan"] if fault == "f64-not-fused" else [])
+
+
+@pytest.mark.parametrize("fault", ["f64-summed-in-pairs", "f64-k-tail-dropped"])
+def test_an_f64_unit_that_no_figure_describes_is_refused(fault) -> None:
+    found = doubles_of(damaged(fault, chip_of("sm_90").doubles))
+    assert not found.findings
+    assert found.contradiction is not None
+
+
+def test_ties_that_go_away_from_zero_in_f64_are_refused_with_their_probe() -> None:
+    found = doubles_of(chip_of("sm_90").doubles)
+    assert found.contradiction is None
+    dots = double_probes(4)
+    away = multiply_doubles(
+        dots.a.T[None], dots.b.T[:, None], dots.c[None, None],
+        DoubleUnit(rounding=Rounding.NEAREST_AWAY),
+    )[0, 0]  # fmt: skip
+    refused = fit_doubles(dots, {"rn": away})
+    assert refused.contradiction is not None
+
+
+def test_what_random_images_show_is_evidence_like_any_probe() -> None:
+    """Evidence that belongs to no family decides, too."""
+    rule = next(row for row in model_for("sm_80").dots if row.types == BF16)
+    rng = np.random.default_rng(1)
+    count, k = 4000, depth_of(BF16)
+    a, b = (rng.standard_normal((count, k)).astype(np.float32).view(np.uint32) >> 16 for _ in "ab")
+    c = rng.standard_normal(count).astype(np.float32).view(np.uint32)
+    dots = Dots(
+        family=("random images",) * count, a=a.astype(np.uint16), b=b.astype(np.uint16), c=c
+    )
+    found = fit(Evidence(BF16, dots, computed(BF16, rule.values, dots)), k)
+    assert found.contradiction is None
+    for name in ("block", "fraction_bits", "rounding"):
+        assert not found.findings[name].others
+        assert found.values[name] == rule.values[name]
