@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from oracle.errors import UsageError
+from runners.folders import disk_full, is_full
 from runners.kernels import KernelModule
 from runners.processes import OUTPUT_LIMIT, run_tool
 from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
@@ -53,15 +57,22 @@ class PtxPass:
         return None if shutil.which(self._words[0]) else self._words[0]
 
     def __call__(self, ptx: str) -> str | Failure:
-        """Return what the command makes of PTX; a module like any other, or a failure."""
+        """Return what the command makes of PTX; a module like any other, or a failure.
+
+        A full disk is a failure of this machine, whatever the command made of it.
+        """
         try:
             finished = run_tool(self._words, deadline=self._deadline, given=ptx.encode())
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return _no_space()
             return self._failure(f"cannot be run ({error}); check its path", "")
+        if len(finished.output) >= OUTPUT_LIMIT:
+            return self._failure(f"wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors)
         if finished.status != 0:
+            if is_full(Path(tempfile.gettempdir())):
+                return _no_space()
             return self._failure(finished.ending, finished.errors)
-        if len(finished.output) > OUTPUT_LIMIT:
-            return self._failure(f"wrote more than {OUTPUT_LIMIT} bytes", finished.errors)
         try:
             return finished.output.decode()
         except UnicodeDecodeError as error:
@@ -73,6 +84,10 @@ class PtxPass:
             message=f"the PTX pass {self._command!r} {what}",
             detail=detail,
         )
+
+
+def _no_space() -> Failure:
+    return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(Path(tempfile.gettempdir()))))
 
 
 class RewritingRunner:

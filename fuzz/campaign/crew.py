@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, Protocol, Self
 
-import fuzz
 from fuzz.campaign.heartbeat import Beats
 from fuzz.campaign.messages import SHOWN_STALLED_SECONDS, Blame, Broken
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import InfrastructureError
-from runners.processes import describe_status, tail
+from runners.processes import describe_status, helper, helper_environment, tail
 
 _END_SECONDS = 8.0
 """How long workers that were told to end may take before they are killed: longer than they give
@@ -124,13 +122,11 @@ class _Member:
         """When it was started, or given its job."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the member)
         ours, theirs = socket.socketpair()
-        root = str(Path(fuzz.__file__).parent.parent)
-        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        variables = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)}
+        variables = {**helper_environment(), **_ONE_THREAD}
         words = map(str, (theirs.fileno(), beats.descriptor, beats.rows, row, os.getpid()))
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "fuzz.campaign.worker", *words],
+                helper("fuzz.campaign.worker", *words),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
@@ -139,7 +135,9 @@ class _Member:
             )
         self._kill = weakref.finalize(self, self.process.kill)
         self.line: Connection[Any, Any] = Connection(ours.detach())
-        self.line.send((check, device))
+        # One that is dead already is found, and replaced, as any other.
+        with suppress(OSError):
+            self.line.send((check, device))
 
     def end(self, deadline: float) -> str:
         """Wait for the process until the deadline, kill it then; return how it ended."""

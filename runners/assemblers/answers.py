@@ -8,6 +8,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import msgspec
 import platformdirs
 
 from oracle.errors import InfrastructureError
@@ -16,6 +17,13 @@ from oracle.errors import InfrastructureError
 _SCHEMA = 1
 
 Answer = str | bool | list[str]
+_MOST_BYTES = 4 << 20
+"""Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
+
+
+class _Stored(msgspec.Struct):
+    schema: int
+    answers: dict[str, Answer]
 
 
 def cache_folder() -> Path:
@@ -66,11 +74,11 @@ class Answers:
             Path(fresh.name).replace(self._file)
 
     def _read(self) -> dict[str, Answer]:
+        # What is not whole, or not what was written here, was never answered.
         try:
-            stored = json.loads(self._file.read_text())
-        except (OSError, ValueError):
+            with self._file.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+            stored = msgspec.json.decode(data[:_MOST_BYTES], type=_Stored)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return {}
-        if not isinstance(stored, dict) or stored.get("schema") != _SCHEMA:
-            return {}
-        answers = stored.get("answers")
-        return dict(answers) if isinstance(answers, dict) else {}
+        return stored.answers if stored.schema == _SCHEMA else {}

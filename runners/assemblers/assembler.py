@@ -11,7 +11,8 @@ from pathlib import Path
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, VERSIONS, PtxVersion
 from runners.assemblers.answers import Answers, digest
-from runners.assemblers.processes import Finished, run, temporary_folder, writing
+from runners.assemblers.processes import Finished, run
+from runners.folders import temporary_folder, writing
 from runners.instruction_modules import header
 
 # A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
@@ -21,6 +22,8 @@ _RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 # The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
 # (9.5); beyond this a program is asked no more, because it takes whatever it is given.
 _MOST_MINOR = 12
+_TARGET = re.compile(r"sm_\d{1,4}[a-z]?")
+_PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
 
 
@@ -77,7 +80,7 @@ class Assembler:
             If the help names none.
         """
         stored = self._answers.get("targets")
-        if isinstance(stored, list):
+        if isinstance(stored, list) and stored and all(map(_TARGET.fullmatch, stored)):
             return tuple(stored)
         with temporary_folder() as folder:
             told = _ask(self.path, "--help", folder=folder).output
@@ -97,9 +100,8 @@ class Assembler:
             If it accepts none.
         """
         stored = self._answers.get("highest version")
-        if isinstance(stored, str):
-            major, minor = stored.split(".")
-            return PtxVersion(int(major), int(minor))
+        if isinstance(stored, str) and (version := _PTX_VERSION.fullmatch(stored)):
+            return PtxVersion(int(version[1]), int(version[2]))
         found = self._search_version()
         self._answers.put("highest version", str(found))
         return found

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.processes import run, temporary_folder, writing
+from runners.assemblers.processes import run
+from runners.folders import temporary_folder, writing
 
 WHEEL = "nvidia-cuda-nvdisasm"
 """Distribution that holds an nvdisasm."""

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler, Origin, identify
 from runners.assemblers.discovery import fetched_folder
-from runners.assemblers.processes import disk_full, temporary_folder, writing
+from runners.folders import disk_full, temporary_folder, writing
+from runners.processes import helper
 
 DISTRIBUTIONS = {13: "nvidia-cuda-nvcc", 12: "nvidia-cuda-nvcc-cu12", 11: "nvidia-cuda-nvcc-cu11"}
 """Distribution that holds the ptxas of each major version; the newest also of later ones."""
@@ -31,6 +33,9 @@ _OFFERED = re.compile(r"\(from versions: ([^)]*)\)")
 _MEMBER = re.compile(r"(?:.*/)?bin/ptxas")
 _LICENCE = re.compile(r"[^/]+\.dist-info/(?:licenses/)?licen[cs]e[^/]*", re.IGNORECASE)
 ORIGIN_NAME = "origin.json"
+_MEMBER_BYTES = 256 << 20
+"""Most bytes of an assembler or a licence, unpacked; a ptxas of CUDA 13 has 51 MB (2026-11)."""
+_PART_BYTES = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
@@ -143,22 +148,31 @@ def _extract(wheel: Path, folder: Path) -> None:
             if program is None:
                 raise InfrastructureError(f"{wheel.name} holds no bin/ptxas; fetch another version")
             for name in (program, *filter(_LICENCE.fullmatch, names)):
-                with archive.open(name) as source, (folder / Path(name).name).open("wb") as sink:
-                    shutil.copyfileobj(source, sink)
-    except zipfile.BadZipFile as error:
+                _unpack_member(archive, name, folder / Path(name).name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise InfrastructureError(f"{wheel.name} is not a wheel: {error}; fetch it again") from None
     (folder / "ptxas").chmod(0o755)
     note = {"wheel": wheel.name, "member": program}
     (folder / ORIGIN_NAME).write_text(json.dumps(note, indent=2) + "\n")
 
 
+def _unpack_member(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    room = _MEMBER_BYTES
+    with archive.open(name) as source, path.open("wb") as sink:
+        while part := source.read(_PART_BYTES):
+            room -= len(part)
+            if room < 0:
+                raise zipfile.BadZipFile(f"{name} has more than {_MEMBER_BYTES >> 20} MiB")
+            sink.write(part)
+
+
 def _download(wanted: str, folder: Path, version: str, progress: Progress | None) -> None:
     raw = progress is not None and _pip_version() >= _RAW_PROGRESS
-    command = [
-        sys.executable, "-m", "pip", "download", "--no-deps", "--no-input",
+    command = helper(
+        "pip", "download", "--no-deps", "--no-input",
         "--disable-pip-version-check", "--only-binary=:all:", "--dest", str(folder),
         f"--progress-bar={'raw' if raw else 'off'}", wanted,
-    ]  # fmt: skip
+    )  # fmt: skip
     # pip keeps what it has not finished in its own temporary folder, which goes with ours.
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     told = []
@@ -217,7 +231,7 @@ def _is_release(version: str) -> bool:
 
 def _pip_version() -> tuple[int, int]:
     told = subprocess.run(
-        [sys.executable, "-m", "pip", "--version"], capture_output=True, text=True, check=False
+        helper("pip", "--version"), capture_output=True, text=True, check=False
     ).stdout
     match = _PIP_VERSION.search(told)
     return (int(match[1]), int(match[2])) if match else (0, 0)

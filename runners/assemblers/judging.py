@@ -10,9 +10,9 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import assemble
 from runners.assemblers.judgements import Judgement, Outcome, Verdict
-from runners.assemblers.processes import temporary_folder
 from runners.assemblers.session import Session
 from runners.assemblers.sifting import sift
+from runners.folders import temporary_folder
 from runners.instruction_modules import checked
 
 DEADLINE_SECONDS = 5.0

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
-import resource
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import InfrastructureError
+from runners.folders import writing
+from runners.processes import end_group, leashed, limit
 
 OUTPUT_NAME = "output.txt"
 # 8,192 rejected instructions print 1.5 MB (measured with ptxas 13.5, 2026-11).
@@ -27,10 +24,6 @@ MAX_FILE_BYTES = 512 << 20
 # ptxas 13.5 stays below 120 MB with 8,192 instructions a process (measured, 2026-11).
 MAX_MEMORY_BYTES = 4 << 30
 WATCH_SECONDS = 0.1
-_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # what `tempfile` reads
-_SHARED_MEMORY = Path("/dev/shm")
-# A container may have 64 MiB; a batch takes below 20 MB, and several may run.
-_SHARED_MEMORY_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,15 +101,16 @@ def run(
                 "or fetch one with `warpfuzz compilers fetch`"
             ) from None
     watchdog = _Watchdog(process.pid, output, deadline, stall)
-    try:
-        _limit(process.pid)
-        watchdog.start()
-        status = process.wait()
-    finally:
-        watchdog.stop()
-        # The leader may have left children behind; and an interrupt may have left the leader.
-        _kill_group(process.pid)
-        process.wait()
+    with leashed(process):
+        try:
+            limit(process.pid, file_bytes=MAX_FILE_BYTES, memory_bytes=MAX_MEMORY_BYTES)
+            watchdog.start()
+            status = process.wait()
+        finally:
+            watchdog.stop()
+            # The leader may have left children behind; and an interrupt may have left the leader.
+            end_group(process.pid)
+            process.wait()
     with output.open("rb") as source:
         printed = source.read(MAX_OUTPUT_BYTES)
         overflowed = watchdog.overflowed or source.read(1) != b""
@@ -128,108 +122,6 @@ def run(
         overflowed=overflowed or status == -signal.SIGXFSZ,
         output=printed.decode(errors="replace"),
     )
-
-
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Turn the errors of writing below a folder into sentences.
-
-    Raises
-    ------
-    InfrastructureError
-        In place of an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise disk_full(folder) from None
-        raise InfrastructureError(
-            f"{folder} cannot be written: {error.strerror}; make it writable, or choose another "
-            "folder (TMPDIR for temporary files, XDG_CACHE_HOME for the cache)"
-        ) from None
-
-
-@contextlib.contextmanager
-def temporary_folder(base: Path | None = None) -> Iterator[Path]:
-    """Make a private folder that is gone afterwards, whatever is in it.
-
-    Parameters
-    ----------
-    base : Path, optional
-        Where to make it; a place for small temporary files where it is not given.
-
-    Raises
-    ------
-    InfrastructureError
-        If none can be made.
-    """
-    base = base or _base()
-    try:
-        made = tempfile.mkdtemp(prefix="warpfuzz-", dir=base)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise disk_full(base or Path(tempfile.gettempdir())) from None
-        raise InfrastructureError(
-            f"no temporary folder can be made: {error.strerror}; set TMPDIR to a folder that can "
-            "be written"
-        ) from None
-    try:
-        yield Path(made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def _base() -> Path | None:
-    """Return where to make temporary folders; None for the default of `tempfile`.
-
-    Thousands of small files a second are written: memory takes 0.05 ms for one, a busy disk 1 ms
-    (measured 2026-11).
-    """
-    if any(os.environ.get(name) for name in _TEMPORARY_VARIABLES):
-        return None
-    try:
-        free = shutil.disk_usage(_SHARED_MEMORY).free
-    except OSError:
-        return None
-    fits = free > _SHARED_MEMORY_BYTES and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
-    return _SHARED_MEMORY if fits else None
-
-
-def disk_full(folder: Path) -> InfrastructureError:
-    """Return the error for a disk without space."""
-    return InfrastructureError(
-        f"no space is left on the disk of {folder}; free some, or choose another folder (TMPDIR "
-        "for temporary files, XDG_CACHE_HOME for the cache)"
-    )
-
-
-def check_space(folder: Path) -> None:
-    """Raise InfrastructureError where the disk of the folder is full.
-
-    An assembler that cannot write fails in ways that look like its own.
-    """
-    if shutil.disk_usage(folder).free < 1 << 20:
-        raise disk_full(folder)
-
-
-def _limit(pid: int) -> None:
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: MAX_FILE_BYTES,
-        resource.RLIMIT_AS: MAX_MEMORY_BYTES,
-    }
-    for kind, most in limits.items():
-        # The process may have ended, or the user have set a lower limit.
-        with contextlib.suppress(OSError, ValueError):
-            hard = resource.prlimit(pid, kind)[1]
-            soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.prlimit(pid, kind, (soft, hard))
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 class _Watchdog:
@@ -265,5 +157,5 @@ class _Watchdog:
             late = now - start > self._deadline
             self.hung = late or (self._stall is not None and now - moved > self._stall)
             if self.overflowed or self.hung:
-                _kill_group(self._pid)
+                end_group(self._pid)
                 return

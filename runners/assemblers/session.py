@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.assemblers.judgements import Judgement, Outcome, Verdict, verdict_of
-from runners.assemblers.processes import Finished, check_space, run, writing
+from runners.assemblers.processes import Finished, run
+from runners.folders import check_space, writing
 from runners.instruction_modules import minimal_module
 
 

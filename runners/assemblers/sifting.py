@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.messages import Message, comes_from_inside, parse, text_comes_from_inside
-from runners.assemblers.processes import check_space
 from runners.assemblers.session import Session
+from runners.folders import check_space
 from runners.instruction_modules import is_contained, rejection_module
 
 _MOST_PER_FILE = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Protocol
 
 from oracle.errors import UsageError
 from runners.cuda.cubins import CubinFolder, is_cubin
+from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
@@ -165,9 +165,10 @@ class PtxasCompiler:
                 self._memory.popitem(last=False)
 
     def _assemble(self, module: KernelModule, architecture: str) -> bytes | Failure:
-        with tempfile.TemporaryDirectory(prefix="warpfuzz-") as folder:
-            source, cubin = Path(folder, "module.ptx"), Path(folder, "module.cubin")
-            source.write_text(module.ptx)
+        with temporary_folder() as folder:
+            source, cubin = folder / "module.ptx", folder / "module.cubin"
+            with writing(folder):
+                source.write_text(module.ptx, encoding="utf-8")
             command = [str(self.path), f"-O{self.level}", f"-arch={architecture}"]
             try:
                 finished = run_tool(
@@ -176,6 +177,8 @@ class PtxasCompiler:
             except OSError as error:
                 return _refused(f"{self.path} cannot be run ({error}); name another assembler", "")
             code = cubin.read_bytes() if cubin.is_file() else b""
+            if finished.status != 0:
+                check_space(folder)
         if finished.status == 0 and (is_cubin(code) or (self._text_taken and is_ptx(code))):
             return code
         said = finished.errors + finished.output[:_SAID_BYTES].decode(errors="backslashreplace")

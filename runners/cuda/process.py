@@ -7,20 +7,17 @@ import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import weakref
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
-import runners
 from runners.cuda.frames import CorruptFrameError, FrameReader, encode
 from runners.cuda.messages import Reply, Request, Stop, decode_reply
 from runners.cuda.messages import encode as encode_message
-from runners.processes import describe_status, kill_group, tail
+from runners.processes import describe_status, helper, helper_environment, kill_group, tail
 
 _RECEIVE = 1 << 16
 _STOP_SECONDS = 2.0
@@ -54,18 +51,15 @@ class ChildProcess:
     def __init__(self, ordinal: int, environment: Mapping[str, str]) -> None:
         self._line, theirs = socket.socketpair()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the child)
-        root = str(Path(runners.__file__).parent.parent)
-        variables = {**os.environ, **environment}
-        paths = [root, *filter(None, [variables.get("PYTHONPATH")])]
-        variables["PYTHONPATH"] = os.pathsep.join(paths)
+        variables = {**helper_environment(), **environment}
         # So that no stale machine code hides a change of the driver's compiler
         # (CUDA C++ Programming Guide, CUDA Environment Variables).
         variables["CUDA_CACHE_DISABLE"] = "1"
         number = str(theirs.fileno())
-        command = ["-m", "runners.cuda.child", number, str(ordinal), str(os.getpid())]
+        command = helper("runners.cuda.child", number, str(ordinal), str(os.getpid()))
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, *command],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=subprocess.STDOUT,

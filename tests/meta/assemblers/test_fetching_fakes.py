@@ -89,7 +89,7 @@ def test_pip_is_asked_for_the_wheel_of_the_version_and_for_no_index(
     pip_says(tmp_path, monkeypatch, DOWNLOAD.format(wheel=str(wheel(tmp_path))))
     fetch(version)
     asked = (tmp_path / "log").read_text().split()
-    assert asked[:3] == ["-m", "pip", "download"]
+    assert asked[:4] == ["-P", "-m", "pip", "download"]
     assert asked[-1] == wanted
     assert "--no-deps" in asked
     assert not any("index" in word or "http" in word for word in asked)
@@ -176,11 +176,21 @@ def test_a_broken_wheel_is_a_sentence(tmp_path):
         unpack(broken)
 
 
+def test_a_wheel_that_unpacks_to_far_more_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "_MEMBER_BYTES", 1 << 20)
+    bomb = tmp_path / WHEEL
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("nvidia/bin/ptxas", bytes(2 << 20))
+    with pytest.raises(InfrastructureError, match="has more than 1 MiB"):
+        unpack(bomb)
+    assert list(fetched_folder().iterdir()) == []
+
+
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
-    def full(source, sink):
+    def full(archive, name, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching.shutil, "copyfileobj", full)
+    monkeypatch.setattr(fetching, "_unpack_member", full)
     with pytest.raises(InfrastructureError, match="no space is left"):
         unpack(wheel(tmp_path))
     assert list(fetched_folder().iterdir()) == []

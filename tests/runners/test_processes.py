@@ -1,0 +1,146 @@
+"""Tools and helper processes: bounded, and gone with whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runners import folders, processes, ptx_pass
+from runners.assemblers.answers import Answers
+from runners.folders import temporary_folder
+from runners.processes import OUTPUT_LIMIT, helper, helper_environment, run_tool
+from runners.protocol import Failure, Trouble
+from runners.ptx_pass import PtxPass
+
+_ENDLESS = "import os\nwhile True: os.write(1, bytes(1 << 20))"
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] == "Z"
+
+
+def waited_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> None:
+    started = time.monotonic()
+    ended = run_tool([sys.executable, "-c", _ENDLESS], deadline=60)
+    assert len(ended.output) == OUTPUT_LIMIT
+    assert time.monotonic() - started < 30
+
+
+def test_a_pass_that_prints_for_ever_is_said() -> None:
+    said = PtxPass(f"{sys.executable} -c '{_ENDLESS}'")("")
+    assert isinstance(said, Failure)
+    assert "wrote 64 MiB and more" in said.message
+
+
+def test_a_full_disk_under_a_pass_is_no_failure_of_the_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ptx_pass, "is_full", lambda folder: True)
+    said = PtxPass("false")("")
+    assert isinstance(said, Failure)
+    assert said.trouble is Trouble.UNAVAILABLE
+    assert "no space is left" in said.message
+
+    def full() -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(processes.tempfile, "TemporaryFile", full)
+    said = PtxPass("cat")("")
+    assert isinstance(said, Failure)
+    assert said.trouble is Trouble.UNAVAILABLE
+
+
+_STARTS_A_TOOL = """
+import sys
+from runners.processes import run_tool
+run_tool(["sh", "-c", "echo $$ >" + sys.argv[1] + "; sleep 100 & echo $! >>" + sys.argv[1]
+    + "; sleep 100"], deadline=100)
+"""
+
+
+def test_a_tool_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    told = tmp_path / "pids"
+    process = subprocess.Popen([sys.executable, "-c", _STARTS_A_TOOL, str(told)])
+    assert waited_for(lambda: told.exists() and len(told.read_text().split()) == 2)
+    pids = list(map(int, told.read_text().split()))
+    time.sleep(0.2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert waited_for(lambda: all(map(gone, pids)))
+
+
+@pytest.mark.parametrize("name", ["numpy.py", "msgspec.py", "json.py", "runners/__init__.py"])
+def test_a_helper_imports_nothing_from_the_current_folder(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("import os; os._exit(77)")
+    ended = subprocess.run(
+        helper("runners.protocol"), cwd=tmp_path, env=helper_environment(), check=False
+    )
+    assert ended.returncode == 0
+
+
+def test_an_empty_entry_of_the_path_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f":{tmp_path}:")
+    assert "" not in helper_environment()["PYTHONPATH"].split(os.pathsep)
+
+
+def test_folders_of_killed_processes_are_removed_and_those_in_use_are_not(tmp_path: Path) -> None:
+    left, foreign = tmp_path / f"{folders.PREFIX}left", tmp_path / "other"
+    for folder in (left, foreign):
+        folder.mkdir()
+        (folder / "file").write_text("x")
+    target = tmp_path / "target"
+    target.mkdir()
+    (tmp_path / f"{folders.PREFIX}link").symlink_to(target)
+    with temporary_folder(tmp_path) as used:
+        long_ago = time.time() - 3600
+        for folder in (left, used, target):
+            os.utime(folder, (long_ago, long_ago))
+        folders._sweep_once.cache_clear()
+        with temporary_folder(tmp_path):
+            assert used.is_dir()
+            assert not left.exists()
+    assert foreign.is_dir()
+    assert target.is_dir()
+    assert not used.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "[" * 100_000, '{"schema": 1}', '{"schema": 1, "answers": {"q": {}}}',
+        '{"schema": 1, "answers": {"q": 7}}', '{"schema": 1, "answers": {"q": [7]}}', "\xff",
+    ],
+)  # fmt: skip
+def test_answers_that_were_tampered_with_were_never_given(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runners.assemblers.answers.cache_folder", lambda: tmp_path)
+    Answers("binary").put("q", True)
+    assert Answers("binary").get("q") is True
+    (tmp_path / "answers" / "binary.json").write_text(text, encoding="latin-1")
+    assert Answers("binary").get("q") is None
+
+
+def test_a_pass_is_fed_and_read_as_before() -> None:
+    assert PtxPass("cat")(".version 8.0\n") == ".version 8.0\n"
