@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
@@ -33,6 +34,8 @@ class Exit(IntEnum):
     DEVICE_LOST = 4
 
 
+_PIPE_CLOSED = 128 + signal.SIGPIPE
+"""Exit code where nobody reads the output any more: what a shell shows of other programs."""
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
 _MOST_PROCESSES = 1024
 """More than a machine has cores; a slip beyond it would fill the memory with processes first."""
@@ -539,11 +542,9 @@ def corpus_import(folder: Path, corpus: Path, json: bool) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; the entry point of the console script."""
-    if hasattr(signal, "SIGPIPE"):
-        # A closed pipe ends the program as it ends any other, not with a traceback.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
     # A stream that the caller closed takes what is written to it, as it does from `print`.
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
@@ -560,10 +561,20 @@ def _flushed(code: int) -> int:
     except OSError as error:
         # Python would try once more in the end, and say so in words of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return _PIPE_CLOSED
         if code in (Exit.CLEAN, Exit.FINDINGS):
-            print(f"warpfuzz: {_sentence(error)}", file=sys.stderr)
+            _say(_sentence(error))
             return Exit.INFRASTRUCTURE
     return code
+
+
+def _say(text: str, name: str = "warpfuzz: ") -> None:
+    # Imported late, because it takes Rich with it.
+    from fuzz.output import harmless
+
+    with suppress(BrokenPipeError):
+        print(f"{name}{harmless(text)}", file=sys.stderr)
 
 
 def _nowhere() -> TextIO:
@@ -578,24 +589,34 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 def _exit_code(arguments: list[str] | None) -> int:
     try:
-        return int(app(arguments, standalone_mode=False) or Exit.CLEAN)
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        # Not `app()`, which would end with 1, findings, where a pipe is closed.
+        with app.make_context("warpfuzz", words) as context:
+            return int(app.invoke(context) or Exit.CLEAN)
+    except click.exceptions.Exit as ended:  # after --help and --version
+        return ended.exit_code
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        _say(said.getvalue().removesuffix("\n"), name="")
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
         print("warpfuzz: stopped", file=sys.stderr)
         return 128 + signal.SIGINT
     except UsageError as error:
-        print(f"warpfuzz: {error}", file=sys.stderr)
+        _say(str(error))
         return Exit.USAGE
     except DeviceLostError as error:
-        print(f"warpfuzz: {error}", file=sys.stderr)
+        _say(str(error))
         return Exit.DEVICE_LOST
     except WarpfuzzError as error:
-        print(f"warpfuzz: {error}", file=sys.stderr)
+        _say(str(error))
         return Exit.INFRASTRUCTURE
+    except BrokenPipeError:
+        # Who read the output has enough, as `head` does: no error, and nothing to be said.
+        return _PIPE_CLOSED
     except OSError as error:
-        print(f"warpfuzz: {_sentence(error)}", file=sys.stderr)
+        _say(_sentence(error))
         return Exit.INFRASTRUCTURE
 
 

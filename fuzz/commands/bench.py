@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rich.table import Table
+from rich.text import Text
 
 from fuzz.bench import (
     Column,
@@ -75,7 +76,7 @@ def print_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: 
             table.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
         out.print(table)
     for row in missing(reached):
-        out.print(f"[bad]missing:[/] {row.dimension} {row.name}")
+        out.print(Text.assemble(("missing:", "bad"), f" {row.dimension} {row.name}"))
     out.print(f"{programs:,} programs, seed {seed}, in {seconds:,.0f} s")
 
 
@@ -171,7 +172,7 @@ def print_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: in
             out.print(f"{contents.value}: not found within {limit:,} images: {len(missed)}")
     missed = measured.missed(main)
     if missed:
-        out.print(f"[bad]Not found:[/] {', '.join(missed)}")
+        out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(missed)}"))
     out.print(
         f"{counted(seeds, 'seed')} from {seed}, {plan.target}, PTX ISA {plan.version}; "
         f"{counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from corpus import Cause, Problem, create_corpus, durable, open_corpus
@@ -19,7 +18,8 @@ from corpus.handwritten import import_case
 from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
-from fuzz.output import console, counted, emit, tracked
+from fuzz.console.styles import plain
+from fuzz.output import console, counted, emit, harmless, tracked
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -54,8 +54,8 @@ def list_findings(path: Path, *, json: bool) -> None:
         table.add_row(
             group.smallest.id,
             str(len(group.members)),
-            escape(group.title),
-            escape(group.smallest.finding.text),
+            plain(group.title),
+            harmless(group.smallest.finding.text),
         )
     out = console()
     out.print(table)

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired, run
 
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from fuzz.output import console, emit
 from runners.assemblers.disassembly import WHEEL, find_disassembler
@@ -50,9 +50,9 @@ def examine(*, json: bool) -> None:
     for heading in ("", "part", "found", "what it gives", "to install"):
         table.add_column(heading, overflow="fold")
     for part in parts:
-        mark = "[legal]yes[/]" if part.here else "[undefined]no[/]"
+        mark = Text("yes", "legal") if part.here else Text("no", "undefined")
         words = (part.name, part.found, part.gives, "" if part.here else part.install)
-        table.add_row(mark, *map(escape, words))
+        table.add_row(mark, *words)
     out.print(table)
 
 

@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
-from fuzz.output import console, emit, encoded, printable
+from fuzz.output import console, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.legality import Explanation, Verdict, explain, explain_lines
 from oracle.reasons import Reason
@@ -21,7 +22,8 @@ def explain_one(instruction: str, *, target: str, ptx_version: str, json: bool) 
         emit(_row(explanation))
         return
     out = console()
-    out.print(f"[{explanation.verdict}]{explanation.verdict}[/] on {target}, PTX ISA {ptx_version}")
+    verdict = explanation.verdict
+    out.print(Text.assemble((verdict, verdict), f" on {target}, PTX ISA {ptx_version}"))
     for reason in (*explanation.reasons, *explanation.remarks):
         out.print(f"  {reason}", markup=False)
     if explanation.legal and explanation.form is not None:
@@ -44,9 +46,11 @@ def judge_file(file: Path, *, target: str, ptx_version: str, json: bool) -> None
             sys.stdout.write(encoded(_row(explanation)))
         else:
             # Not through Rich: it takes half a millisecond for each line.
-            text = printable(explanation.instruction.strip())
+            text = harmless(explanation.instruction.strip(), one_line=True)
             sys.stdout.write(f"{number:>6}  {names[explanation.verdict]}  {text}\n")
-            sys.stdout.writelines(f"{'':19}{reason}\n" for reason in explanation.reasons)
+            sys.stdout.writelines(
+                f"{'':19}{harmless(str(reason), one_line=True)}\n" for reason in explanation.reasons
+            )
     if not json:
         sys.stdout.flush()
         total = sum(counts.values())
@@ -59,7 +63,7 @@ def _styled_names(out: Console) -> dict[Verdict, str]:
     names = {}
     for verdict in Verdict:
         with out.capture() as captured:
-            out.print(f"[{verdict}]{verdict:<9}[/]", end="")
+            out.print(Text(f"{verdict:<9}", verdict), end="")
         names[verdict] = captured.get()
     return names
 

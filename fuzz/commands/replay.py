@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
+from rich.text import Text
 
 from corpus import Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
@@ -22,7 +22,7 @@ from fuzz.commands.corpus import report_problems
 from fuzz.commands.replay_rows import NOTHING, ReplayOptions, Replays, Row
 from fuzz.findings.case import is_runnable
 from fuzz.findings.replay_instructions import MODULE
-from fuzz.output import console, counted, emit
+from fuzz.output import console, counted, emit, harmless
 from fuzz.runner import has_device_fault
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import parse_target
@@ -277,12 +277,15 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
 def _print(row: Row, entry: Entry, out: Console) -> None:
     verdict = str(row["verdict"])
     style = {"reproduced": "bad", "changed": "odd", "flaky": "odd"}.get(verdict, "legal")
-    note = f" [known]known: {escape(str(row['known_as']))}[/]" if row["known"] else ""
-    before = f" [odd](baseline: {row['baseline_verdict']})[/]" if row.get("regressed") else ""
-    out.print(
-        f"[{style}]{verdict:<10}[/]{before} {entry.id}  {escape(entry.finding.family.title)}{note}",
-        soft_wrap=True,
+    note = f" known: {row['known_as']}" if row["known"] else ""
+    before = f" (baseline: {row['baseline_verdict']})" if row.get("regressed") else ""
+    line = Text.assemble(
+        (f"{verdict:<10}", style),
+        (before, "odd"),
+        f" {entry.id}  {harmless(entry.finding.family.title, one_line=True)}",
+        (note, "known"),
     )
+    out.print(line, soft_wrap=True)
 
 
 def _test(entry: Entry, row: Row, seconds: float) -> Test:

@@ -318,7 +318,7 @@ def _check_compared(status: CampaignStatus, options: Mapping[str, Any]) -> None:
 
 
 def _end_on_signals(campaign: Campaign) -> None:
-    """End the campaign on SIGINT and SIGTERM; a second signal ends the program.
+    """End the campaign on SIGINT, SIGTERM and SIGHUP; a second signal ends the program.
 
     No clock is needed: workers that do not come to an end in time are killed.
     """
@@ -327,5 +327,6 @@ def _end_on_signals(campaign: Campaign) -> None:
         signal.signal(number, signal.SIG_DFL)
         campaign.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)

@@ -344,11 +344,12 @@ def print_matrix(progress: MatrixProgress, out: Console) -> None:
 
 
 def _end_on_signals(campaign: MatrixCampaign) -> None:
-    """End the campaign on SIGINT and SIGTERM; a second signal ends the program."""
+    """End the campaign on SIGINT, SIGTERM and SIGHUP; a second signal ends the program."""
 
     def end(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         campaign.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)

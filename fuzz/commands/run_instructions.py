@@ -141,7 +141,7 @@ def known_with(path: Path | None) -> Known:
 
 
 def _end_on_signals(campaign: InstructionCampaign, budget: Budget) -> None:
-    """End the campaign on SIGINT and SIGTERM; a second signal ends the program.
+    """End the campaign on SIGINT, SIGTERM and SIGHUP; a second signal ends the program.
 
     A third comes from ourselves, when the time is long past: batches end in time, unless the
     assembler hangs on many instructions.
@@ -151,8 +151,9 @@ def _end_on_signals(campaign: InstructionCampaign, budget: Budget) -> None:
         signal.signal(number, signal.SIG_DFL)
         campaign.interrupt()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-        signal.signal(number, end)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, end)
     if budget.seconds is not None:
         late = _LATE_SECONDS + _LATE_SHARE * budget.seconds
         signal.setitimer(signal.ITIMER_REAL, min(budget.seconds + late, _LONGEST_TIMER))

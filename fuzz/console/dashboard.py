@@ -16,7 +16,7 @@ from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
 from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
 from fuzz.console.tables import what_of
 from fuzz.findings.groups import FindingGroup, finding_groups
-from fuzz.output import counted, printable
+from fuzz.output import counted, harmless
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""
@@ -108,7 +108,7 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
 def _time(status: CampaignStatus, width: int) -> Text:
     share, words = _spent(status)
     if status.stopped:
-        words = f"{words} · ended: {printable(status.stopped)}"
+        words = f"{words} · ended: {harmless(status.stopped)}"
     if share is None:
         return Text(words)
     columns = max(_BAR, width - len(words) - 2) if len(words) + _BAR < width else 0
@@ -309,7 +309,7 @@ def _device(device: DeviceStatus) -> Text:
 
 
 def _coverage(coverage: Sequence[CoverageLine]) -> Block:
-    longest = max((len(printable(line.name)) for line in coverage), default=0)
+    longest = max((len(harmless(line.name)) for line in coverage), default=0)
 
     def body(width: int, rows: int) -> Sequence[Text]:
         lines = [_covered(line, width, min(longest, width // 3)) for line in coverage]

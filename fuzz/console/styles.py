@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from corpus import Kind
-from fuzz.output import printable
+from fuzz.output import harmless
 
 KIND_STYLES = {
     Kind.CRASH: "worst",
@@ -84,4 +84,4 @@ def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Te
 
 def plain(text: str, style: str = "") -> Text:
     """Return a name from elsewhere as text that cannot move the cursor."""
-    return Text(printable(text), style=style)
+    return Text(harmless(text, one_line=True), style=style)

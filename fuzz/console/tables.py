@@ -18,7 +18,7 @@ from fuzz.findings.groups import (
     FindingGroup,
     finding_groups,
 )
-from fuzz.output import counted, printable
+from fuzz.output import counted, harmless
 from oracle.matrices import SHAPES
 
 
@@ -109,7 +109,7 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
         if line.known:
-            what.append(f" (known: {printable(line.known)})", style="known")
+            what.append(f" (known: {harmless(line.known, one_line=True)})", style="known")
         table.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=bool(line.known))),
             f"{line.cases:,}",

@@ -14,7 +14,7 @@ from fuzz.campaign.status import CampaignStatus, stage_shares
 from fuzz.console.dashboard import dashboard, limiting_words
 from fuzz.console.styles import duration
 from fuzz.findings.groups import FamilyState, finding_row, group_counts, group_name
-from fuzz.output import console, counted, emit, printable
+from fuzz.output import console, counted, emit, harmless
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""
@@ -105,7 +105,8 @@ def _news(family: FamilyState) -> str:
     """Return the first family of a group as one line."""
     known = f" (known: {family.known.id})" if family.known is not None else ""
     stored = f" ({family.saved.id})" if family.saved is not None else ""
-    return printable(f"{family.title}{known}; smallest case{stored}: {family.text}")
+    line = f"{family.title}{known}; smallest case{stored}: {family.text}"
+    return harmless(line, one_line=True)
 
 
 def heartbeat(status: CampaignStatus) -> str:
@@ -123,7 +124,7 @@ def heartbeat(status: CampaignStatus) -> str:
     if stalled:
         parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
     parts += [
-        f"{printable(device.name)}: {count:,} {printable(name)}"
+        f"{device.name}: {count:,} {name}"
         for device in status.devices
         for name, count in device.errors.items()
         if count

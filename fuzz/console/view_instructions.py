@@ -6,7 +6,6 @@ import time
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.panel import Panel
 from rich.text import Text
 
@@ -67,7 +66,7 @@ def progress_dashboard(
         parts.append(
             Panel(
                 Text(newest.text, overflow="fold"),
-                title=f"newest: {escape(newest.kind)}",
+                title=Text(f"newest: {newest.kind}"),
                 title_align="left",
                 border_style=kind_style(newest.kind, known=False),
             )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markup import escape
 from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
@@ -162,7 +161,7 @@ def _instruction_page(entry: Entry) -> RenderableType:
     table.add_column(style="quiet")
     table.add_column(overflow="fold")
     for name, value in _instruction_facts(entry):
-        table.add_row(name, escape(value))
+        table.add_row(name, value)
     parts: list[RenderableType] = [Text(finding.family.title, style="bold"), table]
     for name in finding.files:
         if name.endswith(".ptx"):

@@ -1,0 +1,112 @@
+"""What a stranger wrote reaches a terminal as text, and never as an order to it or to Rich."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, environment
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from corpus import Case, Family, Kind, create_corpus
+from fuzz.output import console, encoded, harmless
+
+ORDERS = (
+    "\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\r", "\x08", "\x7f", "\u202e", "\u2066", "\x00",
+)  # fmt: skip
+
+
+def shown(thing: object) -> str:
+    file = io.StringIO()
+    console(file=file, force_terminal=True, color_system=None, width=200).print(thing)
+    return file.getvalue()
+
+
+def is_harmless(text: str) -> bool:
+    return all(sign.isprintable() or sign in "\n\t" or ord(sign) == 0xA0 for sign in text)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_text_gives_no_orders_however_it_is_shown(order: str) -> None:
+    hostile = f"a{order}b [/] [bold] :warning: \\[x] [link=x]"
+    table = Table("head")
+    table.add_row(hostile)
+    table.add_row(Text(hostile))
+    for thing in (hostile, Text(hostile), table, Panel(hostile, title=Text(hostile))):
+        text = shown(thing)
+        assert order not in text
+        assert "[/] [bold] :warning:" in text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_is_harmless(text: str) -> None:
+    assert all(
+        sign not in harmless(text, one_line=True)
+        for sign in map(chr, (*range(0x20), *range(0x7F, 0xA0)))
+    )
+    assert json.loads(encoded({"a": text})) == {"a": text}
+    line = encoded({"a": text})
+    assert len(line.splitlines()) == 1
+    assert not any(0x7F <= ord(sign) < 0xA0 for sign in line)
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(harmless("x" * 10_000_000)) < 300_000
+
+
+def ran(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=home, env=environment(home), capture_output=True, text=True,
+        check=False, timeout=120,
+    )  # fmt: skip
+
+
+HOSTILE = "\x1b]0;owned\x07[/]\u202e\x9b"
+
+
+def test_a_hostile_finding_is_listed_and_shown(tmp_path: Path) -> None:
+    corpus = create_corpus(tmp_path / "c", generator="test")
+    saved = corpus.add(
+        Case(
+            kind=Kind.CRASH,
+            family=Family(key="k", title=f"title{HOSTILE}"),
+            instructions=(f"wmma.load{HOSTILE};",),
+            target="sm_90",
+            ptx_version="8.0",
+            comment=HOSTILE,
+        ),
+        {"module.ptx": f"// {HOSTILE} [/bold]\n".encode()},
+    )
+    for arguments in (("corpus", "list", "c"), ("corpus", "show", saved.id, "--corpus", "c")):
+        for json_too in ((), ("--json",)):
+            ended = ran(tmp_path, *arguments, *json_too)
+            assert ended.returncode == 0, ended.stderr
+            assert is_harmless(ended.stdout)
+            assert is_harmless(ended.stderr)
+
+
+def test_a_hostile_name_in_a_message_is_harmless(tmp_path: Path) -> None:
+    for arguments in (("corpus", "list", HOSTILE), ("replay", HOSTILE), (HOSTILE,)):
+        ended = ran(tmp_path, *arguments)
+        assert ended.returncode == 2
+        assert is_harmless(ended.stderr)
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
+    for arguments in (("isa", "--json"), ("isa",)):
+        with subprocess.Popen(
+            [*COMMAND, *arguments], cwd=tmp_path, env=environment(tmp_path),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert process.stderr.read() == b""
+            assert process.wait() == 128 + 13
