@@ -351,7 +351,7 @@ def _nothing_found(status: CampaignStatus) -> str:
         return "nothing is compared yet"
     if status.gone:
         return f"{counted(status.gone, 'case')} differed once and not when replayed"
-    return printable(status.words.agreement)
+    return harmless(status.words.agreement)
 
 
 def _group(group: FindingGroup, kinds: int) -> Text:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from fuzz.campaign.limits import Budget
 from fuzz.campaign.progress import Progress
@@ -18,7 +18,7 @@ from fuzz.console.report import print_pages, recording_console, save
 from fuzz.console.styles import duration
 from fuzz.console.tables import families_table
 from fuzz.findings.groups import finding_rows, group_counts
-from fuzz.output import counted, printable
+from fuzz.output import counted
 
 
 def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableType:
@@ -30,25 +30,31 @@ def counters(progress: Progress, budget: Budget, seconds: float) -> RenderableTy
     rate = progress.cases / seconds
     grid.add_row(
         "cases",
-        f"[count]{progress.cases:,}[/] drawn, {progress.judged:,} {progress.judged_so}",
-        f"[count]{rate:,.0f}[/] a second",
+        Text.assemble(
+            (f"{progress.cases:,}", "count"), f" drawn, {progress.judged:,} {progress.judged_so}"
+        ),
+        Text.assemble((f"{rate:,.0f}", "count"), " a second"),
     )
     grid.add_row(
         "forms",
-        f"[count]{len(progress.reached)}[/] of {progress.forms} {progress.forms_are}",
+        Text.assemble(
+            (f"{len(progress.reached)}", "count"), f" of {progress.forms} {progress.forms_are}"
+        ),
         ProgressBar(total=progress.forms, completed=len(progress.reached)),
     )
     if progress.stopped:
-        grid.add_row("time", duration(seconds), f"ended: {escape(printable(progress.stopped))}")
+        grid.add_row("time", duration(seconds), f"ended: {progress.stopped}")
     else:
         total, done, left = spent(budget, seconds, progress.cases)
         grid.add_row("budget", left, ProgressBar(total=total, completed=done))
     unknown, known = group_counts(progress.families.values())
-    found = f"[count]{unknown:,}[/] {'family' if unknown == 1 else 'families'}"
-    found += f", {known:,} known" if known else ""
-    found += f", {progress.unconfirmed:,} not confirmed" if progress.unconfirmed else ""
+    found = Text.assemble((f"{unknown:,}", "count"), " family" if unknown == 1 else " families")
+    found.append(f", {known:,} known" if known else "")
+    found.append(f", {progress.unconfirmed:,} not confirmed" if progress.unconfirmed else "")
     grid.add_row("findings", found, progress.pair)
-    title = f"[bold]warpfuzz[/] against {escape(progress.subject)} · seed {progress.seed}"
+    title = Text.assemble(
+        ("warpfuzz", "bold"), f" against {progress.subject} · seed {progress.seed}"
+    )
     return Panel(grid, title=title, title_align="left")
 
 

@@ -86,7 +86,7 @@ class LineWatching:
         if not self._begun:
             self._begun = True
             for sentence in status.left_out:
-                self._print(f"left out: {printable(sentence)}")
+                self._print(f"left out: {sentence}")
         for family in status.families:
             name = group_name(family)
             if name not in self._told:
