@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from corpus.entry import Entry
 from corpus.finding import Kind
 
-_ONE_CAUSE = (Kind.DEVIATION, Kind.VIOLATION)
+_ONE_CAUSE = (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
 """Kinds that one cause shows in, depending on what it is fed."""
 
 

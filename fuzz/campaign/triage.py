@@ -297,6 +297,7 @@ class Triage:
         state = member.state
         state.kind, state.verdict, state.text = case.kind, case.kind.value, _text(case)
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
+        state.title = stored.case.family.title
 
     def _shrinks(self, member: _Member) -> bool:
         """Whether a finding is still to be made smaller."""

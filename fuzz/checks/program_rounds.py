@@ -16,7 +16,6 @@ from fuzz.checks.program_coverage import Batch, ProgramCoverage
 from fuzz.checks.program_draws import round_batches, round_key, selected_forms
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.causes import CausesOfRound
 from fuzz.findings.families import MOST_SEEN, Seen, family_of_difference, family_of_failure
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Verdict, differences, judge, kind_of_failure
@@ -113,7 +112,6 @@ class RoundWorker:
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
         self._runner = BeatingRunner(ready.runner, pulse)
-        self._causes = CausesOfRound()
         self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -135,7 +133,6 @@ class RoundWorker:
     def _carry_out(self, job: RoundJob, report: RoundReport) -> bool:
         """Tell whether all of the round was done."""
         coverage = report.coverage = ProgramCoverage()
-        self._causes = CausesOfRound()
         self._heart.enter(Stage.DRAW, round=job.number)
         target, version = self._ready.target, self._ready.ptx_version
         batches = round_batches(
@@ -351,9 +348,8 @@ class RoundWorker:
         )
         some = wrong[:MOST_SEEN]
         seen = Seen(
-            program=batch.program, images=images[some], actual=actual[some], target=target,
-            causes=self._causes,
-        )  # fmt: skip
+            program=batch.program, images=images[some], actual=actual[some], target=target
+        )
         for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
             chosen = [place for place, one in enumerate(verdicts) if one is verdict]
             if not chosen:

@@ -22,16 +22,20 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.findings.culprit import culprit_of
 from fuzz.findings.families import (
+    family_of_culprit,
     family_of_difference,
     family_of_failure,
     family_of_flaky,
-    family_when_shrunk,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.spectrum import Bench, Culprit
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
+from oracle.targets import Module
+from runners.emission import emit
 from runners.protocol import Failure, Runner, Trouble
 from strategies.features import main_form
 
@@ -115,6 +119,8 @@ COPIES = 256
 multiprocessors (132 on an H200)."""
 SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
 """What is made smaller."""
+_ATTRIBUTED = SHRUNK_KINDS | {Kind.LAUNCH_FAILURE, Kind.FLAKY}
+"""What experiments can tell the culprit of, without bringing the runner down each time."""
 _TROUBLES = {
     Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
     Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
@@ -200,9 +206,8 @@ class Examiner:
         return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
 
     def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence:
-        """Run a finding again, by itself, and name it as it then deserves."""
+        """Run a finding again, by itself, and name it after what experiments show to be wrong."""
         kind = entry.finding.kind
-        form = main_form(subject.program)
         first = _first(entry, subject)
         attempts = self._repeated(subject, kind)
         if not any(one.failed for one in attempts) and first.failure is None:
@@ -212,35 +217,63 @@ class Examiner:
             if any(one.failed for one in in_company):
                 subject, attempts = wide, in_company
         concluded = conclusion(attempts)
-        if concluded is kind:
-            return Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         if concluded in (None, Kind.FLAKY):
             # The first run is part of the evidence: it may be the only one that failed.
-            flaky = family_of_flaky(form)
-            best = sorted([first, *attempts], key=lambda one: -one.failed)
-            return Evidence(kind=Kind.FLAKY, family=flaky, subject=subject, attempts=best)
-        return Evidence(
-            kind=concluded,
-            family=_family(concluded, subject, attempts[0]),
-            subject=subject,
-            attempts=attempts,
-        )
+            concluded = Kind.FLAKY
+            attempts = sorted([first, *attempts], key=lambda one: -one.failed)
+        if concluded is not kind:
+            family = _family(concluded, subject, attempts[0])
+        evidence = Evidence(kind=concluded, family=family, subject=subject, attempts=attempts)
+        return self._named(evidence, self._culprit(concluded, subject))
 
     def _shrunk(
         self, entry: Entry, subject: Subject, job: ShrinkJob
     ) -> tuple[Evidence, ShrinkStatus]:
         """Return a finding, smaller and confirmed; as it was, where it does not last."""
         kind, family = entry.finding.kind, job.family
-        shrunk = shrink(subject, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
+        culprit = self._culprit(kind, subject)
+        begin = self._bare(kind, subject, culprit)
+        shrunk = shrink(begin, runner_verdicts(self._ready), wanted=kind, seconds=job.seconds)
         attempts = self._repeated(shrunk.subject, kind)
         if conclusion(attempts) is kind:
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
-            program = shrunk.subject.program
-            family = family_when_shrunk(kind, family, program, made.differences())
-            return replace(made, family=family), shrunk.status
+            left = self._culprit(kind, shrunk.subject)
+            if culprit is None or (left is not None and left.key == culprit.key):
+                return self._named(made, left), shrunk.status
+            # What is left may show less than there was, and never is it another's name.
+            return self._named(made, culprit), shrunk.status
         again = [_first(entry, subject)]
         made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
-        return made, ShrinkStatus.FLAKY
+        return self._named(made, culprit), ShrinkStatus.FLAKY
+
+    def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
+        """Find out which step is wrong, by experiment."""
+        if kind not in _ATTRIBUTED:
+            return None
+        copies = COPIES if kind is Kind.FLAKY else subject.copies
+        bench = Bench(self._ready.runner, subject.module, copies=copies)
+        return culprit_of(bench, subject.program, subject.image)
+
+    def _bare(self, kind: Kind, subject: Subject, culprit: Culprit | None) -> Subject:
+        """Return a case of nothing but the step that is wrong, if there is one of this kind."""
+        if culprit is None or culprit.witness is None:
+            return subject
+        program = culprit.witness.program
+        module = emit(program, module=Module.named(subject.module.target, subject.module.version))
+        for image in culprit.witness.images:
+            smaller = replace(subject, module=module, program=program, image=image)
+            if attempt(self._ready.runner, smaller).kind is kind:
+                return smaller
+        return subject
+
+    @staticmethod
+    def _named(evidence: Evidence, culprit: Culprit | None) -> Evidence:
+        """Name a finding after what is wrong; leave its provisional name where that is unknown."""
+        if culprit is None:
+            return evidence
+        program, found = evidence.subject.program, evidence.differences()
+        family = family_of_culprit(evidence.kind, culprit, program, found)
+        return replace(evidence, family=family)
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]
@@ -248,6 +281,8 @@ class Examiner:
 
 def _family(kind: Kind, subject: Subject, shown: Attempt) -> Family:
     form = main_form(subject.program)
+    if kind is Kind.FLAKY:
+        return family_of_flaky(form)
     if shown.failure is not None:
         return family_of_failure(kind, form, shown.failure)
     return family_of_difference(kind, form, ())

@@ -9,7 +9,7 @@ tried, because only the device knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from oracle.warps import Planes, Warps
 
 _SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
+_WORD_BITS, _HALF_BITS = 32, 16
+"""Of a register, and of the shortest elements of which one may stand anywhere."""
 Change = Callable[[Step], Step | None]
 """A step in, the step that is taken instead out; None leaves it out."""
 
@@ -41,38 +43,6 @@ class _Cause:
     program: Program
     model: Model
     warps: type[Warps] = Warps
-
-
-_FAILED_SEARCHES = 3
-"""Searches of one round that may find nothing before only what is known is tried: each tries some
-60 causes, which takes as long as what the oracle does with 4096 images (measured 2026-11)."""
-
-
-@dataclass(kw_only=True)
-class CausesOfRound:
-    """What explained images of a round: tried first for its other programs, which often fail alike.
-
-    Without it, a device with a fault in every result would spend its time on explanations.
-    """
-
-    found: list[str] = field(default_factory=list)
-    """In the order in which they came up."""
-    failed: int = 0
-    """Searches that found nothing."""
-
-    def cause_of(
-        self, program: Program, images: NDArray[np.uint8], actual: NDArray[np.uint8], *, target: str
-    ) -> str | None:
-        """Return what explains images, as the function `cause_of`; None without a search, too."""
-        cause = cause_of(program, images, actual, target=target, among=self.found)
-        if cause is not None or self.failed >= _FAILED_SEARCHES:
-            return cause
-        cause = cause_of(program, images, actual, target=target)
-        if cause is None:
-            self.failed += 1
-        else:
-            self.found.append(cause)
-        return cause
 
 
 def cause_of(
@@ -167,6 +137,44 @@ def _moved(operand: str, lines: int) -> Change:
     return change
 
 
+def _restrided(operand: str, lines_apart: int | None) -> Change:
+    """Load with a longer stride, by the fewest elements that fill a word; or the default one."""
+
+    def change(step: Step) -> Step:
+        if not isinstance(step, Load) or step.form.operand != operand:
+            return step
+        if lines_apart is None:
+            return replace(step, stride=None, stride_in_register=False)
+        matrix = step.form.matrix
+        usual = matrix.default_stride(step.form.layout) if step.stride is None else step.stride
+        fewest = max(1, _WORD_BITS // matrix.type.bits) if matrix.type.bits < _HALF_BITS else 1
+        return replace(step, stride=usual + lines_apart * fewest)
+
+    return change
+
+
+def _displaced(operand: str) -> Change:
+    """Load from an address that is a word, or an element if that is longer, further."""
+
+    def change(step: Step) -> Step:
+        if not isinstance(step, Load) or step.form.operand != operand:
+            return step
+        further = max(_WORD_BITS, step.form.matrix.type.bits) // 8
+        return replace(step, place=replace(step.place, offset=step.place.offset + further))
+
+    return change
+
+
+def causes_of_load(operand: str) -> tuple[str, ...]:
+    """Return the causes, in words, that lie in how one operand is loaded."""
+    return (
+        f"{operand} in the other layout",
+        f"{operand} from another line",
+        f"{operand} at another stride",
+        f"{operand} from another address",
+    )
+
+
 def _multiplication(change: Callable[[MmaForm], MmaForm]) -> Change:
     def changed(step: Step) -> Step:
         return replace(step, form=change(step.form)) if isinstance(step, Multiply) else step
@@ -246,6 +254,12 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     ("the other of .xor and .and", _multiplication(_other_operation)),
     *(("signed for unsigned, or the reverse", _other_sign(names)) for names in ("ab", "a", "b")),
     *((f"{name} from another line", _moved(name, lines)) for name in "abc" for lines in (1, -1)),
+    *(
+        (f"{name} at another stride", _restrided(name, longer))
+        for name in "abc"
+        for longer in (1, -1, None)
+    ),
+    *((f"{name} from another address", _displaced(name)) for name in "abc"),
     *(("d to another line", _moved("d", lines)) for lines in (1, -1)),
     ("rows transposed, or not", _other_transposition),
     ("rows from 16 bytes behind", _rows_behind),

@@ -1,37 +1,36 @@
 """Which findings of a value campaign a person reads as one line.
 
-A family is what explains the images, if one of `difference_causes` does; otherwise the unit that
-computes (the type of the multiplicands, or ldmatrix), and whether bytes outside of the results
-differ, or all differences are of a sort that does not depend on the contents. How values are
-related otherwise does depend on them, and one fault must not be many lines: that stands in the
-title, and not in the key.
+A family is the step that is wrong, as soon as experiments have told (`culprit`). Until then it is
+provisional: the unit that computes (the type of the multiplicands, or ldmatrix), and whether bytes
+outside of the results differ, or all differences are of a sort that does not depend on the
+contents. How values are related otherwise does depend on them, and one fault must not be many
+lines: that stands in the title, and not in the key.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind
-from fuzz.findings.causes import CausesOfRound
 from fuzz.findings.kinds import TELLING, kind_of_difference
+from fuzz.findings.spectrum import Culprit, unit_of
 from fuzz.findings.tracing import trace
 from fuzz.findings.verdicts import Difference, differences
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import Form, LdmatrixForm, MmaForm
 from oracle.isa import FORMS
 from oracle.legality import Explanation
-from oracle.program import Program, walk
+from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.steps import LoadRows, Multiply, Step
+from oracle.steps import LoadRows, Multiply
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
-from strategies.features import main_form
 from strategies.vocabulary import documented
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
@@ -145,15 +144,6 @@ def _type(name: str) -> str:
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 MOST_SEEN = 8
 """Images of one program that are worth looking at for one family."""
-_UNITS = {
-    "s8": "8-bit integers",
-    "u8": "8-bit integers",
-    "s4": "4-bit integers",
-    "u4": "4-bit integers",
-    "b1": "single bits",
-}
-"""Types that one unit multiplies."""
-_IN_PLACE = "d in the registers of a multiplicand"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,8 +161,6 @@ class Seen:
     """uint8 (count, image_bytes), after."""
     target: str
     """Whose model expects something else."""
-    causes: CausesOfRound = field(default_factory=CausesOfRound)
-    """What explained images of the same round."""
 
     @cached_property
     def _expected(self) -> NDArray[np.uint8]:
@@ -191,11 +179,6 @@ class Seen:
         return [one for part in (self.first, *parts) for one in part]
 
     @cached_property
-    def cause(self) -> str | None:
-        """What explains all of the images; looked for once, which takes a tenth of a second."""
-        return self.causes.cause_of(self.program, self.images, self.actual, target=self.target)
-
-    @cached_property
     def producer(self) -> Multiply | LoadRows | None:
         """The last multiplication or ldmatrix behind what differs first.
 
@@ -212,16 +195,22 @@ class Seen:
 
 def unit_name(form: MmaForm | LdmatrixForm) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    if isinstance(form, LdmatrixForm):
-        return form.mnemonic
-    return f"{form.mnemonic} of {_UNITS.get(form.a_type.name, form.a_type.name)}"
+    return (
+        form.mnemonic if isinstance(form, LdmatrixForm) else f"{form.mnemonic} of {unit_of(form)}"
+    )
 
 
 def form_name(form: MmaForm | LdmatrixForm) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    left_out = ("sync", "aligned", "alayout", "blayout", "space")
-    texts = [slot.text for slot in form.slots if slot.name not in left_out and slot.text]
-    return " ".join((form.mnemonic, *texts))
+    return " ".join((form.mnemonic, *_told_apart(form)))
+
+
+_LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
+
+
+def _told_apart(form: Form) -> Iterable[str]:
+    """Return the qualifiers by which a person tells forms apart: shape, types, what is computed."""
+    return (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
 
 
 def family_of_difference(
@@ -242,22 +231,12 @@ def family_of_difference(
     seen
         The images; without them nothing is looked for that would explain them.
     """
-    cause = producer = None
-    if seen is not None:
-        cause, producer = seen.cause, seen.producer
-        form = producer.form if producer is not None else form
-    if cause is not None:
-        # One thing that is wrong in this way may show in every unit.
-        what = f"as with {cause}"
-        return Family(
-            key=f"{kind}/{form.mnemonic}/{what}", title=f"{kind}: {form.mnemonic}: {what}"
-        )
+    if seen is not None and seen.producer is not None:
+        form = seen.producer.form
     every = found if seen is None else seen.every
     shape = kind_of_difference(every, form)
     if any(one.row < 0 for one in every):
         what = shown = "writes outside of its result"
-    elif _in_place(producer):
-        what = shown = _IN_PLACE
     else:
         what = shape if shape in TELLING else "other result"
         shown = f"{what}, {shape}" if found and what != shape else what
@@ -266,32 +245,27 @@ def family_of_difference(
     )
 
 
-def family_when_shrunk(
-    kind: Kind, family: Family, program: Program, found: Sequence[Difference]
+def family_of_culprit(
+    kind: Kind, culprit: Culprit, program: Program, found: Sequence[Difference]
 ) -> Family:
-    """Return the family of a finding whose program has no step that it does not need.
-
-    What explained several images stands. Otherwise the program may tell now what it did not before:
-    that D goes to registers of a multiplicand; or that it does not have to.
+    """Return the family of a finding of which experiments told what is wrong.
 
     Parameters
     ----------
+    program
+        What is left of it.
     found
-        What differs now.
+        What differs.
     """
-    if "/as with " in family.key:
-        return family
-    in_place = next(filter(_in_place, walk(program.steps)), None)
-    if isinstance(in_place, Multiply):
-        return _family(kind, in_place.form, _IN_PLACE)
-    if family.key.endswith(f"/{_IN_PLACE}"):
-        return family_of_difference(kind, main_form(program), found)
-    return family
-
-
-def _in_place(step: Step | None) -> bool:
-    """Whether D goes to registers of A or B: ptxas gets that wrong (docs/findings.md)."""
-    return isinstance(step, Multiply) and step.d in (step.a, step.b)
+    form = culprit.form
+    what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
+    if not what and found:
+        what = kind_of_difference(found, form if isinstance(form, MmaForm) else None)
+    names = list(culprit.steps)
+    if form is not None:
+        names[0] = " ".join((names[0], *_told_apart(form)))
+    title = f"{kind}: {' or '.join(names)}: {what or 'fails'}"
+    return Family(key=f"{kind}/{culprit.key}", title=title[:_TITLE_LENGTH])
 
 
 def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:

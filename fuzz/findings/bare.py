@@ -1,0 +1,254 @@
+"""One multiplication by itself: three loads, `wmma.mma` and a store, on contents of one's choosing.
+
+What differs between two images of it is the contents alone: an operand that is the same in every
+element looks right however it was loaded, and a sum of small integers is exact in any arithmetic.
+`fuzz.findings.culprit` tells from this which of the steps is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.errors import UsageError
+from oracle.formats import Format, Kind
+from oracle.forms import MmaForm
+from oracle.image import position
+from oracle.matrices import Matrix
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Step, Store
+from oracle.storage import Tile, read, write
+from strategies.programs.forms import load_form, store_form
+
+Image = NDArray[np.uint8]
+Values = NDArray[Any]
+"""Raw elements of a matrix, (rows, columns)."""
+
+_ALIGNMENT = 256
+"""Bytes; addresses keep what is left of them by this, which decides how memory is accessed."""
+_MARGIN = 512
+"""Bytes behind the last line of a matrix, beside as many as it has: what a wrong stride, layout or
+offset reaches of it is still in the matrix's own buffer."""
+_SMALL = 8
+"""Largest number in an operand that is to be multiplied exactly: 16 products of them and an addend
+stay below 2^11, up to which f16 has every integer."""
+_ADDEND = 1000
+"""Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bare:
+    """The steps of a program that only loads, multiplies once and stores, each tile apart.
+
+    Fragments are called "a", "b", "c" and "d", and so are the buffers.
+    """
+
+    multiply: Multiply
+    a: Load
+    b: Load
+    c: Load
+    store: Store
+
+    @property
+    def loads(self) -> Mapping[str, Load]:
+        """The loads by operand."""
+        return {"a": self.a, "b": self.b, "c": self.c}
+
+    @property
+    def form(self) -> MmaForm:
+        """What is multiplied."""
+        return self.multiply.form
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        return _program((*self.loads.values(), self.multiply, self.store))
+
+    def loading(self, loads: Mapping[str, Load]) -> Bare:
+        """Return the same with other loads of some operands."""
+        a, b, c = (loads.get(operand, load) for operand, load in self.loads.items())
+        return replace(self, a=a, b=b, c=c)
+
+    def results(self, images: NDArray[np.uint8]) -> Values:
+        """Return D as it lies in images of the program, (count, rows, columns)."""
+        return read(images, position(self.program, self.store.place), tile_of(self.store))
+
+    def reload(self, type_: Format) -> Program:
+        """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
+
+        Parameters
+        ----------
+        type_
+            Of the accumulator: that of C, or of D.
+        """
+        load, store = self.c, self.store
+        matrix = replace(load.form.matrix, type=type_)
+        # A stride or an address that suits one type may not suit another.
+        if type_ != load.form.type:
+            form = load_form(matrix, load.form.layout, load.form.space)
+            load = Load(form=form, fragment="c", place=Place(buffer="c"))
+        if type_ != store.form.type:
+            matrix = replace(matrix, operand="d")
+            kept = store_form(matrix, store.form.layout, store.form.space)
+            store = Store(form=kept, fragment="c", place=Place(buffer="d"))
+        return _program((load, replace(store, fragment="c")))
+
+    def with_form(self, form: MmaForm, operand: str) -> Bare:
+        """Return another multiplication that takes the same A or B; the rest plainly."""
+        return alone(form).loading({operand: self.loads[operand]})
+
+    def spread(self, form: MmaForm, operand: str) -> Bare:
+        """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
+        plain = alone(form)
+        load = plain.loads[operand]
+        # Twice the usual stride: lines stay aligned.
+        stride = 2 * load.form.matrix.default_stride(load.form.layout)
+        return plain.loading({operand: replace(_like(load, self.loads[operand]), stride=stride)})
+
+    def alike(self, operand: str) -> Bare:
+        """Return the same with every load as unusual as that of one operand.
+
+        That is its state space, a stride, and what stands in registers and in the instruction.
+        """
+        others = {
+            name: _like(load, self.loads[operand])
+            for name, load in self.loads.items()
+            if name != operand
+        }
+        return self.loading(others)
+
+
+def _like(load: Load, model: Load) -> Load:
+    """Return a load that is as unusual as another one."""
+    usual = load.form.matrix.default_stride(load.form.layout)
+    return replace(
+        load,
+        form=load_form(load.form.matrix, load.form.layout, model.form.space),
+        # Twice the usual one: lines stay aligned.
+        stride=None if model.stride is None else 2 * usual,
+        stride_in_register=model.stride_in_register,
+        immediate=model.immediate,
+    )
+
+
+def alone(form: MmaForm) -> Bare:
+    """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
+    layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
+    loads = {
+        operand: Load(
+            form=load_form(form.matrix(operand), layout, "global"),
+            fragment=operand,
+            place=Place(buffer=operand),
+        )
+        for operand, layout in layouts.items()
+    }
+    store = Store(
+        form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
+    )
+    return Bare(multiply=Multiply(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
+
+
+_Access = TypeVar("_Access", Load, Store)
+
+
+def apart(program: Program, step: _Access, name: str) -> _Access:
+    """Return a load or store of a program, of a fragment and a global buffer of this name.
+
+    What else there is to it stays: stride, layout, and how far its address is from an aligned one.
+    """
+    start = program.offset(step.place.buffer) + step.place.offset
+    place = Place(buffer=name, offset=start % _ALIGNMENT)
+    moved = replace(step, fragment=name, place=place)
+    if program.buffer(step.place.buffer).space == "shared" and step.form.space:
+        make: Any = load_form if isinstance(step, Load) else store_form
+        moved = replace(moved, form=make(step.form.matrix, step.form.layout, "global"))
+    return moved
+
+
+def tile_of(step: Load | Store) -> Tile:
+    """Return the matrix that a step loads or stores, as it lies in memory."""
+    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+
+
+def _program(steps: Sequence[Step]) -> Program:
+    buffers = [
+        Buffer(
+            name=step.place.buffer,
+            space="global",
+            size=step.place.offset + 2 * tile_of(step).extent + _MARGIN,
+        )
+        for step in steps
+        if isinstance(step, Load | Store)
+    ]
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
+Content = Values | int
+"""The elements of a matrix; or one raw element that stands everywhere in its buffer."""
+
+
+def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 0) -> Image:
+    """Return an image of a bare program.
+
+    Parameters
+    ----------
+    contents
+        By operand. Where single elements are given, every other byte of the buffer is noise.
+    noise
+        Which noise.
+    """
+    random = np.random.default_rng(noise)
+    image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
+    for step in program.steps:
+        if not isinstance(step, Load):
+            continue
+        content = contents[step.fragment]
+        if isinstance(content, int):
+            start = program.offset(step.place.buffer)
+            size = program.buffer(step.place.buffer).size
+            image[start : start + size] = _uniform(step.form.type, content, size)
+        else:
+            write(image[None], position(program, step.place), tile_of(step), content[None])
+    return image
+
+
+def _uniform(type_: Format, raw: int, size: int) -> Image:
+    if type_.bits < 8:
+        raw = sum(raw << shift for shift in range(0, 8, type_.bits))
+    element = np.frombuffer(raw.to_bytes(max(1, type_.bits // 8), "little"), np.uint8)
+    return np.resize(element, size)
+
+
+def one(type_: Format) -> int:
+    """Return the raw bits of 1."""
+    return type_.bias << (type_.fraction_bits + type_.ignored_bits) if type_.is_float else 1
+
+
+def exact(matrix: Matrix, seed: int) -> Values:
+    """Return drawn elements that any arithmetic multiplies and adds exactly: small integers."""
+    random = np.random.default_rng([seed, ord(matrix.operand)])
+    type_, shape = matrix.type, (matrix.rows, matrix.columns)
+    if type_.is_float:
+        return _encoded(type_, random.integers(-_SMALL, _SMALL, shape, endpoint=True))
+    if matrix.operand in "cd":
+        return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
+    low = -(1 << type_.bits - 1) if type_.kind is Kind.SIGNED else 0
+    return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
+
+
+def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
+    match type_.name:
+        case "f16":
+            return numbers.astype(np.float16).view(np.uint16)
+        case "bf16":
+            return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        case "f32" | "tf32":
+            return numbers.astype(np.float32).view(np.uint32)
+        case "f64":
+            return numbers.astype(np.float64).view(np.uint64)
+    raise UsageError(f"{type_.name} has no encoding of integers here; add one")

@@ -1,0 +1,348 @@
+"""Which step is wrong, found by experiment: what it gives by itself, given right inputs.
+
+A program that came out wrong is taken apart on the device that ran it. Whatever may go is taken
+away, one kind of step at a time; what is left, three loads, a multiplication and a store, is run on
+contents that hide one step after the other. A step is to blame if every wrong result needed it, and
+no right result did. Where two steps can be told apart by nothing that a program can see, because
+the ISA leaves fragments open between them, both are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.findings.bare import Bare, Content, Values, alone, apart, exact, image_of
+from fuzz.findings.spectrum import Bench, Culprit, unit_of, wrong_alone
+from fuzz.findings.tracing import Event, Trace, trace
+from oracle.errors import WarpfuzzError
+from oracle.forms import MmaForm
+from oracle.isa import MMA_FORMS
+from oracle.matrices import Matrix
+from oracle.operations import Operation
+from oracle.places import Buffer, Place
+from oracle.program import Program, walk
+from oracle.steps import (
+    Barrier,
+    Branch,
+    Copy,
+    Elementwise,
+    Load,
+    LoadRows,
+    Loop,
+    Multiply,
+    Step,
+    Store,
+    StoreRegisters,
+)
+
+IN_PLACE = "d in the registers of a multiplicand"
+"""What ptxas gets wrong (docs/findings.md)."""
+_MULTIPLICATIONS = 512
+"""Most that are tried by themselves, of a program with loops."""
+
+
+def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+    """Find out which step of a program that comes out wrong is to blame.
+
+    Parameters
+    ----------
+    bench
+        Where it comes out wrong.
+    program, image
+        What does. The smaller the program, the more can be said.
+
+    Returns
+    -------
+    Culprit or None
+        None where no experiment tells.
+    """
+    try:
+        return _Search(bench).culprit(program, image)
+    except WarpfuzzError:
+        # An experiment cannot be written down, or not be asked of this runner: nothing is known.
+        return None
+
+
+def in_place_culprit(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+    """Return the multiplication in place without which all is right: with its D elsewhere."""
+    for form, cured in _renamed(program):
+        if bench.right(cured, image):
+            return Culprit(steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE)
+    return None
+
+
+def _in_place(step: Step) -> MmaForm | None:
+    """Return what multiplies with its D in registers of A or B."""
+    return step.form if isinstance(step, Multiply) and step.d in (step.a, step.b) else None
+
+
+def _renamed(program: Program) -> Iterator[tuple[MmaForm, Program]]:
+    """Iterate over the multiplications in place, each with a program in which its D is elsewhere.
+
+    It has registers of its own there, and is copied to where it was afterwards.
+    """
+    names = {use.name for step in walk(program.steps) for use in step.uses}
+    fresh = next(f"d{number}" for number in range(len(names) + 1) if f"d{number}" not in names)
+    for form in dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))):
+        yield form, replace(program, steps=_with_d_in(fresh, form, program.steps))
+
+
+def _with_d_in(fresh: str, form: MmaForm, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    made: list[Step] = []
+    for step in steps:
+        inside: dict[str, Any] = {
+            field: _with_d_in(fresh, form, block) for field, block in step.blocks.items()
+        }
+        step = replace(step, **inside)
+        if isinstance(step, Multiply) and _in_place(step) == form:
+            made.append(replace(step, d=fresh))
+            step = Elementwise(
+                operation=Operation.COPY,
+                matrix=form.matrix("d"),
+                source=fresh,
+                destination=step.d,
+            )
+        made.append(step)
+    return tuple(made)
+
+
+class _Search:
+    """The experiments on one program, the plainest steps first."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def culprit(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
+        bench = self._bench
+        found = in_place_culprit(bench, program, image)
+        if found is not None:
+            return found
+        traced = trace(program, image, target=bench.target)
+        return (
+            self._copies(program)
+            or self._rows(program, traced)
+            or self._instructions(program, traced)
+            or self._elementwise(traced)
+            or self._control(program, image, traced)
+        )
+
+    def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
+        """Blame branches and loops if the steps that are taken come out right in a row."""
+        steps = list(walk(program.steps))
+        if not any(isinstance(step, Branch | Loop) for step in steps):
+            return None
+        straight = replace(program, steps=tuple(event.step for event in traced.events))
+        if not self._bench.right(straight, image):
+            return None
+        return Culprit(steps=("branch or loop",))
+
+    def _copies(self, program: Program) -> Culprit | None:
+        """Blame copying if bytes that are copied to shared memory and back are others."""
+        for step in dict.fromkeys(one for one in walk(program.steps) if isinstance(one, Copy)):
+            there, back = (
+                Place(buffer=name, offset=place.offset % _LARGEST_ACCESS)
+                for name, place in (("there", step.source), ("middle", step.destination))
+            )
+            size = step.size + _LARGEST_ACCESS
+            tried = Program(
+                buffers=(
+                    Buffer(name="there", space="global", size=size),
+                    Buffer(name="middle", space="shared", size=size),
+                    Buffer(name="back", space="global", size=size),
+                ),
+                steps=(
+                    Copy(source=there, destination=back, size=step.size),
+                    Barrier(),
+                    Copy(source=back, destination=replace(there, buffer="back"), size=step.size),
+                ),
+            )
+            if not self._bench.right(tried, _noise(tried)):
+                return Culprit(steps=("copy",))
+        return None
+
+    def _rows(self, program: Program, traced: Trace) -> Culprit | None:
+        """Blame ldmatrix if rows of noise come out wrong, however the registers are stored."""
+        for step in dict.fromkeys(e.step for e in traced.events if isinstance(e.step, LoadRows)):
+            shared = program.buffer(step.buffer)
+            size = -(-shared.size // _LARGEST_ACCESS) * _LARGEST_ACCESS
+            wrong = []
+            for offset in (0, 4):  # at 4, registers are stored one by one
+                store = StoreRegisters(
+                    registers=step.registers,
+                    count=step.form.registers,
+                    place=Place(buffer="out", offset=offset),
+                )
+                tried = Program(
+                    buffers=(
+                        Buffer(name="in", space="global", size=size),
+                        replace(shared, name=step.buffer, size=size),
+                        Buffer(name="out", space="global", size=store.size + 2 * _LARGEST_ACCESS),
+                    ),
+                    steps=(
+                        Copy(
+                            source=Place(buffer="in"),
+                            destination=Place(buffer=step.buffer),
+                            size=size,
+                        ),
+                        Barrier(),
+                        step,
+                        store,
+                    ),
+                )
+                wrong.append(not self._bench.right(tried, _noise(tried)))
+            if all(wrong):
+                return Culprit(steps=("ldmatrix",))
+            if any(wrong):
+                return Culprit(steps=("storing registers",))
+        return None
+
+    def _elementwise(self, traced: Trace) -> Culprit | None:
+        """Blame an element-wise step if it is wrong between a load and a store.
+
+        Multiplicands cannot be stored: there a multiplication must be right only without it.
+        """
+        for event in traced.events:
+            step = event.step
+            if not isinstance(step, Elementwise):
+                continue
+            matrix = replace(step.matrix, operand="c")
+            source = event.inputs["source"]
+            plain = _accumulating(matrix)
+            if step.matrix.operand in "cd" and plain is not None:
+                exactly = {name: exact(plain.form.matrix(name), 0) for name in "ab"}
+                moved = wrong_alone(self._bench, plain, [{**exactly, "c": source}])
+                if moved is not None:
+                    return moved
+                if self._changed(plain, step, "c", {"c": source}, multiplied=False):
+                    return Culprit(steps=(_ELEMENTWISE,))
+                continue
+            consumer = next(
+                (
+                    (other, use.field)
+                    for other in traced.events
+                    if isinstance(other.step, Multiply)
+                    for use in other.step.reads
+                    if other.makers.get(use.name) == event.number
+                ),
+                None,
+            )
+            if consumer is None:
+                continue
+            other, operand = consumer
+            assert isinstance(other.step, Multiply)
+            contents: dict[str, Content] = {**other.inputs}
+            if not self._changed(
+                alone(other.step.form), step, operand, {**contents, operand: source}
+            ):
+                continue
+            # Right by itself, as far as it can be looked at: only both together are wrong.
+            same = _accumulating(matrix)
+            apart = same is not None and not self._changed(
+                same, step, "c", {"c": _shaped(source, matrix)}, multiplied=False
+            )
+            return Culprit(steps=(_ELEMENTWISE, "wmma.mma") if apart else (_ELEMENTWISE,))
+        return None
+
+    def _changed(
+        self,
+        base: Bare,
+        step: Elementwise,
+        operand: str,
+        contents: Mapping[str, Content],
+        *,
+        multiplied: bool = True,
+    ) -> bool:
+        """Whether a program comes out wrong with an element-wise step on one operand."""
+        program = base.program if multiplied else base.reload(base.form.c_type)
+        at = next(
+            index
+            for index, one_ in enumerate(program.steps)
+            if isinstance(one_, Load) and one_.fragment == operand
+        )
+        own = replace(
+            step, source=operand, destination=operand,
+            matrix=replace(step.matrix, operand=operand, shape=base.form.shape),
+        )  # fmt: skip
+        tried = replace(program, steps=(*program.steps[: at + 1], own, *program.steps[at + 1 :]))
+        return not self._bench.right(tried, image_of(tried, contents))
+
+    def _instructions(self, program: Program, traced: Trace) -> Culprit | None:
+        """Blame what is wrong by itself of loads, multiplications and stores."""
+        tried: dict[Bare, list[Mapping[str, Content]]] = {}
+        for found, contents in islice(_bare(program, traced), _MULTIPLICATIONS):
+            tried.setdefault(found, []).append(contents)
+        for found, some in tried.items():
+            culprit = wrong_alone(self._bench, found, some)
+            if culprit is not None:
+                return culprit
+        return None
+
+
+_ELEMENTWISE = "element-wise operation"
+_LARGEST_ACCESS = 16
+"""Bytes that one lane moves at most."""
+
+
+def _noise(program: Program) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, program.image_bytes, dtype=np.uint8)
+
+
+def _shaped(values: Values, matrix: Matrix) -> Values:
+    """Return as many of some elements as another matrix has."""
+    return np.resize(values, (matrix.rows, matrix.columns))
+
+
+def _accumulating(matrix: Matrix) -> Bare | None:
+    """Return a multiplication that has such an accumulator for C and D; None if none has."""
+    for form in MMA_FORMS:
+        if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
+            return alone(form)
+    return None
+
+
+def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, Content]]]:
+    """Iterate over the multiplications of a program, and over what is only loaded and stored.
+
+    Each has the loads and the store that are next to it in the program.
+    """
+    for event in traced.events:
+        step = event.step
+        if isinstance(step, Multiply):
+            base = alone(step.form)
+            loads = {}
+            for operand in base.loads:
+                maker = _maker(traced, event, getattr(step, operand))
+                if maker is not None and isinstance(maker.step, Load):
+                    loads[operand] = apart(program, maker.step, operand)
+            store = base.store
+            for other in traced.events:
+                after = other.step
+                if isinstance(after, Store) and _maker(traced, other, after.fragment) is event:
+                    store = apart(program, after, "d")
+                    break
+            yield replace(base.loading(loads), store=store), event.inputs
+        elif isinstance(step, Store):
+            maker = _maker(traced, event, step.fragment)
+            plain = _accumulating(replace(step.form.matrix, operand="c"))
+            if maker is not None and isinstance(maker.step, Load) and plain is not None:
+                a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
+                yield (
+                    replace(
+                        plain, c=apart(program, maker.step, "c"), store=apart(program, step, "d")
+                    ),
+                    {"a": a, "b": b, "c": event.inputs["fragment"]},
+                )
+
+
+def _maker(traced: Trace, event: Event, name: str) -> Event | None:
+    """Return what made what an event read, apart from element-wise steps on the way."""
+    maker = traced.maker(event, name)
+    while maker is not None and isinstance(maker.step, Elementwise):
+        maker = traced.maker(maker, maker.step.source)
+    return maker

@@ -1,0 +1,424 @@
+"""Which of a bare multiplication's steps is wrong: contents that hide one step after the other.
+
+An operand that is the same in every element is right however it was loaded, one that is zero takes
+the other out of the product, and without a multiplication only a load and a store are left. So
+every run needs some of the steps; the one is to blame that every wrong run needed and no right run
+did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.findings.bare import Bare, Content, exact, image_of, one
+from fuzz.findings.causes import cause_of, causes_of_load
+from fuzz.findings.verdicts import kind_of_failure
+from oracle.availability import is_available
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.execution import execute
+from oracle.forms import Form, MmaForm
+from oracle.isa import MMA_FORMS
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
+from runners.isolation import isolate
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+
+_FAILED_RUNS = 24
+"""Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
+_SIBLINGS = 3
+"""Other multiplications of one fragment that are tried."""
+_UNITS = {"f64": "f64", "b1": "single bits"}
+
+
+_MET = 4
+"""Contents that were met, of those that one multiplication met in a loop, of every run."""
+_DRAWN = 2
+"""Exact contents of every run."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Witness:
+    """A program that comes out wrong, and the images that do."""
+
+    program: Program
+    images: Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """What is wrong."""
+
+    steps: tuple[str, ...]
+    """Instructions, or other steps, in words; two where only both together are wrong, or nothing
+    that a program sees tells them apart."""
+    within: str = ""
+    """What it is restricted to: results that need rounding or clamping in one unit, say."""
+    condition: str = ""
+    """Without which it is right."""
+    effect: str = ""
+    """What would give the same results, in words; for a person only."""
+    form: Form | None = None
+    """The instruction in which it was seen."""
+    witness: Witness | None = field(default=None, compare=False)
+    """A program of nothing but what it takes to see it."""
+
+    @property
+    def name(self) -> str:
+        """The instruction, and what it is wrong in."""
+        steps = " or ".join(self.steps)
+        return f"{steps} of {self.within}" if self.within else steps
+
+    @property
+    def key(self) -> str:
+        """What findings of one cause have in common."""
+        return f"{self.name}/{self.condition}" if self.condition else self.name
+
+
+class Bench:
+    """A device on which programs are tried.
+
+    Parameters
+    ----------
+    runner
+        What came out wrong on it.
+    module
+        Whose target and version programs are written for.
+    copies
+        Warps of a launch that work on each image; it is right if all of them are.
+    """
+
+    def __init__(self, runner: Runner, module: KernelModule, *, copies: int = 1) -> None:
+        self._runner, self._copies = runner, copies
+        self.module = Module.named(module.target, module.version)
+        self.target = module.target
+        """Whose model computes: that of the device, once something ran there."""
+
+    def results(self, program: Program, images: Images) -> Results | None:
+        """Run a program; None if it cannot be asked: it is undefined, or not for this runner.
+
+        Raises
+        ------
+        DeviceLostError
+            If the device is gone.
+        """
+        try:
+            compiled = self._runner.compile(emit(program, module=self.module))
+            if isinstance(compiled, Compiled):
+                self.target = compiled.architecture
+            expected = execute(program, images, target=self.target).images
+        except (UsageError, UndefinedProgramError):
+            return None
+        if isinstance(compiled, Failure):
+            if _unanswered(compiled):
+                return None
+            return Results(wrong=np.ones(len(images), bool), actual=images, expected=expected)
+        many = np.repeat(images, self._copies, axis=0)
+        ran = self._runner.run(compiled, many)
+        if isinstance(ran, Ran):
+            actual, alive = ran.images, np.ones(len(many), bool)
+        elif _unanswered(ran):
+            return None
+        else:
+            isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
+            actual, alive = isolation.images, isolation.ran
+        differs = (actual != np.repeat(expected, self._copies, axis=0)).any(axis=1) | ~alive
+        differs = differs.reshape(len(images), self._copies)
+        shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
+        return Results(wrong=differs.any(axis=1), actual=actual[shown], expected=expected)
+
+    def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
+        """Whether a program comes out right on an image; False if it cannot be asked."""
+        results = self.results(program, image[None])
+        return results is not None and not results.wrong[0]
+
+
+def _unanswered(failure: Failure) -> bool:
+    """Whether a runner could not be asked.
+
+    Raises
+    ------
+    DeviceLostError
+        If the device is gone.
+    """
+    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
+        return True
+    kind_of_failure(failure)
+    return False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Results:
+    """What came of some images."""
+
+    wrong: NDArray[np.bool_]
+    """(count,): which are not what the model says, or have no result."""
+    actual: Images
+    expected: Images
+
+
+def unit_of(form: MmaForm) -> str:
+    """Name what multiplies: types that one unit takes."""
+    name = form.a_type.name
+    return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")
+
+
+def arithmetic_of(form: MmaForm) -> str:
+    """Name the arithmetic of a multiplication: types that are computed with in one way."""
+    if form.a_type.name in _UNITS:
+        return _UNITS[form.a_type.name]
+    return "floats" if form.a_type.is_float else "integers"
+
+
+def wrong_alone(
+    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+) -> Culprit | None:
+    """Find out which step of a bare multiplication is to blame.
+
+    Parameters
+    ----------
+    bench
+    base
+        The steps.
+    contents
+        Operands that it met; some that are exact in any arithmetic are tried beside them.
+
+    Returns
+    -------
+    Culprit or None
+        None where it comes out right.
+    """
+    spectrum = _Spectrum(bench, base, _wrong_first(bench, base, contents)[:_MET])
+    return spectrum.culprit() if spectrum.wrong or spectrum.reloads_wrong else None
+
+
+def _wrong_first(
+    bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]
+) -> Sequence[Mapping[str, Content]]:
+    """Return operands in another order: those that come out wrong before the others."""
+    if len(contents) <= _MET:
+        return contents
+    found = bench.results(base.program, np.stack([image_of(base.program, c) for c in contents]))
+    order = range(len(contents)) if found is None else np.argsort(~found.wrong, kind="stable")
+    return [contents[index] for index in order]
+
+
+_HIDDEN: Mapping[str, Mapping[str, str]] = {
+    "all": {},
+    "c0": {"c": "zero"},
+    "a1": {"a": "one", "c": "zero"},
+    "b1": {"b": "one", "c": "zero"},
+    "a1b1": {"a": "one", "b": "one", "c": "zero"},
+    "a0b0": {"a": "zero", "b": "zero"},
+}
+"""Runs by what takes the place of operands; the rest is what it is."""
+_NEEDS = {
+    "wmma.load.a": {"all", "c0", "b1"},
+    "wmma.load.b": {"all", "c0", "a1"},
+    "wmma.load.c": {"all", "a0b0", "reload"},
+    "wmma.load": {"all", "c0", "a1", "b1", "a0b0", "reload"},
+    "wmma.mma": {"all", "c0", "a1", "b1", "a1b1", "a0b0"},
+}
+"""The runs that may come out wrong where a step is."""
+
+
+class _Spectrum:
+    def __init__(self, bench: Bench, base: Bare, contents: Sequence[Mapping[str, Content]]) -> None:
+        self._bench, self._base = bench, base
+        form = base.form
+        drawn = [
+            {operand: exact(form.matrix(operand), seed) for operand in "abc"}
+            for seed in range(_DRAWN)
+        ]
+        self._contents = [*contents, *drawn]
+        self._met = len(contents)
+        """The first of them were met, the rest drawn."""
+        images, self._runs = [], []
+        for number, operands in enumerate(self._contents):
+            for run, hidden in _HIDDEN.items():
+                changed = {
+                    operand: 0 if how == "zero" else one(form.matrix(operand).type)
+                    for operand, how in hidden.items()
+                }
+                images.append(image_of(base.program, {**operands, **changed}, noise=number))
+                self._runs.append((number, run))
+        self._images = np.stack(images)
+        self._results = bench.results(base.program, self._images)
+        self.wrong = self._results is not None and bool(self._results.wrong.any())
+
+    def _wrong_runs(self, *, drawn: bool = False) -> set[str]:
+        """Return what comes out wrong; of the contents that were drawn alone, on demand."""
+        assert self._results is not None
+        return {
+            run
+            for (number, run), wrong in zip(self._runs, self._results.wrong, strict=True)
+            if wrong and (number >= self._met or not drawn)
+        }
+
+    @property
+    def reloads_wrong(self) -> bool:
+        """Whether C, or D, is wrong when it is only loaded and stored."""
+        return self._reloads is not None
+
+    def culprit(self) -> Culprit:
+        """Return what is to blame, with the form that stands for it and what shows it."""
+        found = self._culprit()
+        steps: dict[str, Form] = {"wmma.mma": self._base.form, "wmma.store": self._base.store.form}
+        steps |= {f"wmma.load.{operand}": load.form for operand, load in self._base.loads.items()}
+        witness = self._reloads
+        if witness is None or "wmma.mma" in found.steps:
+            assert self._results is not None
+            witness = Witness(program=self._base.program, images=self._images[self._results.wrong])
+        return replace(found, form=steps.get(found.steps[0]), witness=witness)
+
+    def _culprit(self) -> Culprit:
+        runs = self._wrong_runs()
+        if self.reloads_wrong:
+            runs.add("reload")
+        able = [name for name, needed in _NEEDS.items() if runs <= needed]
+        if "reload" in runs:
+            return self._access(able)
+        for operand in "ab":
+            if f"wmma.load.{operand}" in able:
+                return self._load_or_multiplication(operand)
+        if {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] and any(map(self.reads_elsewhere, "ab")):
+            return Culprit(steps=("wmma.load",))
+        return self._multiplication()
+
+    @cached_property
+    def _reloads(self) -> Witness | None:
+        """C, or D, if it is wrong when it is loaded and stored without a multiplication."""
+        base, form = self._base, self._base.form
+        for type_ in dict.fromkeys((form.d_type, form.c_type)):
+            program = base.reload(type_)
+            if type_ == form.c_type:
+                contents = [operands["c"] for operands in self._contents]
+            else:
+                contents = [exact(form.matrix("d"), seed) for seed in range(_DRAWN)]
+            images = np.stack(
+                [image_of(program, {"c": content}, noise=n) for n, content in enumerate(contents)]
+            )
+            found = self._bench.results(program, images)
+            if found is not None and found.wrong.any():
+                return Witness(program=program, images=images[found.wrong])
+        return None
+
+    def _access(self, able: Sequence[str]) -> Culprit:
+        """Tell loads from the store, where an accumulator that is loaded and stored is another."""
+        if self._stored_alike():
+            return Culprit(steps=("wmma.store",))
+        if "wmma.load.c" in able:
+            return self._loads("c", "")
+        return Culprit(steps=("wmma.load",) if "wmma.load" in able else ("wmma.store",))
+
+    def _stored_alike(self) -> bool:
+        """Whether D comes out wrong in the same way if it is loaded and not multiplied."""
+        assert self._results is not None
+        base, form = self._base, self._base.form
+        chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
+        program = base.reload(form.d_type)
+        start, size = base.program.offset("d"), base.program.buffer("d").size
+        begin = program.offset("d")
+        values = base.results(self._results.expected[chosen])
+        images = []
+        for index, value in zip(chosen, values, strict=True):
+            image = image_of(program, {"c": value})
+            image[begin : begin + size] = self._images[index][start : start + size]
+            images.append(image)
+        again = self._bench.results(program, np.stack(images))
+        if again is None:
+            return False
+        before = self._results.actual[chosen][:, start : start + size]
+        after = again.actual[:, begin : begin + size]
+        return bool((before == after).all()) and bool(again.wrong.any())
+
+    def _load_or_multiplication(self, operand: str) -> Culprit:
+        """Tell the load of a multiplicand from the multiplication that reads it."""
+        load = f"wmma.load.{operand}"
+        drawn = self._wrong_runs(drawn=True)
+        if "c0" not in drawn:
+            # It takes special values: of one operand by chance, as likely as not.
+            return self._multiplication()
+        effect = self._loaded_otherwise(operand)
+        if effect or self.reads_elsewhere(operand):
+            return self._loads(operand, effect)
+        for form in (self._base.form, *self._siblings(operand, same=False)):
+            # Of lines without gaps, or as many as elements in one, another order is all the same.
+            other = _Spectrum(self._bench, self._base.spread(form, operand), ())
+            if other.wrong and other.reads_elsewhere(operand):
+                return self._loads(operand, effect)
+        if any(self._is_right(form, operand) for form in self._siblings(operand)):
+            return self._multiplication()
+        return Culprit(steps=(load, "wmma.mma"))
+
+    def _loads(self, operand: str, effect: str) -> Culprit:
+        """Blame one load; or all of them, if others that are like it are wrong as well."""
+        other = _Spectrum(self._bench, self._base.alike(operand), ())
+        if other.wrong and not {"a1", "b1"} - other._wrong_runs():
+            return Culprit(steps=("wmma.load",), effect=effect)
+        return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
+
+    def _loaded_otherwise(self, operand: str) -> str:
+        """Return which other load of an operand would explain every image; "" if none does."""
+        assert self._results is not None
+        chosen = [index for index, (_, run) in enumerate(self._runs) if run == "c0"]
+        return (
+            cause_of(
+                self._base.program,
+                self._images[chosen],
+                self._results.actual[chosen],
+                target=self._bench.target,
+                among=causes_of_load(operand),
+            )
+            or ""
+        )
+
+    def reads_elsewhere(self, operand: str) -> bool:
+        """Whether the result depends on bytes that the load of an operand should not read."""
+        program, operands = self._base.program, self._contents[-1]
+        images = np.stack([image_of(program, operands, noise=noise) for noise in range(4)])
+        start, size = program.offset(operand), program.buffer(operand).size
+        fixed = images[0].copy()
+        for image in images[1:]:
+            own = image[start : start + size].copy()
+            image[:] = fixed
+            image[start : start + size] = own
+        results = self._bench.results(program, images)
+        if results is None:
+            return False
+        begin, end = program.offset("d"), program.offset("d") + program.buffer("d").size
+        return len(np.unique(results.actual[:, begin:end], axis=0)) > 1
+
+    def _siblings(self, operand: str, *, same: bool = True) -> list[MmaForm]:
+        """Return other multiplications that take the same fragment; or one of another shape."""
+        form, layout = self._base.form, f"{operand}_layout"
+        mine = form.matrix(operand)
+        found: dict[object, MmaForm] = {}
+        for other in MMA_FORMS:
+            its = other.matrix(operand)
+            if (
+                other != form
+                and its.type == mine.type
+                and (its == mine) == same
+                and getattr(other, layout) == getattr(form, layout)
+                and is_available(other, self._bench.module)
+            ):
+                found.setdefault(other if same else its, other)
+        return list(found.values())[:_SIBLINGS]
+
+    def _is_right(self, form: MmaForm, operand: str) -> bool:
+        """Whether another multiplication of exact contents is right."""
+        other = _Spectrum(self._bench, self._base.with_form(form, operand), ())
+        return not other.wrong
+
+    def _multiplication(self) -> Culprit:
+        """Blame the multiplication: its arithmetic, if it is right where sums are exact."""
+        if self._wrong_runs(drawn=True):
+            return Culprit(steps=("wmma.mma",))
+        return Culprit(steps=("wmma.mma",), within=arithmetic_of(self._base.form))

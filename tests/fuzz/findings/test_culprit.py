@@ -1,0 +1,155 @@
+"""The culprit is the step that is wrong by itself, given right inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from fuzz.campaign.draws import derived_seed, draw
+from fuzz.findings.bare import alone, exact, image_of
+from fuzz.findings.culprit import IN_PLACE, culprit_of
+from fuzz.findings.spectrum import Bench, Culprit
+from oracle.availability import is_available
+from oracle.forms import MmaForm
+from oracle.isa import LDMATRIX_FORMS, mma_form
+from oracle.program import Program
+from oracle.steps import Multiply, Store
+from oracle.targets import Module
+from runners.emission import emit
+from runners.faults import by_name
+from runners.ptx_pass import RewritingRunner
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents import expand, recipes
+from strategies.features import Focus
+from strategies.programs import VALUED_FORMS, programs
+
+HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
+MODULE = Module.named("sm_90", "8.0")
+FORMS = tuple(form for form in (*VALUED_FORMS, *LDMATRIX_FORMS) if is_available(form, MODULE))
+ROUNDS = 12
+"""Rounds of eight programs among which a fault has to show."""
+
+
+def failing(runner, name: str, count: int) -> Iterator[tuple[Program, np.ndarray]]:
+    """Draw programs with an image that comes out wrong on a runner."""
+    forms = tuple(one for one in FORMS if by_name(name).opcodes.search(one.opcode)) or FORMS
+    one_program = programs(Focus(), module=MODULE, forms=forms)
+    drawn = st.lists(st.tuples(one_program, recipes()), min_size=8, max_size=8)
+    found = 0
+    for index in range(ROUNDS):
+        for program, recipe in draw(drawn, 2, derived_seed(7, name, index))[-1]:
+            images = expand(recipe, program, 16)
+            bench = Bench(runner, emit(program, module=MODULE))
+            results = bench.results(program, images)
+            if results is not None and results.wrong.any():
+                yield program, images[int(np.argmax(results.wrong))]
+                found += 1
+                if found == count:
+                    return
+    pytest.fail(f"{name} showed in {found} programs only")
+
+
+def culprits(runner, name: str, count: int) -> set[str]:
+    found = set()
+    for program, image in failing(runner, name, count):
+        bench = Bench(runner, emit(program, module=MODULE))
+        culprit = culprit_of(bench, program, image)
+        assert culprit is not None
+        found.add(culprit.key)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fault", "key"),
+    [
+        ("load-a-layout-flipped", "wmma.load.a"),
+        ("load-stride-ignored", "wmma.load"),
+        ("load-c-stride-longer", "wmma.load.c"),
+        ("mma-b-register-slip", "wmma.load.b or wmma.mma"),  # nobody else reads such a fragment
+        ("multiplicands-exchanged", "wmma.mma"),
+        ("satfinite-dropped", "wmma.mma of integers"),
+        ("sum-rounded-up", "wmma.mma of floats"),
+        ("store-layout-flipped", "wmma.store"),
+        ("trans-lost", "ldmatrix"),
+        ("elementwise-subtracts", "element-wise operation"),
+        ("branch-inverted", "branch or loop"),
+        ("copy-vector-end", "copy"),
+    ],
+)
+def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
+    fault: str, key: str
+) -> None:
+    runner = SimulatedRunner("sm_90", faults=[by_name(fault)])
+    assert culprits(runner, fault, 3) == {key}
+
+
+def in_place(form: MmaForm = HALF) -> Program:
+    """A multiplication whose D goes to registers of A."""
+    base = alone(form)
+    program = base.program
+    steps = tuple(
+        replace(step, d="a") if isinstance(step, Multiply)
+        else replace(step, fragment="a") if isinstance(step, Store)
+        else step
+        for step in program.steps
+    )  # fmt: skip
+    return replace(program, steps=steps)
+
+
+def drawn_image(program: Program, form: MmaForm = HALF) -> np.ndarray:
+    return image_of(program, {name: exact(form.matrix(name), 3) for name in "abc"})
+
+
+def overwriting(ptx: str) -> str:
+    """A compiler that overwrites A with D before it has read all of A: where both share names."""
+    lines = []
+    for line in ptx.splitlines():
+        operands = [part.split("}")[0].split(", ") for part in line.split("{")[1:]]
+        if "wmma.mma" in line and operands[0][0] in operands[1]:
+            line = line.replace(operands[1][-1], operands[1][0])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def test_d_in_the_registers_of_a_multiplicand_is_believed_if_d_elsewhere_is_right() -> None:
+    program = in_place()
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [overwriting])
+    bench = Bench(broken, emit(program, module=MODULE))
+    image = drawn_image(program)
+    assert not bench.right(program, image)
+    culprit = culprit_of(bench, program, image)
+    assert culprit is not None
+    assert culprit.key == f"wmma.mma of f16/{IN_PLACE}"
+
+
+@pytest.mark.parametrize("fault", ["load-a-layout-flipped", "accumulator-ignored", "stuck-bit"])
+def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: str) -> None:
+    program = in_place()
+    runner = SimulatedRunner("sm_90", faults=[by_name(fault)])
+    bench = Bench(runner, emit(program, module=MODULE))
+    image = drawn_image(program)
+    assert not bench.right(program, image)
+    culprit = culprit_of(bench, program, image)
+    assert culprit is None or culprit.condition == ""
+
+
+def test_what_comes_out_right_has_no_culprit() -> None:
+    program = alone(HALF).program
+    bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
+    assert culprit_of(bench, program, drawn_image(program)) is None
+
+
+def test_the_witness_of_a_culprit_comes_out_wrong() -> None:
+    runner = SimulatedRunner("sm_90", faults=[by_name("load-c-offset")])
+    for program, image in failing(runner, "load-c-offset", 2):
+        bench = Bench(runner, emit(program, module=MODULE))
+        culprit = culprit_of(bench, program, image)
+        assert isinstance(culprit, Culprit)
+        assert culprit.witness is not None
+        results = bench.results(culprit.witness.program, culprit.witness.images)
+        assert results is not None
+        assert results.wrong.all()
