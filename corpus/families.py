@@ -10,12 +10,12 @@ from corpus.entry import Entry
 from corpus.finding import Kind
 
 _ONE_CAUSE = (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
-"""Kinds that one cause shows in, depending on what it is fed."""
+"""Kinds that one cause shows in, depending on what it is fed and on what lies around its memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The findings of one family: of one kind, or deviations and violations of one cause."""
+    """The findings of one family: of one kind, or of several kinds and one cause."""
 
     kind: Kind
     """The worst of its members."""
@@ -43,8 +43,8 @@ class Group:
 def cause_key(kind: Kind, key: str) -> str:
     """Return what groups a family with others: its key, without the kind that it starts with.
 
-    Only for kinds that one cause shows in: "deviation/…" and "violation/…" are one then. All
-    others are kept apart by kind.
+    Only for kinds that one cause shows in: "deviation/wmma.store" and "launch failure/wmma.store"
+    are one then. All others are kept apart by kind.
     """
     if kind in _ONE_CAUSE and key.startswith(f"{kind}/"):
         return key.removeprefix(f"{kind}/")

@@ -347,9 +347,7 @@ class RoundWorker:
             batch.program, images[judged], actual[judged], target=target, expected=expectations
         )
         some = wrong[:MOST_SEEN]
-        seen = Seen(
-            program=batch.program, images=images[some], actual=actual[some], target=target
-        )
+        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
         for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
             chosen = [place for place, one in enumerate(verdicts) if one is verdict]
             if not chosen:
