@@ -160,6 +160,24 @@ def load_known(path: Path | None = None) -> Known:
     return parse_known(data, str(path))
 
 
+def known_with(path: Path | None) -> Known:
+    """Return the known discrepancies that come with warpfuzz, and those of a file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or it is not of this kind.
+    """
+    packaged = load_known()
+    if path is None:
+        return packaged
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {path}; --known takes a TOML file like corpus/known.toml"
+        )
+    return Known(entries=(*packaged.entries, *load_known(path).entries))
+
+
 def parse_known(data: bytes, name: str) -> Known:
     """Return the known discrepancies in a TOML text.
 

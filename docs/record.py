@@ -16,7 +16,7 @@ from pathlib import Path
 from corpus.naming import RECORD, named_corpus
 from corpus.recorded import FOLDER, read_answers, write_answers
 from fuzz.explain.record_page import record_page
-from fuzz.findings.record import asked
+from fuzz.findings.record import with_answers_of
 from runners.assemblers.discovery import find
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     entries = list(named_corpus(Path(RECORD)).entries(lambda problem: sys.exit(problem.sentence)))
     answers = read_answers()
     for name in sys.argv[1:]:
-        answers = asked(answers, find(name), entries, jobs=os.cpu_count() or 1)
+        answers = with_answers_of(find(name), answers, entries, jobs=os.cpu_count() or 1)
         write_answers(answers, FOLDER)
     print("\n".join(record_page(entries, answers)))
 

@@ -91,6 +91,34 @@ def _planted(command: _Command) -> _Command:
     return faults(ptx_pass(command))
 
 
+def _again(command: _Command) -> _Command:
+    """Add the options that change what a finding is made again with."""
+    trust = click.option(
+        "--trust", is_flag=True, help="Run the commands and programs that findings name."
+    )
+    faults = click.option(
+        "--fault",
+        "faults",
+        multiple=True,
+        help="Plant a fault; again for others; 'none'.  [default: those of the finding]",
+    )
+    ptx_pass = click.option(
+        "--ptx-pass",
+        help="Command that every module's PTX goes through; 'none'.  [default: the finding's, "
+        "with --trust]",
+    )
+    return trust(faults(ptx_pass(command)))
+
+
+def _at_least(command: _Command) -> _Command:
+    option = click.option(
+        "--at-least",
+        type=click.IntRange(min=1),
+        help="Fewer that were compared (of assemblers: judged) end with 3.  [default: 1]",
+    )
+    return option(command)
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
@@ -220,16 +248,22 @@ def run(
     help="Where programs run.  [default: what found them]",
 )
 @click.option("--junit", type=_FOLDER, help="Write JUnit XML, too: a test for each finding.")
+@click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
+@_at_least
 @click.option("--quiet", is_flag=True, help="Print only what counts and is not known.")
-@_planted
+@_again
 @_json
 def replay(path: Path, **options: Any) -> int:
-    """Run saved cases again: a corpus, the folder of a finding, or a .ptx file."""
-    from fuzz.commands.replay import Report, replay_path
-    from fuzz.commands.replay_rows import ReplayOptions
+    """Run saved cases again: a corpus, the folder of a finding, a .ptx file, or `record`.
 
-    names = ("times", "baseline", "junit", "quiet", "json")
+    What is left out is as each finding was made. `record` is what ships with warpfuzz.
+    """
+    from fuzz.commands.replay import Report, replay_path
+    from fuzz.findings.making import ReplayOptions
+
+    names = ("times", "baseline", "junit", "known", "at_least", "quiet", "json")
     report = Report(**{name: options.pop(name) for name in names})
+    options["faults"] = options["faults"] or None
     found = replay_path(path, options=ReplayOptions(**options), report=report)
     return Exit.FINDINGS if found else Exit.CLEAN
 
@@ -256,7 +290,11 @@ def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
     "fetch what is missing.  [default: installed]",
 )
 @click.option("--opt", "levels", help="-O levels: 0,1,2,3.  [default: all]")
-@click.option("--ptx-version", help="Value of .version.  [default: that of the finding]")
+@click.option("--target", help="Another .target.  [default: that of the finding]")
+@click.option(
+    "--ptx-version",
+    help="Value of .version.  [default: that of the finding, or the highest that a compiler knows]",
+)
 @click.option(
     "--runner",
     type=click.Choice(["sim", "cuda"]),
@@ -272,12 +310,19 @@ def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
     type=_FOLDER,
     help="An nvdisasm, for notes of changed expansions.  [default: the one that is here]",
 )
+@_at_least
+@_again
 @_json
 def bisect(case: str, **options: Any) -> int:
     """Find the first compiler version and -O level that changes a finding's result."""
     from fuzz.commands.bisect import bisect_case
+    from fuzz.findings.making import ReplayOptions
 
-    return Exit.FINDINGS if bisect_case(case, **options) else Exit.CLEAN
+    names = ("runner", "target", "ptx_version", "faults", "ptx_pass", "trust")
+    made = {name: options.pop(name) for name in names}
+    made["faults"] = made["faults"] or None
+    found = bisect_case(case, options=ReplayOptions(**made), **options)
+    return Exit.FINDINGS if found else Exit.CLEAN
 
 
 @app.command()

@@ -85,9 +85,9 @@ class SimulatedRunner:
     faults
         What is wrong with it (`runners.faults`).
     compiler
-        Whether it takes a module is this assembler's to say, too. If that writes PTX instead of
-        machine code (`runners.cuda.compilation.is_ptx`), the device runs that text: a wrapper
-        around a ptxas says so what it assembled. Otherwise it runs the module's own.
+        Whether it takes a module is this assembler's to say, too. It writes PTX instead of
+        machine code (`runners.cuda.compilation.is_ptx`), and the device runs that text: a wrapper
+        around a ptxas says so what it assembled. Machine code is refused: it does not run here.
     chip
         Its floating-point units (`runners.simulated.chip`); those of the target if none are given.
 
@@ -151,8 +151,13 @@ class SimulatedRunner:
         written = compiler.compile(module, self._device.target.name)
         if isinstance(written, Failure):
             return written
-        if is_ptx(written.code):
-            module = replace(module, ptx=written.code.decode(errors="replace"))
+        if not is_ptx(written.code):
+            return Failure(
+                trouble=Trouble.UNSUPPORTED,
+                message=f"the simulated device reads PTX and does not run the machine code of "
+                f"{written.compiler}; run it on a GPU (--runner cuda)",
+            )
+        module = replace(module, ptx=written.code.decode(errors="replace"))
         return self._read(module, written.compiler, written.code)
 
     def architecture(self, target: str) -> str:

@@ -24,7 +24,7 @@ from corpus import (
 from corpus.known import Known
 from fuzz.campaign.progress import Observer
 from fuzz.checks.compiler_progress import MatrixProgress, described
-from fuzz.compilers.expansions import EXPANSION, Note
+from fuzz.compilers.expansions import Note
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner
 from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, files_of
@@ -32,6 +32,7 @@ from fuzz.findings.families import family_of_flaky, form_name
 from fuzz.findings.groups import FamilyState
 from fuzz.findings.program_files import encode_program
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import LdmatrixForm, MmaForm

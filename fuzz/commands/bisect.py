@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.table import Table
@@ -14,33 +13,17 @@ from rich.text import Text
 from corpus import Entry
 from corpus.naming import named_entry
 from fuzz.commands.compilers import fetcher
-from fuzz.compilers.bisection import (
-    Cell,
-    Column,
-    Conclusion,
-    Sample,
-    ask,
-    bisect,
-    missed,
-    rate_of,
-    repeats_for,
-)
-from fuzz.compilers.candidates import (
-    Candidate,
-    Selected,
-    fetched,
-    parse_levels,
-    select,
-)
-from fuzz.compilers.expansions import ExpansionProbe, is_expansion
-from fuzz.compilers.members import Member, device_of
-from fuzz.compilers.probes import FindingProbe, HandProbe, InstructionProbe, ValueProbe
-from fuzz.findings.case import choice_of, is_runnable
-from fuzz.findings.handwritten import is_by_hand
-from fuzz.output import console, emit
-from fuzz.runner import opened
-from oracle.errors import UsageError
-from runners.assemblers.disassembly import find_disassembler
+from fuzz.compilers.bisection import Column, Conclusion, bisect, missed, rate_of, repeats_for
+from fuzz.compilers.candidates import Candidate, Selected, fetched, parse_levels, select
+from fuzz.compilers.members import Member
+from fuzz.compilers.probing import Probe, probing
+from fuzz.findings.answers import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.case import is_runnable
+from fuzz.findings.making import ReplayOptions
+from fuzz.findings.questions import is_by_hand
+from fuzz.findings.stored import is_expansion
+from fuzz.output import console, counted, emit
+from oracle.errors import InfrastructureError, UsageError
 
 
 def bisect_case(
@@ -49,10 +32,10 @@ def bisect_case(
     corpus: Path,
     compilers: str | None,
     levels: str | None,
-    runner: str | None,
-    ptx_version: str | None,
+    options: ReplayOptions,
     times: int | None,
     disassembler: Path | None,
+    at_least: int | None,
     json: bool,
 ) -> bool:
     """Bisect a finding; tell whether any compiler disagrees with the ISA.
@@ -63,14 +46,15 @@ def bisect_case(
         The folder of a finding, or the start of its id in `corpus`.
     compilers, levels
         As `select` and `parse_levels` take them.
-    runner
-        "sim" or "cuda", for findings with images; None: what found it.
-    ptx_version
-        Value of .version in place of the finding's, so that older compilers can be asked.
+    options
+        Where it runs, with what planted, and in which module; what is left out is as the finding
+        was made.
     times
         Runs of each compiler; None: as many as the finding's failure rate asks for.
     disassembler
         Path of an nvdisasm, for notes of changed expansions; None: the one that is here.
+    at_least
+        Versions at a level that have to be compared (modules: judged).
 
     Raises
     ------
@@ -80,16 +64,20 @@ def bisect_case(
     entry = named_entry(case, corpus)
     wanted = parse_levels(levels)
     selected = select(compilers)
-    _check(entry, selected, runner=runner, ptx_version=ptx_version, disassembler=disassembler)
+    _check(entry, selected, options, disassembler=disassembler)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
     runs = repeats_for(rate) if times is None else times
     started = time.monotonic()
-    with _probe(entry, runner, ptx_version, disassembler) as probe, fetcher(json=json) as fetch_one:
+    modules: dict[int, str] = {}
+    with probing(entry, options, disassembler) as probe, fetcher(json=json) as fetch_one:
 
-        def sample(index: int, level: int) -> Sample | None:
+        def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            return probe.sample(Member(assembler=one.assembler, level=level))
+            member = Member(assembler=one.assembler, level=level)
+            found = probe.ask(member)
+            modules[index] = _module(probe, member)
+            return found
 
         columns = [
             bisect(
@@ -103,37 +91,56 @@ def bisect_case(
             if candidates
         ]
         driver = {
-            level: ask(Cell(), lambda _, at: probe.sample(_driver(at)), 0, level, runs)
+            level: asked(partial(probe.ask, Member(assembler=None, level=level)), times=runs)
             for level in wanted
             if selected.driver
         }
     conclusion = Conclusion(names=[one.name for one in candidates], columns=columns, driver=driver)
     seconds = time.monotonic() - started
     if json:
-        emit(_row(entry, conclusion, runs=runs, rate=rate, seconds=seconds))
+        emit(_row(entry, conclusion, modules, runs=runs, rate=rate, seconds=seconds))
     else:
-        _print(entry, conclusion, runs=runs, rate=rate)
+        _print(entry, conclusion, modules, runs=runs, rate=rate)
+    _check_answers(entry, conclusion, at_least=at_least)
     return conclusion.bad
 
 
+def _module(probe: Probe, member: Member) -> str:
+    try:
+        return ", ".join(probe.module_for(member))
+    except CannotBeAskedError:
+        return ""
+
+
+def _check_answers(entry: Entry, conclusion: Conclusion, *, at_least: int | None) -> None:
+    """Raise InfrastructureError where too little was learnt, and nothing disagrees."""
+    wanted = Way.COMPARED if is_runnable(entry) else Way.JUDGED
+    count = conclusion.count(wanted)
+    least = at_least or 1
+    if conclusion.bad or count >= least:
+        return
+    reasons = dict.fromkeys(one.reason for one in conclusion.answers if one.reason)
+    raise InfrastructureError(
+        f"{count} of {len(conclusion.answers)} answers are {wanted.value}, and at least "
+        f"{least} have to be{''.join(f'; {reason}' for reason in reasons)}"
+    )
+
+
 def _check(
-    entry: Entry,
-    selected: Selected,
-    *,
-    runner: str | None,
-    ptx_version: str | None,
-    disassembler: Path | None,
+    entry: Entry, selected: Selected, options: ReplayOptions, *, disassembler: Path | None
 ) -> None:
     """Raise UsageError for what could only be left out of account."""
     runs = is_runnable(entry)
-    if is_by_hand(entry) and ptx_version is not None:
+    if is_by_hand(entry):
+        for name, value in (("--ptx-version", options.ptx_version), ("--target", options.target)):
+            if value is not None:
+                raise UsageError(
+                    f"finding {entry.id} was written by hand, and its module is run as it is; "
+                    f"leave {name} out"
+                )
+    if options.runner is not None and not runs:
         raise UsageError(
-            f"finding {entry.id} was written by hand, and its module is run as it is; leave "
-            "--ptx-version out"
-        )
-    if runner is not None and not runs:
-        raise UsageError(
-            f"--runner {runner} says where programs run, and finding {entry.id} is of what "
+            f"--runner {options.runner} says where programs run, and finding {entry.id} is of what "
             "compilers make of a module; leave it out"
         )
     if selected.driver and not selected.candidates and not runs:
@@ -146,31 +153,11 @@ def _check(
             f"--disassembler {disassembler} is for notes of changed expansions, and {entry.id} is "
             "none; leave it out"
         )
-
-
-@contextmanager
-def _probe(
-    entry: Entry, runner: str | None, ptx_version: str | None, disassembler: Path | None
-) -> Iterator[FindingProbe]:
-    """Give what asks compilers about a finding; its device is open meanwhile."""
-    if is_expansion(entry):
-        yield ExpansionProbe(entry, find_disassembler(disassembler), ptx_version=ptx_version)
-        return
-    if not is_runnable(entry):
-        yield InstructionProbe(entry, ptx_version=ptx_version)
-        return
-    found_by = choice_of(entry, runner)
-    choice = replace(found_by, assembler=None, level=None)
-    with opened(choice) as ready:
-        device = device_of(ready)
-        if is_by_hand(entry):
-            yield HandProbe(entry, device)
-        else:
-            yield ValueProbe(entry, device, ptx_version=ptx_version)
-
-
-def _driver(level: int) -> Member:
-    return Member(assembler=None, level=level)
+    if options.target is not None and is_expansion(entry):
+        raise UsageError(
+            f"--target {options.target} would be another expansion than that of {entry.id}; leave "
+            "it out"
+        )
 
 
 def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
@@ -184,7 +171,13 @@ def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
 
 
 def _row(
-    entry: Entry, conclusion: Conclusion, *, runs: int, rate: float, seconds: float
+    entry: Entry,
+    conclusion: Conclusion,
+    modules: Mapping[int, str],
+    *,
+    runs: int,
+    rate: float,
+    seconds: float,
 ) -> dict[str, object]:
     first = conclusion.first
     return {
@@ -198,10 +191,11 @@ def _row(
             if first is None
             else {"version": first.version, "level": first.level, "before": first.before},
             "driver": {
-                f"-O{level}": {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
-                for level, cell in conclusion.driver.items()
+                f"-O{level}": _answer_row(cell) for level, cell in conclusion.driver.items()
             },
             "levels": [_level_row(column, conclusion) for column in conclusion.columns],
+            "modules": {conclusion.names[index]: told for index, told in sorted(modules.items())},
+            "counts": {way.value: conclusion.count(way) for way in Way},
             "runs": runs,
             "rate": rate,
             "missed": missed(rate, runs),
@@ -209,6 +203,11 @@ def _row(
             "sentence": conclusion.sentence,
         }
     }
+
+
+def _answer_row(cell: Answer) -> dict[str, object]:
+    row: dict[str, object] = {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
+    return row if cell.known else {**row, "reason": cell.reason}
 
 
 def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
@@ -219,28 +218,30 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
         "changes": [
             {"before": names[one.before], "after": names[one.after]} for one in column.changes
         ],
-        "versions": {
-            names[index]: {"outcome": cell.label, "bad": cell.bad, "runs": cell.runs}
-            for index, cell in column.cells.items()
-        },
+        "versions": {names[index]: _answer_row(cell) for index, cell in column.cells.items()},
     }
 
 
-def _print(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> None:
+def _print(
+    entry: Entry, conclusion: Conclusion, modules: Mapping[int, str], *, runs: int, rate: float
+) -> None:
     out = console()
     out.print(f"{entry.id}  {entry.finding.family.title}", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     table.add_column("ptxas", no_wrap=True)
     for level in [one.level for one in conclusion.columns] or conclusion.driver:
         table.add_column(f"-O{level}", overflow="fold")
-    asked = sorted({index for column in conclusion.columns for index in column.cells})
-    for index in asked:
+    table.add_column("asked as", style="quiet", overflow="fold")
+    for index in sorted({index for column in conclusion.columns for index in column.cells}):
         cells = [column.cells.get(index) for column in conclusion.columns]
-        table.add_row(conclusion.names[index], *map(_shown, cells))
+        table.add_row(conclusion.names[index], *map(_shown, cells), modules.get(index, ""))
     if conclusion.driver:
         table.add_row("driver", *map(_shown, conclusion.driver.values()))
     out.print(table)
     out.print(conclusion.sentence, markup=False, soft_wrap=True)
+    said = [f"{conclusion.count(way)} {way.value}" for way in Way]
+    answers = counted(len(conclusion.answers), "answer")
+    out.print(f"{answers}: {', '.join(said)}.", markup=False, soft_wrap=True)
     if rate < 1:
         out.print(
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
@@ -250,7 +251,7 @@ def _print(entry: Entry, conclusion: Conclusion, *, runs: int, rate: float) -> N
         )
 
 
-def _shown(cell: Cell | None) -> Text:
+def _shown(cell: Answer | None) -> Text:
     if cell is None:
         return Text("not asked", style="quiet")
     style = "odd" if cell.flaky else "bad" if cell.bad else "legal"

@@ -2,105 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
-from corpus import Entry, Problem
+from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
-from corpus.known import load_known
-from corpus.naming import named_corpus
+from corpus.known import Known, KnownEntry, known_with
+from corpus.naming import is_record, named_corpus
+from corpus.recorded import Answers, read_answers
 from fuzz.commands.corpus import report_problems
-from fuzz.commands.replay_rows import NOTHING, ReplayOptions, Replays, Row
-from fuzz.findings.case import is_runnable
-from fuzz.findings.replay_instructions import MODULE
+from fuzz.console.junit import Test, check_junit, write_junit
+from fuzz.findings.answers import Way
+from fuzz.findings.case import MODULE, is_runnable
+from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError
+from fuzz.findings.record import Standing
+from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.output import console, counted, emit, harmless
 from fuzz.runner import has_device_fault
-from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
-
-_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
-"""Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Test:
-    """One finding."""
-
-    group: str
-    """What it is about; dots make levels in some viewers."""
-    name: str
-    seconds: float
-    result: str = "passed"
-    """"passed", "failure", "error" or "skipped"."""
-    message: str = ""
-    """One line."""
-    text: str = ""
-    """All that is known."""
-
-
-def check_junit(path: Path) -> None:
-    """Raise UsageError for a file that could not be written after all replays."""
-    if not path.parent.is_dir() or path.is_dir():
-        raise UsageError(f"--junit {path} cannot be written: give a file in a folder that is there")
-
-
-def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
-    """Write a file of JUnit XML.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be written.
-    """
-    counts = {
-        "tests": str(len(tests)),
-        "failures": str(sum(test.result == "failure" for test in tests)),
-        "errors": str(sum(test.result == "error" for test in tests)),
-        "skipped": str(sum(test.result == "skipped" for test in tests)),
-        "time": f"{sum(test.seconds for test in tests):.3f}",
-    }
-    root = ElementTree.Element("testsuites", {"name": suite, **counts})
-    inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
-    for test in tests:
-        case = ElementTree.SubElement(
-            inside,
-            "testcase",
-            {
-                "classname": _clean(test.group),
-                "name": _clean(test.name),
-                "time": f"{test.seconds:.3f}",
-            },
-        )
-        if test.result == "passed":
-            continue
-        result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
-        if test.result != "skipped":
-            result.set("type", _clean(test.group))
-            result.text = _clean(test.text)
-    ElementTree.indent(root)
-    try:
-        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise InfrastructureError(
-            f"{path} cannot be written: {error.strerror}; choose another file with --junit"
-        ) from error
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("�", text)
-
+from runners.ptx_pass import PtxPass
 
 _SUITE = "warpfuzz replay"
 
@@ -114,6 +45,10 @@ class Report:
     """A compiler; then only what comes out otherwise with it counts."""
     junit: Path | None = None
     """File for JUnit XML."""
+    known: Path | None = None
+    """File of more known discrepancies."""
+    at_least: int | None = None
+    """Findings that have to be compared (of assemblers: judged); None: one, if there is any."""
     quiet: bool = False
     """Whether only what counts is printed."""
     json: bool = False
@@ -123,14 +58,43 @@ class Report:
 class _Told:
     """What was replayed so far."""
 
-    rows: list[Row] = field(default_factory=list)
-    left_out: list[WarpfuzzError] = field(default_factory=list)
+    rows: list[tuple[Replayed, KnownEntry | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     @property
-    def findings(self) -> list[Row]:
-        """What counts, known or not."""
-        return [row for row in self.rows if row["counts"]]
+    def findings(self) -> list[dict[str, object]]:
+        """What counts, known or not, as the summary lists it."""
+        return [_row(one, known) for one, known in self.rows if one.counts]
+
+    @property
+    def unknown(self) -> bool:
+        """Whether anything counts that nobody has explained."""
+        return any(one.counts and known is None for one, known in self.rows)
+
+    @property
+    def errors(self) -> list[WarpfuzzError]:
+        """Why findings could not be run."""
+        return [one.error for one, _ in self.rows if one.error is not None]
+
+    @property
+    def broken(self) -> list[Problem]:
+        """Entries that cannot be read; what a killed writer left is no finding."""
+        return [one for one in self.problems if one.cause is not Cause.LEFTOVER]
+
+    def count(self, way: Way) -> int:
+        """Return of how many findings so much is known; notes are none."""
+        return sum(one.way is way for one, _ in self.rows if not is_expansion(one.entry))
+
+    @property
+    def answered(self) -> int:
+        """Findings of which is known what was asked for."""
+        return sum(one.answered for one, _ in self.rows)
+
+    @property
+    def asked(self) -> int:
+        """Findings of which anything could be known: all but notes."""
+        return sum(not is_expansion(one.entry) for one, _ in self.rows)
 
 
 def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
@@ -142,35 +106,59 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
     Raises
     ------
     WarpfuzzError
-        If something is missing, or findings could not be replayed and nothing else counts.
+        If something is missing, findings could not be replayed, or fewer than were asked for were
+        compared, and nothing else counts.
     """
     if path.suffix == ".ptx":
         _check_of_module(path, options, report)
         return _replay_module(path, wanted=options.assembler, report=report)
     started = time.monotonic()
-    problems: list[Problem] = []
-    entries = list(_entries(path, problems))
-    if not entries and not problems:
+    told = _Told()
+    entries = list(_entries(path, told.problems))
+    if not entries and not told.problems:
         raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
     _check(entries, options, report)
-    told = _replayed(entries, options, report)
+    answers = read_answers() if is_record(path) else None
+    with Replays(options, baseline=report.baseline, answers=answers) as replays:
+        _replay(entries, replays, told, report, known_with(report.known))
+    told.tests += map(_broken_test, told.broken)
     if report.junit is not None:
         write_junit(report.junit, told.tests, suite=_SUITE)
-    unknown = any(not row["known"] for row in told.findings)
-    _summarise(told, problems, report, time.monotonic() - started)
-    reasons = Counter(map(str, told.left_out))
-    for reason, count in reasons.items():
+    _summarise(told, answers, report, time.monotonic() - started)
+    errors = console(stderr=True)
+    for reason, count in Counter(map(str, told.errors)).items():
         of = f" ({count} findings)" if count > 1 else ""
-        console(stderr=True).print(f"warpfuzz: {reason}{of}", markup=False, soft_wrap=True)
-    report_problems(problems, fail=not unknown)
-    if told.left_out and not unknown:
+        errors.print(f"warpfuzz: {reason}{of}", markup=False, soft_wrap=True)
+    report_problems(told.problems, fail=False)
+    if not told.unknown:
+        _check_told(told, report)
+    return told.unknown
+
+
+def _check_told(told: _Told, report: Report) -> None:
+    """Raise WarpfuzzError where what was asked for could not be found out."""
+    errors = told.errors
+    if errors:
         # What no finding at all can be run with is the fault of the options, not of a finding.
-        options_fail = not told.rows and len(reasons) == 1
-        usage = options_fail and isinstance(told.left_out[0], UsageError)
-        raise (UsageError if usage else InfrastructureError)(
-            f"{len(told.left_out)} of {len(entries)} findings could not be replayed, as said above"
+        alike = len(errors) == len(told.rows) and len(set(map(str, errors))) == 1
+        usage = (alike and isinstance(errors[0], UsageError)) or any(
+            isinstance(error, UntrustedError) for error in errors
         )
-    return unknown
+        raise (UsageError if usage else InfrastructureError)(
+            f"{len(errors)} of {counted(len(told.rows), 'finding')} could not be asked, as said "
+            "above"
+        )
+    if told.broken:
+        many = "entry is" if len(told.broken) == 1 else "entries are"
+        raise InfrastructureError(
+            f"{len(told.broken)} {many} broken and left out; mend or remove what is named above"
+        )
+    least = report.at_least if report.at_least is not None else min(told.asked, 1)
+    if told.answered < least:
+        raise InfrastructureError(
+            f"{counted(told.answered, 'finding')} compared or judged, and --at-least {least} asks "
+            "for more: nothing is said of the others"
+        )
 
 
 def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> None:
@@ -180,9 +168,12 @@ def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> 
             f"--runner {options.runner} says where programs run, and nothing here has one: the "
             "findings are of what assemblers make of a module; leave it out"
         )
-    has_device_fault(options.faults)
+    if options.faults is not None:
+        has_device_fault(tuple(name for name in options.faults if name != NOTHING))
     if options.target is not None:
         parse_target(options.target)
+    if options.ptx_pass not in (None, NOTHING):
+        PtxPass(str(options.ptx_pass))
     baseline = None if report.baseline == NOTHING else report.baseline
     for wanted in (options.assembler, baseline):
         if wanted is not None and not Path(wanted).is_file():
@@ -191,61 +182,87 @@ def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> 
         check_junit(report.junit)
 
 
-def _replayed(entries: list[Entry], options: ReplayOptions, report: Report) -> _Told:
-    told, known = _Told(), load_known()
+def _replay(
+    entries: Sequence[Entry], replays: Replays, told: _Told, report: Report, known: Known
+) -> None:
     out = console(stderr=report.json)
     silent = report.json or report.quiet
-    with Replays(options, baseline=report.baseline) as replays:
-        for entry in track(entries, "replaying", console=out, transient=True, disable=silent):
-            started = time.monotonic()
-            try:
-                row = replays.replay(entry, times=report.times)
-            except DeviceLostError:
-                raise
-            except WarpfuzzError as error:
-                if len(entries) == 1 and report.junit is None:
-                    raise
-                told.left_out.append(error)
-                told.tests.append(_left_out(entry, error, time.monotonic() - started))
-                continue
-            match = known.match(entry.finding)
-            row |= {"known": match is not None, "known_as": match.id if match else None}
-            told.rows.append(row)
-            told.tests.append(_test(entry, row, time.monotonic() - started))
-            if report.json:
-                emit(row)
-            elif not report.quiet or (row["counts"] and not row["known"]):
-                _print(row, entry, out)
-    return told
+    for entry in track(entries, "replaying", console=out, transient=True, disable=silent):
+        started = time.monotonic()
+        one = replays.replay(entry, times=report.times)
+        if one.error is not None and len(entries) == 1 and report.junit is None:
+            raise one.error
+        match = known.match(entry.finding)
+        told.rows.append((one, match))
+        told.tests.append(_test(one, match, time.monotonic() - started))
+        if report.json:
+            emit(_row(one, match))
+        elif not report.quiet or (one.counts and match is None):
+            _print(one, match, out)
 
 
-def _summarise(told: _Told, problems: list[Problem], report: Report, seconds: float) -> None:
+def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
+    return {
+        **one.row(),
+        "known": known is not None,
+        "known_as": None if known is None else known.id,
+    }
+
+
+def _summarise(told: _Told, answers: Answers | None, report: Report, seconds: float) -> None:
+    ways = {way: told.count(way) for way in Way}
+    standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     if report.json:
         emit(
             {
                 "summary": {
-                    "cases": report.times * len(told.rows),
+                    "cases": report.times * (len(told.rows) - len(told.errors)),
                     "seconds": round(seconds, 3),
                     "seed": None,
                     "baseline": report.baseline,
                     "findings": told.findings,
-                    "left_out": [str(reason) for reason in told.left_out],
-                    "broken": [problem.sentence for problem in problems],
+                    "counts": {way.value: count for way, count in ways.items()},
+                    "standings": {one.value: standings[one] for one in Standing}
+                    if answers is not None
+                    else None,
+                    "left_out": [str(reason) for reason in told.errors],
+                    "broken": [problem.sentence for problem in told.broken],
                 }
             }
         )
-    elif not report.quiet:
-        shown = len(told.findings)
-        what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
-        others = "gone" if report.baseline is None else "the same"
-        console().print(
-            f"{counted(len(told.rows), 'finding')} replayed {counted(report.times, 'time')} in "
-            f"{seconds:.1f} s: "
-            f"{shown} {what}, {len(told.rows) - shown} {others}, {len(told.left_out)} left "
-            f"out, {len(problems)} broken",
+        return
+    if report.quiet:
+        return
+    out = console()
+    said = ", ".join(f"{count} {way.value}" for way, count in ways.items())
+    out.print(
+        f"{counted(told.asked, 'finding')} asked {counted(report.times, 'time')} in "
+        f"{seconds:.1f} s: {said}, {len(told.broken)} broken.",
+        markup=False,
+        soft_wrap=True,
+    )
+    out.print(_verdicts(told, report), markup=False, soft_wrap=True)
+    if answers is not None:
+        newest = answers.asked[-1]
+        out.print(
+            f"Beside the newest answer of the record (up to ptxas {newest}): "
+            f"{', '.join(f'{standings[one]} {one.value}' for one in Standing)}.",
             markup=False,
             soft_wrap=True,
         )
+
+
+def _verdicts(told: _Told, report: Report) -> str:
+    """Say what came out, of what was compared and of what was only judged apart."""
+    parts = []
+    for way in (Way.COMPARED, Way.JUDGED):
+        rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
+        if rows:
+            shown = sum(one.counts for one in rows)
+            what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
+            others = "gone" if report.baseline is None else "the same"
+            parts.append(f"Of those {way.value}: {shown} {what}, {len(rows) - shown} {others}.")
+    return " ".join(parts) or "Nothing could be compared or judged."
 
 
 def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None:
@@ -253,10 +270,12 @@ def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None
     idle = {
         "--baseline": report.baseline,
         "--junit": report.junit,
+        "--known": report.known,
+        "--at-least": report.at_least,
         "--runner": options.runner,
         "--target": options.target,
         "--opt": options.level,
-        "--fault": options.faults or None,
+        "--fault": options.faults,
         "--ptx-pass": options.ptx_pass,
     }
     given = [name for name, value in idle.items() if value is not None]
@@ -274,51 +293,67 @@ def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
         yield from named_corpus(path).entries(problems.append)
 
 
-def _print(row: Row, entry: Entry, out: Console) -> None:
-    verdict = str(row["verdict"])
-    style = {"reproduced": "bad", "changed": "odd", "flaky": "odd"}.get(verdict, "legal")
-    note = f" known: {row['known_as']}" if row["known"] else ""
-    before = f" (baseline: {row['baseline_verdict']})" if row.get("regressed") else ""
-    line = Text.assemble(
-        (f"{verdict:<10}", style),
-        (before, "odd"),
-        f" {entry.id}  {harmless(entry.finding.family.title, one_line=True)}",
-        (note, "known"),
-    )
+_STYLES = {
+    "reproduced": "bad",
+    "changed": "odd",
+    "flaky": "odd",
+    Way.NOT_ASKED.value: "odd",
+    "note": "quiet",
+}
+
+
+def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
+    line = Text(f"{one.verdict:<10}", style=_STYLES.get(one.verdict, "legal"))
+    if one.before is not None and one.counts:
+        line.append(f" (baseline: {one.before.verdict(one.finding.kind)})", style="odd")
+    if one.standing is not None:
+        style = "quiet" if one.standing is Standing.KEPT else "odd"
+        line.append(f" {one.standing.value}", style=style)
+    line.append(f" {one.entry.id}  {harmless(one.finding.family.title, one_line=True)}")
+    if known is not None:
+        line.append(f" known: {known.id}", style="known")
+    if one.standing is not None:
+        line.append(f" {one.now.label}; before: {one.recorded}", style="quiet")
     out.print(line, soft_wrap=True)
 
 
-def _test(entry: Entry, row: Row, seconds: float) -> Test:
+def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
+    finding = one.finding
+    name = f"{one.entry.id} {finding.family.title}"
+    group = f"warpfuzz.{finding.kind}"
+    if one.error is not None:
+        return Test(
+            group=group, name=name, seconds=seconds, result="error",
+            message="it could not be asked", text=str(one.error),
+        )  # fmt: skip
     result = "passed"
-    if row["counts"]:
-        result = "skipped" if row["known"] else "failure"
-    outcomes = row["outcomes"]
-    shown = outcomes if isinstance(outcomes, dict) else {}
-    text = [f"{name}: {counted(count, 'time')}" for name, count in shown.items()]
-    text += [f"{name}: {row[name]}" for name in ("runner", "device", "options") if row.get(name)]
-    text += [f"{name}: {row[name]}" for name in ("baseline_verdict",) if name in row]
-    text += [str(row["message"]), str(entry.path)]
-    message = f"{row['verdict']}: {entry.finding.family.title}"
-    if row["known"]:
-        message = f"known: {row['known_as']}"
+    if one.counts:
+        result = "skipped" if known is not None else "failure"
+    text = [f"{label}: {counted(count, 'time')}" for label, count in one.now.counts.items()]
+    text += [f"{label}: {value}" for label, value in one.where.items() if value]
+    if one.before is not None:
+        text.append(f"{one.baseline}: {one.before.label}")
+    text += [one.way.value, one.message, str(one.entry.path)]
     return Test(
-        group=f"warpfuzz.{entry.finding.kind}",
-        name=f"{entry.id} {entry.finding.family.title}",
+        group=group,
+        name=name,
         seconds=seconds,
         result=result,
-        message=message,
+        message=f"known: {known.id}"
+        if known is not None
+        else f"{one.verdict}: {finding.family.title}",
         text="\n".join(filter(None, text)),
     )
 
 
-def _left_out(entry: Entry, error: WarpfuzzError, seconds: float) -> Test:
+def _broken_test(problem: Problem) -> Test:
     return Test(
-        group=f"warpfuzz.{entry.finding.kind}",
-        name=f"{entry.id} {entry.finding.family.title}",
-        seconds=seconds,
+        group="warpfuzz.broken",
+        name=problem.path.name,
+        seconds=0.0,
         result="error",
-        message="it could not be replayed",
-        text=str(error),
+        message=f"{problem.cause.value}: it could not be read",
+        text=problem.sentence,
     )
 
 

@@ -16,12 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from corpus import create_corpus
+from corpus.known import known_with
 from fuzz.campaign.draws import Selection
 from fuzz.checks.compiler_progress import MatrixProgress
 from fuzz.checks.compilers import MatrixCampaign, Plan
 from fuzz.commands.compilers import fetcher
 from fuzz.commands.corpus import generator
-from fuzz.commands.run_instructions import budget_of, check_report, known_with
+from fuzz.commands.run_instructions import budget_of, check_report
 from fuzz.compilers.candidates import Selected, fetched, parse_levels, select
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Device, Member, NoDevice, device_of, members_of

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 
 from corpus import create_corpus
-from corpus.known import Known, load_known
+from corpus.known import known_with
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget, parse_duration
 from fuzz.checks.instructions import BUDGET_SPENT, InstructionCampaign
@@ -120,24 +120,6 @@ def check_report(path: Path | None) -> None:
         raise UsageError(
             f"the report {path} cannot be written: give a file in a folder that is there"
         )
-
-
-def known_with(path: Path | None) -> Known:
-    """Return the packaged known discrepancies and those of a file.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it is not of this kind.
-    """
-    packaged = load_known()
-    if path is None:
-        return packaged
-    if not path.is_file():
-        raise UsageError(
-            f"there is no file {path}; --known takes a TOML file like corpus/known.toml"
-        )
-    return Known(entries=(*packaged.entries, *load_known(path).entries))
 
 
 def _end_on_signals(campaign: InstructionCampaign, budget: Budget) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
 from corpus import Finding
+from fuzz.findings.answers import Answer, Sample, Way, asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Conclusion:
     """Versions, oldest first."""
     columns: Sequence[Column]
     """One for each level, lowest first."""
-    driver: Mapping[int, Cell] = field(default_factory=dict)
+    driver: Mapping[int, Answer] = field(default_factory=dict)
     """What the driver's compiler does, by level; empty where it was not asked."""
 
     @property
@@ -48,6 +48,16 @@ class Conclusion:
         return any(column.flaky for column in self.columns) or any(
             cell.flaky for cell in self.driver.values()
         )
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """Every answer: of all versions at all levels, and of the driver's compiler."""
+        cells = [cell for column in self.columns for cell in column.cells.values()]
+        return [*cells, *self.driver.values()]
+
+    def count(self, way: Way) -> int:
+        """Return how many versions at a level gave this much of an answer."""
+        return sum(answer.way is way for answer in self.answers)
 
     @property
     def bad(self) -> bool:
@@ -124,7 +134,8 @@ class Conclusion:
         names, cells = self.names, column.cells
         match column.course:
             case Course.UNKNOWN:
-                return "no version knows the module's target and PTX ISA version"
+                reasons = dict.fromkeys(cell.reason for cell in cells.values() if cell.reason)
+                return "; ".join(reasons) or "no version can be asked"
             case Course.ALWAYS | Course.NEVER:
                 known = [index for index, cell in cells.items() if cell.known]
                 ends = dict.fromkeys((names[known[0]], names[known[-1]]))
@@ -185,66 +196,9 @@ def rate_of(finding: Finding) -> float:
     return 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """What one run showed."""
-
-    label: str
-    """Equal for results that are the same: "accepted", "match", "violation 3f2a91c0"."""
-    bad: bool
-    """Whether this is a disagreement with the ISA."""
-
-
 Probe = Callable[[int, int], Sample | None]
-"""Run once with the version of this index at this -O level; None if it cannot be asked there."""
-
-
-@dataclass(kw_only=True)
-class Cell:
-    """What one version does at one level."""
-
-    samples: Counter[Sample] = field(default_factory=Counter)
-    """Empty where the version cannot be asked."""
-
-    @property
-    def known(self) -> bool:
-        """Whether the version can be asked."""
-        return bool(self.samples)
-
-    @property
-    def flaky(self) -> bool:
-        """Whether its runs were not alike."""
-        return len(self.samples) > 1
-
-    @property
-    def bad(self) -> bool:
-        """Whether any of its runs disagreed with the ISA."""
-        return any(sample.bad for sample in self.samples)
-
-    @property
-    def runs(self) -> int:
-        """Number of runs."""
-        return self.samples.total()
-
-    @property
-    def label(self) -> str:
-        """What it did, in words."""
-        if not self.known:
-            return UNKNOWN
-        if not self.flaky:
-            return next(iter(self.samples)).label
-        failed = sum(count for sample, count in self.samples.items() if sample.bad)
-        return f"flaky ({failed} of {self.runs} bad)"
-
-    def same(self, other: Cell) -> bool:
-        """Whether two versions do the same; of what is flaky, whether it is ever bad."""
-        if self.known and other.known and (self.flaky or other.flaky):
-            return self.bad == other.bad
-        return self.label == other.label
-
-
-UNKNOWN = "cannot be asked"
-"""Label of a version that does not know the module's target or PTX ISA version."""
+"""Run once with the version of this index at this -O level; None, or `CannotBeAskedError`, if it
+cannot be asked there."""
 
 
 class Course(StrEnum):
@@ -276,7 +230,7 @@ class Column:
     """What the versions do at one level."""
 
     level: int
-    cells: dict[int, Cell]
+    cells: dict[int, Answer]
     """By the index of the version, oldest first; those that were asked."""
     changes: tuple[Change, ...]
 
@@ -314,36 +268,30 @@ def bisect(
     times
         Runs of each.
     """
-    cells: dict[int, Cell] = {}
+    cells: dict[int, Answer] = {}
     for index in sorted({0, versions - 1, *at_hand}):
-        cells[index] = ask(Cell(), probe, index, level, times)
+        cells[index] = _ask(probe, index, level, times)
     verified: set[int] = set()
     while True:
         middle = _between(cells)
         if middle is not None:
-            cells[middle] = ask(Cell(), probe, middle, level, times)
+            cells[middle] = _ask(probe, middle, level, times)
             continue
         sides = {index for one in _changes(cells) for index in (one.before, one.after)}
         if sides <= verified:
             break
         for index in sorted(sides - verified):
             verified.add(index)
-            ask(cells[index], probe, index, level, times)
+            _ask(probe, index, level, times, into=cells[index])
     ordered = dict(sorted(cells.items()))
     return Column(level=level, cells=ordered, changes=tuple(_changes(ordered)))
 
 
-def ask(cell: Cell, probe: Probe, index: int, level: int, times: int) -> Cell:
-    """Ask a version some times and add what it says to a cell, which is returned."""
-    for _ in range(times):
-        sample = probe(index, level)
-        if sample is None:
-            break
-        cell.samples[sample] += 1
-    return cell
+def _ask(probe: Probe, index: int, level: int, times: int, *, into: Answer | None = None) -> Answer:
+    return asked(lambda: probe(index, level), times=times, into=into)
 
 
-def _between(cells: dict[int, Cell]) -> int | None:
+def _between(cells: dict[int, Answer]) -> int | None:
     """Return a version that was not asked and lies between two that differ."""
     asked = sorted(cells)
     for before, after in pairwise(asked):
@@ -357,7 +305,7 @@ def _between(cells: dict[int, Cell]) -> int | None:
     return None
 
 
-def _changes(cells: dict[int, Cell]) -> list[Change]:
+def _changes(cells: dict[int, Answer]) -> list[Change]:
     known = [index for index in sorted(cells) if cells[index].known]
     return [
         Change(before=before, after=after)

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from corpus import Entry, Kind
+from corpus import Entry
 from fuzz.campaign.draws import derived_seed, draw
-from fuzz.compilers.bisection import Sample
 from fuzz.compilers.matrix import Built, Matrix
 from fuzz.compilers.members import Member
-from fuzz.compilers.probes import with_version
+from fuzz.findings.answers import CannotBeAskedError, Sample, Way
 from fuzz.findings.case import MODULE, PROGRAM
 from fuzz.findings.program_files import decode_program
+from fuzz.findings.questions import with_module
+from fuzz.findings.stored import EXPANSION
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import LdmatrixForm, MmaForm
@@ -27,16 +28,6 @@ from runners.emission import emit
 from runners.protocol import Compiled, Failure
 from strategies.features import Feature, Focus
 from strategies.programs import programs
-
-
-def is_expansion(entry: Entry) -> bool:
-    """Whether a stored case is a note of a changed expansion."""
-    finding = entry.finding
-    return (
-        finding.kind is Kind.NOTE
-        and finding.family.key.startswith(f"{EXPANSION}/")
-        and {MODULE, PROGRAM} <= finding.files.keys()
-    )
 
 
 class ExpansionProbe:
@@ -73,32 +64,39 @@ class ExpansionProbe:
         module = emit(program, module=Module.named(finding.target, finding.ptx_version))
         text = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
-            module = replace(module, version=ptx_version)
-            text = with_version(text, ptx_version)
+            module = replace(module, version=str(parse_version(ptx_version)))
+            text = with_module(text, target=module.target, version=module.version)
         self._module = replace(module, ptx=text)
         self._disassembler = disassembler
 
-    def sample(self, member: Member) -> Sample | None:
-        """Compile and disassemble the module once; no expansion is against the ISA."""
+    def ask(self, member: Member) -> Sample:
+        """Compile and disassemble the module once; no expansion is against the ISA.
+
+        Raises
+        ------
+        CannotBeAskedError
+            If the compiler does not know the module's target or version, or is the driver's.
+        """
         module = self._module
         if member.assembler is None or not member.knows(
             module.target, module.version, module.target
         ):
-            return None
+            raise CannotBeAskedError(
+                f"{member.version} takes no module with .version {module.version} and .target "
+                f"{module.target}"
+            )
         made = member.compiler.compile(module, module.target)
         if isinstance(made, Failure):
-            return Sample(label="not compiled", bad=False)
+            return Sample(label="not compiled", kind=None, way=Way.JUDGED)
         (kernel,) = module.kernels
         found = self._disassembler.expansions(made.code).get(kernel.entry)
-        return Sample(label="none" if found is None else words(found), bad=False)
+        return Sample(label="none" if found is None else words(found), kind=None, way=Way.JUDGED)
 
 
 PROGRAMS_AT_ONCE = 64
 """Programs of one module: it takes a compiler about as long as a module of drawn programs."""
 
 
-EXPANSION = "expansion"
-"""What the family of a note begins with."""
 _ANYWHERE: frozenset[Feature] = frozenset()
 _SHARED = frozenset({Feature.LOAD_SHARED, Feature.STORE_SHARED})
 

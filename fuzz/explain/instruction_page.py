@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from corpus import Entry, Finding, Kind
 from fuzz.explain.markdown import fenced, table
-from fuzz.findings.replay_instructions import MODULE
+from fuzz.findings.case import MODULE
 from oracle.errors import UsageError
 from oracle.legality import Verdict, explain
 

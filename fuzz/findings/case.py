@@ -21,12 +21,13 @@ from corpus import (
     Versions,
 )
 from corpus.images import pack, unpack
+from fuzz.findings.making import details_of
 from fuzz.findings.program_files import decode_program, encode_program
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
-from fuzz.runner import OpenRunner, RunnerChoice
+from fuzz.runner import OpenRunner
 from fuzz.shrinking import complexity
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import InfrastructureError
 from oracle.forms import MmaForm
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
@@ -106,8 +107,7 @@ def case_of(
         details["compiler"] = shown.compiled.compiler
     if choice.level is not None:
         details["opt"] = choice.level
-    if choice.assembler is not None:
-        details["assembler"] = choice.assembler
+    details |= details_of(choice)
     found = evidence.differences()
     if found:
         details["differing elements"] = len(found)
@@ -215,30 +215,4 @@ def subject_of(entry: Entry) -> Subject:
         program=program,
         image=images[0],
         copies=copies,
-    )
-
-
-def choice_of(entry: Entry, wanted: str | None = None) -> RunnerChoice:
-    """Return the runner that found a finding, or another one, with nothing planted in it.
-
-    Raises
-    ------
-    UsageError
-        If the finding does not tell.
-    """
-    details = entry.finding.details
-    name, layout = details.get("runner"), details.get("layout", 0)
-    level, assembler = details.get("opt"), details.get("assembler")
-    if wanted is not None and wanted != name:
-        finding = entry.finding
-        return RunnerChoice(name=wanted, target=finding.target, ptx_version=finding.ptx_version)
-    if name not in ("sim", "cuda") or not isinstance(layout, int):
-        raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
-    return RunnerChoice(
-        name=str(name),
-        target=entry.finding.target,
-        ptx_version=entry.finding.ptx_version,
-        layout=layout,
-        level=level if isinstance(level, int) else None,
-        assembler=assembler if isinstance(assembler, str) else None,
     )

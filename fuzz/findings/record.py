@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from enum import StrEnum
 
-from corpus import Entry
+from corpus import Entry, Kind
 from corpus.recorded import Answers
-from fuzz.findings.case import MODULE
-from oracle.targets import PtxVersion, parse_version
+from fuzz.findings.answers import Answer, asked
+from fuzz.findings.questions import ModuleQuestion
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.judgements import Outcome, Verdict
-from runners.assemblers.judging import judge_module
+from runners.assemblers.judgements import Outcome
 
 STAND_IN = "sm_80"
 """Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
-WORDS = {
+_WORDS = {
     Outcome.ACCEPTED: "accepted",
     Outcome.REJECTED: "rejected",
     Outcome.INTERNAL: "internal error",
@@ -25,55 +23,48 @@ WORDS = {
     Outcome.HUNG: "hang",
     Outcome.UNREADABLE: "unreadable",
 }
-_TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
-_VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
+_BY_LABEL = {outcome.name.lower(): words for outcome, words in _WORDS.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """What an assembler made of a finding's module."""
+class Standing(StrEnum):
+    """What a new assembler does about a finding, beside the newest that was asked before."""
 
-    verdict: Verdict
-    target: str
-    """The finding's own, or `STAND_IN`."""
-    version: PtxVersion
-    """The finding's own, or the assembler's highest."""
-
-    @property
-    def words(self) -> str:
-        """The outcome, as the record has it."""
-        return WORDS[self.verdict.outcome]
+    MENDED = "mended"
+    """It does as the ISA says, and the one before did not."""
+    KEPT = "kept"
+    """It does the same."""
+    CHANGED = "changed"
+    """It does something else, and not as the ISA says."""
 
 
-def with_module(ptx: str, *, target: str, version: PtxVersion | str) -> str:
-    """Return a module with another `.target` and `.version`."""
-    text = _VERSION.sub(rf"\g<1>{version}", ptx, count=1)
-    return _TARGET.sub(rf"\g<1>{target}", text, count=1)
+def standing(before: str, now: str, kind: Kind | None) -> Standing:
+    """Say what has become of an answer.
 
-
-def ask(assembler: Assembler, entry: Entry) -> Said | None:
-    """Assemble a finding's module at -O3; None if the assembler takes neither target.
-
-    Raises
-    ------
-    BrokenEntryError
-        If the module is not as it was stored.
-    InfrastructureError
-        If the assembler cannot be started.
+    Parameters
+    ----------
+    before, now
+        As the record has them.
+    kind
+        What a finding of the new answer is called; None where it is as the ISA says.
     """
-    finding = entry.finding
-    version = min(parse_version(finding.ptx_version), assembler.highest_version)
-    for target in (finding.target, STAND_IN):
-        if assembler.accepts(version, target):
-            ptx = entry.read(MODULE).decode(errors="replace")
-            text = with_module(ptx, target=target, version=version)
-            verdict = judge_module(assembler, text, target=target)
-            return Said(verdict=verdict, target=target, version=version)
-    return None
+    if before == now:
+        return Standing.KEPT
+    return Standing.MENDED if kind is None else Standing.CHANGED
 
 
-def asked(
-    answers: Answers, assembler: Assembler, entries: Sequence[Entry], *, jobs: int
+def words_of(answer: Answer) -> str | None:
+    """Return an answer as the record has it: "crash"; None if there is none, or several."""
+    return _BY_LABEL.get(answer.label)
+
+
+def ask(assembler: Assembler, entry: Entry) -> Answer:
+    """Assemble a finding's module at -O3, as all versions of the record were asked."""
+    question = ModuleQuestion(entry, stand_in=STAND_IN)
+    return asked(lambda: question.ask([(assembler, None)]), times=1)
+
+
+def with_answers_of(
+    assembler: Assembler, answers: Answers, entries: Sequence[Entry], *, jobs: int
 ) -> Answers:
     """Return the answers of a record with those of one more assembler.
 
@@ -85,10 +76,9 @@ def asked(
     name = assembler.version.removeprefix("V")
     entries = [entry for entry in entries if answers.of(entry.id)]
     with ThreadPoolExecutor(jobs) as pool:
-        said = list(pool.map(lambda entry: ask(assembler, entry), entries))
+        said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
     told = {
-        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True))
-        | {name: None if one is None else one.words}
+        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
         for entry, one in zip(entries, said, strict=True)
     }
     order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])

@@ -20,7 +20,8 @@ from fuzz.campaign.store import CampaignStore
 from fuzz.campaign.worker import Worker
 from fuzz.checks.programs import Programs, ProgramTrier
 from fuzz.checks.protocol import Job
-from fuzz.commands.replay_rows import ReplayOptions, ValueReplays
+from fuzz.findings.making import ReplayOptions
+from fuzz.findings.stored import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 
 
@@ -117,8 +118,5 @@ def entries(folder: Path) -> list[Entry]:
 
 def replayed(folder: Path, *, times: int = 2, **options: Any) -> dict[str, str]:
     """Return the verdict of each finding of a corpus, by id."""
-    with ValueReplays(ReplayOptions(**options)) as replays:
-        return {
-            entry.id: str(replays.replay(entry, times=times)["verdict"])
-            for entry in entries(folder)
-        }
+    with Replays(ReplayOptions(**options)) as replays:
+        return {entry.id: replays.replay(entry, times=times).verdict for entry in entries(folder)}

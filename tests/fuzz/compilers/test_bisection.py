@@ -9,17 +9,17 @@ from fuzz.compilers.bisection import (
     MISSED,
     Conclusion,
     Course,
-    Sample,
     bisect,
     missed,
     rate_of,
     repeats_for,
 )
+from fuzz.findings.answers import Sample
 
 GOOD, BAD, WORSE = (
-    Sample(label="match", bad=False),
-    Sample(label="violation 1", bad=True),
-    Sample(label="violation 2", bad=True),
+    Sample(label="match", kind=None),
+    Sample(label="violation 1", kind=Kind.VIOLATION),
+    Sample(label="violation 2", kind=Kind.VIOLATION),
 )
 
 

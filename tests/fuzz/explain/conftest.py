@@ -4,4 +4,8 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parents[2]
-sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS / "meta" / "campaign")]
+sys.path[:0] = [
+    str(TESTS / "fuzz"),
+    str(TESTS / "meta" / "campaign"),
+    str(TESTS / "meta" / "compilers"),
+]

@@ -1,0 +1,196 @@
+"""How a finding was made, so that it can be made again: runner, faults, pass, compiler, level.
+
+What a corpus names as a command or as the path of a program is run only with the user's word: the
+same option given again, or `--trust`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from corpus import Entry
+from fuzz.runner import RunnerChoice
+from oracle.errors import UsageError
+from oracle.targets import parse_target, parse_version
+from runners.faults import Place, by_name
+
+NOTHING = "none"
+"""In place of a fault or a pass: nothing is planted."""
+FAULTS, PASS, ASSEMBLER = "faults", "ptx pass", "assembler"
+"""Names in the details of a finding."""
+_VERSION = re.compile(r"\d+(\.\d+)*")
+
+
+class UntrustedError(UsageError):
+    """A finding needs a program that only the finding names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What a finding says of how it was made."""
+
+    runner: str | None
+    """"sim", "cuda" or whatever stands there; None if it does not say."""
+    layout: int
+    level: int | None
+    assembler: str | None
+    """Version or path."""
+    faults: tuple[str, ...]
+    ptx_pass: str | None
+    """A command; of findings from before 2026-11-22 without its folders."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> Making:
+        """Read what a finding says."""
+        details = entry.finding.details
+        runner, layout = details.get("runner"), details.get("layout", 0)
+        level, assembler = details.get("opt"), details.get(ASSEMBLER)
+        faults, ptx_pass = details.get(FAULTS), details.get(PASS)
+        options = [word for one in entry.finding.runners for word in _words(one.options)]
+        if not isinstance(faults, str):
+            faults = " ".join(_after("--fault", options))
+        if not isinstance(ptx_pass, str):
+            ptx_pass = next(iter(_after("--ptx-pass", options)), None)
+        return cls(
+            runner=runner if isinstance(runner, str) else None,
+            layout=layout if isinstance(layout, int) else 0,
+            level=level if isinstance(level, int) else None,
+            assembler=assembler if isinstance(assembler, str) else None,
+            faults=tuple(dict.fromkeys(faults.split())),
+            ptx_pass=ptx_pass,
+        )
+
+
+def details_of(choice: RunnerChoice) -> dict[str, str]:
+    """Return what a finding has to remember of a runner beyond what is plain."""
+    found = {}
+    if choice.faults:
+        found[FAULTS] = " ".join(choice.faults)
+    if choice.ptx_pass is not None:
+        found[PASS] = choice.ptx_pass
+    if choice.assembler is not None:
+        found[ASSEMBLER] = choice.assembler
+    return found
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()
+
+
+def _after(option: str, words: list[str]) -> list[str]:
+    return list(dict.fromkeys(value for name, value in pairwise(words) if name == option))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions:
+    """What findings are to be run with; what is left out is as each finding was made."""
+
+    runner: str | None = None
+    """"sim" or "cuda"."""
+    target: str | None = None
+    """Value of .target."""
+    ptx_version: str | None = None
+    """Value of .version."""
+    faults: tuple[str, ...] | None = None
+    """Names of planted faults; none where it is empty, or `NOTHING` alone."""
+    ptx_pass: str | None = None
+    """A command; `NOTHING`: none."""
+    assembler: str | None = None
+    """Path or version of a ptxas."""
+    level: int | None = None
+    """-O level."""
+    trust: bool = False
+    """Whether commands and programs that findings name may be run."""
+
+    def choice(self, entry: Entry) -> RunnerChoice:
+        """Return the runner for a finding.
+
+        Raises
+        ------
+        UntrustedError
+            If the finding names a program, and nobody gave his word for it.
+        UsageError
+            If the finding does not say where it ran, or there is no such fault.
+        """
+        made, finding = Making.of(entry), entry.finding
+        target = self.target or finding.target
+        name = self.runner or made.runner
+        if name not in ("sim", "cuda"):
+            raise UsageError(f"finding {entry.id} does not say what found it; choose with --runner")
+        again = name == made.runner
+        choice = RunnerChoice(
+            name=name,
+            target=target,
+            ptx_version=self.ptx_version or _version(finding.ptx_version, target),
+            layout=made.layout if again else 0,
+            faults=self.planted(entry, name),
+            ptx_pass=self.passed(entry),
+            level=self.level if self.level is not None or not again else made.level,
+        )
+        assembler = self.assembler
+        if assembler is None and again and made.assembler is not None:
+            if not (self.trust or _VERSION.fullmatch(made.assembler)):
+                raise UntrustedError(
+                    f"finding {entry.id} was made with the assembler {made.assembler!r}; what a "
+                    "corpus names is run only with your word: give --assembler, or --trust"
+                )
+            assembler = made.assembler
+        return replace(choice, assembler=assembler)
+
+    def planted(self, entry: Entry, runner: str | None = None) -> tuple[str, ...]:
+        """Return the faults for a finding; those of the simulated device only there."""
+        if self.faults is not None:
+            return tuple(name for name in self.faults if name != NOTHING)
+        faults = Making.of(entry).faults
+        if runner in (None, "sim"):
+            return faults
+        return tuple(name for name in faults if by_name(name).place is Place.PTX)
+
+    def passed(self, entry: Entry) -> str | None:
+        """Return the PTX pass for a finding.
+
+        Raises
+        ------
+        UntrustedError
+            If only the finding names it.
+        """
+        if self.ptx_pass is not None:
+            return None if self.ptx_pass == NOTHING else self.ptx_pass
+        made = Making.of(entry).ptx_pass
+        if made is None or self.trust:
+            return made
+        raise UntrustedError(
+            f"finding {entry.id} was made behind the PTX pass {made!r}; what a corpus names is run "
+            f"only with your word: give --ptx-pass again, --ptx-pass {NOTHING}, or --trust"
+        )
+
+    def baseline(self, compiler: str) -> ReplayOptions:
+        """Return the same with another compiler, or with `NOTHING` planted."""
+        if compiler == NOTHING:
+            return replace(self, faults=(), ptx_pass=NOTHING)
+        return replace(self, assembler=compiler)
+
+
+def _version(version: str, target: str) -> str:
+    """Return the PTX version of a finding, or the first that knows the target."""
+    return str(max(parse_version(version), parse_target(target).since))
+
+
+def replay_command(entry: Entry, *, path: str | None = None) -> str:
+    """Return the command that makes a finding again, whole, as a person types it.
+
+    The programs that it was made with are named in it: who runs the command has read them.
+    """
+    words = ["warpfuzz", "replay", str(entry.path) if path is None else path]
+    made = Making.of(entry)
+    if made.ptx_pass is not None:
+        words += ["--ptx-pass", made.ptx_pass]
+    if made.assembler is not None and not _VERSION.fullmatch(made.assembler):
+        words += ["--assembler", made.assembler]
+    return shlex.join(words)

@@ -1,0 +1,328 @@
+"""What can be asked about a stored finding: of assemblers about a module, of runners about images.
+
+Each question gives a `Sample` a time; replaying, bisecting and the record ask nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Entry, Finding, Kind
+from corpus.images import unpack
+from fuzz.findings.answers import CannotBeAskedError, Sample, Way
+from fuzz.findings.case import EXPECTED, INPUT, MODULE, PROGRAM, subject_of
+from fuzz.findings.replay import Subject, attempt
+from fuzz.findings.verdicts import Expectation, kind_of, kind_of_failure
+from oracle.availability import is_available
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from oracle.legality import Verdict, explain
+from oracle.program import requirements
+from oracle.targets import Module, PtxVersion, parse_target, parse_version
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judging import judge_module
+from runners.emission import emit
+from runners.kernels import Kernel, KernelModule
+from runners.protocol import Failure, Ran, Runner
+from runners.ptx_pass import Rewriter
+
+_TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
+_VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s+([a-zA-Z][a-zA-Z0-9_$]*)")
+_DIGITS = 8
+"""Hexadecimal digits of a hash that tell results apart in a table."""
+
+
+def with_module(ptx: str, *, target: str, version: PtxVersion | str) -> str:
+    """Return a module with another `.target` and `.version`."""
+    text = _VERSION.sub(rf"\g<1>{version}", ptx, count=1)
+    return _TARGET.sub(rf"\g<1>{target}", text, count=1)
+
+
+def is_by_hand(entry: Entry) -> bool:
+    """Whether a finding has images and no program: its expected image is what a person says."""
+    files = entry.finding.files
+    return {MODULE, INPUT, EXPECTED} <= files.keys() and PROGRAM not in files
+
+
+class ModuleQuestion:
+    """Whether assemblers accept a finding's module.
+
+    An assembler that does not know the module's `.version` is asked in the highest one that it
+    knows, where the ISA says the same of the instructions there; a refused `.version` would say
+    nothing of them.
+
+    Parameters
+    ----------
+    target, version
+        Values of .target and .version in place of the finding's; a version that is given is asked
+        for as it is.
+    rewriters
+        What happens to the module before it is assembled, in order.
+    stand_in
+        A target that is asked for where an assembler does not know the finding's.
+
+    Raises
+    ------
+    UsageError
+        If the finding has no module, or there is no such target or version.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        target: str | None = None,
+        version: str | None = None,
+        rewriters: Sequence[Rewriter] = (),
+        stand_in: str | None = None,
+    ) -> None:
+        if MODULE not in entry.finding.files:
+            raise UsageError(
+                f"finding {entry.id} has no {MODULE} that a compiler could be given; import it "
+                "with one"
+            )
+        if target is not None:
+            parse_target(target)
+        self._finding = msgspec.structs.replace(
+            entry.finding,
+            target=target or entry.finding.target,
+            ptx_version=version or entry.finding.ptx_version,
+        )
+        self._own = parse_version(self._finding.ptx_version)
+        self._fixed = version is not None
+        self._ptx = entry.read(MODULE).decode(errors="replace")
+        self._rewriters = tuple(rewriters)
+        self._stand_in = stand_in
+
+    def module_for(self, assemblers: Sequence[Assembler]) -> tuple[str, PtxVersion]:
+        """Return the .target and .version in which all of some assemblers are asked.
+
+        Raises
+        ------
+        CannotBeAskedError
+            If there are none.
+        """
+        version = self._own
+        if not self._fixed:
+            version = min([version, *(assembler.highest_version for assembler in assemblers)])
+        targets = [self._finding.target, *filter(None, [self._stand_in])]
+        for target in targets:
+            refusing = [one for one in assemblers if not one.accepts(version, target)]
+            if not refusing:
+                self._check_same(version, target)
+                return target, version
+        raise CannotBeAskedError(
+            f"{refusing[0]} takes no module with .version {version} and .target "
+            f"{self._finding.target}, so that it cannot be asked about finding "
+            f"{self._finding.id}; choose another --target"
+        )
+
+    def _check_same(self, version: PtxVersion, target: str) -> None:
+        if version == self._own or target == self._stand_in:
+            return
+        there = expectation_of(self._finding, target=target, version=version)
+        here = expectation_of(self._finding, target=target, version=self._own)
+        if there is not here:
+            raise CannotBeAskedError(
+                f"with .version {version}, the highest that is known, the ISA says something else "
+                f"of finding {self._finding.id} than with {self._own}, so that nothing is learnt"
+            )
+
+    def ask(
+        self,
+        askers: Sequence[tuple[Assembler, int | None]],
+        *,
+        among: Sequence[Assembler] = (),
+    ) -> Sample:
+        """Assemble once with each assembler at a level (None: its default).
+
+        Parameters
+        ----------
+        among
+            More assemblers that have to know the module's `.version`: those that this is compared
+            with.
+
+        Raises
+        ------
+        CannotBeAskedError
+            If an assembler cannot be asked.
+        InfrastructureError
+            If a rewriter fails, or an assembler cannot be started.
+        """
+        assemblers = list(dict.fromkeys([*(one for one, _ in askers), *among]))
+        target, version = self.module_for(assemblers)
+        text = with_module(self._ptx, target=target, version=version)
+        for rewriter in self._rewriters:
+            rewritten = rewriter(text)
+            if isinstance(rewritten, Failure):
+                raise InfrastructureError(f"finding {self._finding.id}: {rewritten.message}")
+            text = rewritten
+        verdicts = [
+            judge_module(assembler, text, target=target, level=level) for assembler, level in askers
+        ]
+        seen = [verdict.outcome for verdict in verdicts]
+        expected = expectation_of(self._finding, target=target, version=version)
+        kinds = [kind for kind in (kind_of(expected, one) for one in seen) if kind is not None]
+        was = self._finding.kind
+        kind: Kind | None
+        if was in kinds or (was is Kind.DIFFER and len(set(seen)) > 1):
+            kind = was
+        else:
+            kind = max(kinds, key=lambda one: one.severity, default=None)
+        return Sample(
+            label=", ".join(outcome.name.lower() for outcome in seen),
+            kind=kind,
+            way=Way.JUDGED,
+            message="\n".join(verdicts[0].messages) or verdicts[0].ending,
+        )
+
+
+def expectation_of(finding: Finding, *, target: str, version: PtxVersion) -> Expectation:
+    """Return what the ISA, as the oracle knows it now, lets one expect of the instructions."""
+    verdicts = [
+        explain(text, target=target, ptx_version=str(version)).verdict
+        for text in finding.instructions
+    ]
+    if Verdict.ILLEGAL in verdicts:
+        return Expectation.REJECT
+    return Expectation.OPEN if Verdict.UNDEFINED in verdicts else Expectation.ACCEPT
+
+
+class ProgramQuestion:
+    """What a runner makes of a finding's program on its image.
+
+    Parameters
+    ----------
+    target, version
+        Values of .target and .version; another target than the finding's has the program written
+        anew.
+
+    Raises
+    ------
+    UsageError
+        If the target lacks an instruction of the program.
+    InfrastructureError
+        If a file of the finding is broken.
+    """
+
+    def __init__(self, entry: Entry, *, target: str, version: str) -> None:
+        subject, finding = subject_of(entry), entry.finding
+        module = Module.named(target, version)
+        for form in requirements(subject.program):
+            if not is_available(form, module):
+                raise UsageError(
+                    f"finding {entry.id} has {form.opcode}, which {target} lacks with PTX ISA "
+                    f"{version}; choose another --target or --ptx-version"
+                )
+        if target != finding.target:
+            subject = replace(subject, module=emit(subject.program, module=module))
+        elif version != finding.ptx_version:
+            text = with_module(subject.module.ptx, target=target, version=version)
+            subject = replace(subject, module=replace(subject.module, ptx=text, version=version))
+        self.subject: Subject = subject
+
+    def ask(self, runner: Runner) -> Sample:
+        """Run the program once.
+
+        Raises
+        ------
+        CannotBeAskedError
+            If the runner cannot run it by design.
+        DeviceLostError
+            If there is no device any more.
+        """
+        try:
+            seen = attempt(runner, self.subject)
+        except DeviceLostError:
+            raise
+        except InfrastructureError as error:
+            raise CannotBeAskedError(str(error)) from error
+        if seen.kind is None:
+            return Sample(label="match", kind=None)
+        if seen.actual is None or seen.expected is None:
+            return Sample(
+                label=seen.kind.value, kind=seen.kind, way=Way.JUDGED, message=str(seen.failure)
+            )
+        wrong = np.unique(seen.actual[(seen.actual != seen.expected).any(axis=1)], axis=0)
+        return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
+
+
+class HandQuestion:
+    """What a runner makes of a case that a person wrote: a module, and the memory before and after.
+
+    A folder for `warpfuzz corpus import` with `case.json`, `module.ptx`, `input.npy` and
+    `expected.npy`, both uint8 of shape (1, bytes). The module's first entry keeps the convention
+    of `runners.kernels`; one warp runs. A difference is of the case's own kind: what the ISA says
+    of it, the person knows.
+
+    Raises
+    ------
+    UsageError
+        If the module has no entry.
+    InfrastructureError
+        If the images are none.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        finding = entry.finding
+        ptx = entry.read(MODULE).decode(errors="replace")
+        name = _ENTRY.search(ptx)
+        if name is None:
+            raise UsageError(
+                f"{entry.path / MODULE} has no .entry; write the kernel that is to run"
+            )
+        self._kind = finding.kind
+        self._image, self._expected = (unpack(entry, file) for file in (INPUT, EXPECTED))
+        for file, array in ((INPUT, self._image), (EXPECTED, self._expected)):
+            shape = (1, self._image.shape[-1] if self._image.ndim else 0)
+            if array.dtype != np.uint8 or array.shape != shape:
+                raise InfrastructureError(
+                    f"{entry.path / file} holds {array.dtype} of shape {array.shape}; both images "
+                    "are uint8 of shape (1, bytes)"
+                )
+        kernel = Kernel(entry=name[1], image_bytes=self._image.shape[1], warps_per_block=1)
+        self.module = KernelModule(
+            ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
+        )
+
+    def ask(self, runner: Runner) -> Sample:
+        """Run the module once; raises as `ProgramQuestion.ask`."""
+        compiled = runner.compile(self.module)
+        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, self._image)
+        if not isinstance(ran, Ran):
+            try:
+                kind = kind_of_failure(ran)
+            except DeviceLostError:
+                raise
+            except InfrastructureError as error:
+                raise CannotBeAskedError(str(error)) from error
+            return Sample(label=kind.value, kind=kind, way=Way.JUDGED, message=str(ran))
+        different = np.flatnonzero(ran.images[0] != self._expected[0])
+        if not len(different):
+            return Sample(label="match", kind=None)
+        return Sample(
+            label=f"{self._kind.value} {_digest(ran.images)}",
+            kind=self._kind,
+            message=_described(different, self._expected[0], ran.images[0]),
+        )
+
+
+def _described(
+    different: NDArray[np.intp], expected: NDArray[np.uint8], actual: NDArray[np.uint8]
+) -> str:
+    first, count = int(different[0]), len(different)
+    return (
+        f"{count} byte{'s' if count > 1 else ''} differ{'' if count > 1 else 's'}; byte {first}: "
+        f"expected 0x{expected[first]:02x}, actual 0x{actual[first]:02x}"
+    )
+
+
+def _digest(images: NDArray[np.uint8]) -> str:
+    return hashlib.sha256(images.tobytes()).hexdigest()[:_DIGITS]

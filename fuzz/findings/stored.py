@@ -1,0 +1,330 @@
+"""Stored findings run again: what became of each, with one compiler, or with one against another.
+
+One row for every finding, whatever it is of: a module that assemblers judge, a program on an
+image, or a case that a person wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from corpus import Entry, Finding, Kind
+from corpus.recorded import Answers
+from fuzz.findings.answers import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.case import MODULE, PROGRAM, is_runnable
+from fuzz.findings.making import NOTHING, ReplayOptions
+from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
+from fuzz.findings.record import STAND_IN, Standing, standing, words_of
+from fuzz.runner import OpenRunner, RunnerChoice, opened
+from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.discovery import discover, find
+from runners.faults import Place, by_name
+from runners.ptx_pass import PtxPass
+
+_LEVEL = re.compile(r"-O(\d)")
+EXPANSION = "expansion"
+"""What the family of a note about machine instructions begins with."""
+
+
+def is_expansion(entry: Entry) -> bool:
+    """Whether a stored case is a note of a changed expansion."""
+    finding = entry.finding
+    return (
+        finding.kind is Kind.NOTE
+        and finding.family.key.startswith(f"{EXPANSION}/")
+        and {MODULE, PROGRAM} <= finding.files.keys()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """What became of one finding."""
+
+    entry: Entry
+    now: Answer
+    before: Answer | None = None
+    """With the baseline, if there is one."""
+    baseline: str | None = None
+    where: dict[str, object]
+    """What it ran with, for the JSON row: runner, device and options, or assemblers and levels."""
+    recorded: str = ""
+    """What the versions of the record said of it; empty where they were not asked."""
+    standing: Standing | None = None
+    """What has become of the newest of these answers; None without one."""
+    error: WarpfuzzError | None = None
+    """Why it could not be run."""
+
+    @property
+    def finding(self) -> Finding:
+        """The description."""
+        return self.entry.finding
+
+    @property
+    def verdict(self) -> str:
+        """What became of it, as `Answer.verdict` says, or "note"."""
+        if is_expansion(self.entry):
+            return "note"
+        return self.now.verdict(self.finding.kind)
+
+    @property
+    def message(self) -> str:
+        """What the tool said, or what differs, or why it could not be asked."""
+        return self.now.message
+
+    @property
+    def way(self) -> Way:
+        """How much is known: with a baseline, no more than of the less known side."""
+        ways = [one.way for one in (self.now, self.before) if one is not None]
+        return max(ways, key=list(Way).index)
+
+    @property
+    def answered(self) -> bool:
+        """Whether what was asked for is known: a module judged, or images compared."""
+        if is_expansion(self.entry):
+            return False
+        asked_for = Way.COMPARED if is_runnable(self.entry) else Way.JUDGED
+        # A program that still fails before anything can be compared is an answer, too.
+        return self.way is asked_for or (self.way is Way.JUDGED and self.now.bad)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is something to report: it disagrees, or comes out otherwise than before."""
+        if not self.now.known or is_expansion(self.entry):
+            return False
+        if self.before is None:
+            return self.verdict != "gone"
+        return self.before.known and not self.now.same(self.before)
+
+    def row(self) -> dict[str, object]:
+        """Return the row as a JSON object says it, but for what is known."""
+        finding = self.finding
+        row: dict[str, object] = {
+            "id": finding.id,
+            "family": finding.family.key,
+            "kind": finding.kind.value,
+            "verdict": self.verdict,
+            "path": str(self.entry.path),
+            "way": self.way.value,
+            "outcomes": self.now.counts,
+            **self.where,
+            "message": self.message,
+            "counts": self.counts,
+        }
+        if self.before is not None:
+            row |= {
+                "baseline": self.baseline,
+                "baseline_verdict": self.before.verdict(finding.kind),
+                "regressed": self.counts,
+            }
+        if self.standing is not None:
+            row |= {"recorded": self.recorded, "standing": self.standing.value}
+        return row
+
+
+class Replays:
+    """Replays findings with options, and against a baseline if there is one.
+
+    A runner that several findings need is opened once; what is missing for one of them is missing
+    for all, and is asked for once.
+
+    Parameters
+    ----------
+    baseline
+        Another compiler: path or version of an assembler; "none" stands for what is left without
+        faults and passes.
+    answers
+        What other versions said, for findings of the record.
+    """
+
+    def __init__(
+        self,
+        options: ReplayOptions,
+        *,
+        baseline: str | None = None,
+        answers: Answers | None = None,
+    ) -> None:
+        self._options = options
+        self._baseline = baseline
+        self._answers = answers
+        self._stack = ExitStack()
+        self._opened: dict[RunnerChoice, OpenRunner | WarpfuzzError] = {}
+        self._found: dict[str, Assembler | WarpfuzzError] = {}
+        self._here: dict[str, Assembler] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def replay(self, entry: Entry, *, times: int) -> Replayed:
+        """Replay a finding.
+
+        What keeps it from being run is told in the row, so that the others are replayed.
+
+        Raises
+        ------
+        DeviceLostError
+            If there is no device any more.
+        """
+        try:
+            if is_expansion(entry):
+                return _note(entry)
+            return self._program(entry, times) if is_runnable(entry) else self._module(entry, times)
+        except DeviceLostError:
+            raise
+        except (WarpfuzzError, OSError) as error:
+            reason = error if isinstance(error, WarpfuzzError) else UsageError(str(error))
+            return Replayed(entry=entry, now=Answer(reason=str(reason)), where={}, error=reason)
+
+    def _program(self, entry: Entry, times: int) -> Replayed:
+        ready = self._runner(self._options.choice(entry))
+        now = _asked(entry, ready, times=times)
+        before = None
+        if self._baseline is not None:
+            options = self._options.baseline(self._baseline)
+            before = _asked(entry, self._runner(options.choice(entry)), times=times)
+        return Replayed(
+            entry=entry,
+            now=now,
+            before=before,
+            baseline=self._baseline,
+            error=_error(now) or (None if before is None else _error(before)),
+            where={
+                "runner": ready.choice.name,
+                "device": ready.device,
+                "options": ready.choice.options,
+            },
+        )
+
+    def _runner(self, choice: RunnerChoice) -> OpenRunner:
+        # What is missing is missing for every finding, and a GPU takes its time to say so.
+        if choice not in self._opened:
+            try:
+                self._opened[choice] = self._stack.enter_context(opened(choice))
+            except WarpfuzzError as error:
+                self._opened[choice] = error
+        ready = self._opened[choice]
+        if isinstance(ready, WarpfuzzError):
+            raise ready
+        return ready
+
+    def _module(self, entry: Entry, times: int) -> Replayed:
+        options = self._options
+        question = self._question(entry, options)
+        askers = self._askers(entry.finding, options)
+        among: list[Assembler] = []
+        before = None
+        if self._baseline is not None:
+            other = options.baseline(self._baseline)
+            others = self._askers(entry.finding, other)
+            among = [assembler for assembler, _ in (*askers, *others)]
+            changed = self._question(entry, other)
+            before = asked(lambda: changed.ask(others, among=among), times=times)
+        now = asked(lambda: question.ask(askers, among=among), times=times)
+        where: dict[str, object] = {
+            "assemblers": list(dict.fromkeys(assembler.version for assembler, _ in askers)),
+            "levels": list(dict.fromkeys(level for _, level in askers)),
+        }
+        if now.known:
+            target, version = question.module_for([*(one for one, _ in askers), *among])
+            where |= {"target": target, "ptx_version": str(version)}
+        told = None if self._answers is None else self._answers.latest(entry.id)
+        words = words_of(now)
+        return Replayed(
+            entry=entry,
+            now=now,
+            before=before,
+            baseline=self._baseline,
+            where=where,
+            recorded="" if self._answers is None else self._answers.spans(entry.id),
+            standing=None if told is None or words is None else standing(told[1], words, now.kind),
+            error=_error(now) or (None if before is None else _error(before)),
+        )
+
+    def _question(self, entry: Entry, options: ReplayOptions) -> ModuleQuestion:
+        faults = [by_name(name) for name in options.planted(entry)]
+        command = options.passed(entry)
+        rewriters = [fault.rewrite for fault in faults if fault.place is Place.PTX]
+        return ModuleQuestion(
+            entry,
+            target=options.target,
+            version=options.ptx_version,
+            rewriters=[*rewriters, *([] if command is None else [PtxPass(command)])],
+            stand_in=STAND_IN if self._is_recorded(entry) else None,
+        )
+
+    def _is_recorded(self, entry: Entry) -> bool:
+        return self._answers is not None and bool(self._answers.of(entry.id))
+
+    def _askers(
+        self, finding: Finding, options: ReplayOptions
+    ) -> Sequence[tuple[Assembler, int | None]]:
+        """Return who is asked: an assembler that was named, or those that the finding tells of."""
+        told = [verdict for verdict in finding.runners if verdict.runner == "ptxas"]
+        if options.assembler is not None:
+            assembler = self._named(options.assembler)
+            pairs = [(assembler, _level(one.options)) for one in told] or [(assembler, None)]
+        else:
+            here = self._assemblers_here()
+            missing = list(dict.fromkeys(one.version for one in told if one.version not in here))
+            if missing or not told:
+                needed = ", ".join(missing) or "an assembler"
+                raise UsageError(
+                    f"finding {finding.id} was made with ptxas {needed}, which is not here (found: "
+                    f"{', '.join(here) or 'none'}); fetch it with `warpfuzz compilers fetch`, or "
+                    "choose another with --assembler"
+                )
+            pairs = [(here[one.version], _level(one.options)) for one in told]
+        level = options.level
+        return list(
+            dict.fromkeys((assembler, own if level is None else level) for assembler, own in pairs)
+        )
+
+    def _assemblers_here(self) -> dict[str, Assembler]:
+        if self._here is None:
+            self._here = {one.version: one for one in discover().assemblers}
+        return self._here
+
+    def _named(self, name: str) -> Assembler:
+        if name not in self._found:
+            try:
+                self._found[name] = find(name)
+            except WarpfuzzError as error:
+                self._found[name] = error
+        found = self._found[name]
+        if isinstance(found, WarpfuzzError):
+            raise found
+        return found
+
+
+def _asked(entry: Entry, ready: OpenRunner, *, times: int) -> Answer:
+    question: HandQuestion | ProgramQuestion
+    if is_by_hand(entry):
+        question = HandQuestion(entry)
+    else:
+        question = ProgramQuestion(entry, target=ready.target, version=ready.ptx_version)
+    return asked(lambda: question.ask(ready.runner), times=times)
+
+
+def _error(answer: Answer) -> WarpfuzzError | None:
+    return None if answer.known else CannotBeAskedError(answer.reason)
+
+
+def _level(options: str) -> int | None:
+    found = _LEVEL.search(options)
+    return None if found is None else int(found[1])
+
+
+def _note(entry: Entry) -> Replayed:
+    """Return the row of a case that is no disagreement, so that nothing can be gone or still be."""
+    message = f"`warpfuzz bisect {entry.id}` asks compilers for the expansion again"
+    return Replayed(entry=entry, now=Answer(reason=message), where={})
+
+
+__all__ = ["EXPANSION", "NOTHING", "Replayed", "Replays", "Sample", "is_expansion"]

@@ -1,0 +1,189 @@
+"""What was compared, what was only judged and what could not be asked are told apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from campaign_fakes import fake_ptxas
+from planted_ptxas import planted_ptxas
+from repro_cases import half, multiplication, stored
+
+from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus
+from fuzz.cli import _exit_code
+from fuzz.findings.answers import CannotBeAskedError, Way
+from fuzz.findings.making import Making, ReplayOptions, UntrustedError, replay_command
+from fuzz.findings.questions import ModuleQuestion
+from fuzz.findings.stored import Replays
+from runners.assemblers.assembler import identify
+
+FAULT = "accumulator-ignored"
+ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr];"
+
+
+def module_finding(folder: Path, version: str, target: str = "sm_90") -> Entry:
+    corpus = create_corpus(folder, generator="test")
+    case = Case(
+        kind=Kind.ACCEPTED, family=Family(key="k", title="accepted"), instructions=(ILLEGAL,),
+        target=target, ptx_version=version,
+        runners=(RunnerVerdict(runner="ptxas", version="V13.0.1", outcome="accepted"),),
+    )  # fmt: skip
+    text = f".version {version}\n.target {target}\n.visible .entry k()\n{{\n{ILLEGAL}\nret;\n}}\n"
+    return corpus.get(corpus.add(case, {"module.ptx": text.encode()}).id)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Entry:
+    return stored(tmp_path / "found", multiplication(half()), faults=(FAULT,))
+
+
+def ended(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, output and errors."""
+    capsys.readouterr()
+    code = _exit_code([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def summary(out: str) -> Any:
+    return json.loads(out.splitlines()[-1])["summary"]
+
+
+def test_an_older_assembler_is_asked_in_the_highest_version_that_it_knows(tmp_path: Path) -> None:
+    entry = module_finding(tmp_path / "found", "9.5")
+    assembler = identify(fake_ptxas(tmp_path / "old"))
+    question = ModuleQuestion(entry)
+    assert question.module_for([assembler]) == ("sm_90", assembler.highest_version)
+    assert question.ask([(assembler, 3)]).label == "rejected"
+    with pytest.raises(CannotBeAskedError, match="takes no module with"):
+        ModuleQuestion(entry, version="9.5").ask([(assembler, 3)])
+
+
+def test_a_refused_version_or_target_is_no_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = fake_ptxas(tmp_path / "old")
+    module_finding(tmp_path / "found", "9.5", "sm_121f")
+    code, out, err = ended(
+        capsys, "replay", tmp_path / "found", "--compiler", old, "--junit", tmp_path / "out.xml",
+        "--json",
+    )  # fmt: skip
+    assert code == 3
+    assert summary(out)["counts"] == {
+        "compared": 0, "accepted or rejected": 0, "could not be asked": 1,
+    }  # fmt: skip
+    assert not summary(out)["findings"]
+    assert "sm_121f" in err
+    assert ElementTree.parse(tmp_path / "out.xml").getroot().get("errors") == "1"
+
+
+def test_a_module_is_judged_and_never_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module_finding(tmp_path / "found", "8.0")
+    words = ("replay", tmp_path / "found", "--compiler", fake_ptxas(tmp_path / "old"))
+    code, out, _ = ended(capsys, *words)
+    assert code == 0
+    assert "0 compared, 1 accepted or rejected, 0 could not be asked" in out
+    assert ended(capsys, *words, "--at-least", "2")[0] == 3
+
+
+def test_machine_code_is_never_judged_on_the_simulated_device(
+    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, old = (planted_ptxas(tmp_path / name, f"{name}.0", text=False) for name in ("2", "1"))
+    found = tmp_path / "found"
+    for extra in ((), ("--baseline", old)):
+        code, _, err = ended(capsys, "replay", found, "--compiler", new, *extra)
+        assert code == 3
+        assert "does not run the machine code" in err
+    code, out, err = ended(capsys, "bisect", program.path, "--compilers", f"{old},{new}")
+    assert code == 3
+    assert "0 compared" in out
+    assert "does not run the machine code" in err
+
+
+def test_a_replay_needs_no_fault_named_and_none_leaves_it_out(program: Entry) -> None:
+    for options, verdict in (
+        (ReplayOptions(), "reproduced"),
+        (ReplayOptions(faults=()), "gone"),
+        (ReplayOptions(faults=("none",)), "gone"),
+    ):
+        with Replays(options) as replays:
+            row = replays.replay(program, times=1)
+            assert (row.verdict, row.way, row.answered) == (verdict, Way.COMPARED, True)
+
+
+def test_a_bisection_plants_what_the_finding_was_made_with(
+    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = planted_ptxas(tmp_path / "c", "1.0")
+    words = ("bisect", program.path, "--compilers", path, "--opt", "3", "--json")
+    code, out, _ = ended(capsys, *words)
+    row = json.loads(out)["bisect"]
+    assert (code, row["course"], row["counts"]["compared"]) == (1, "always was so", 1)
+    code, out, _ = ended(capsys, *words, "--fault", "none")
+    assert (code, json.loads(out)["bisect"]["course"]) == (0, "never")
+
+
+def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = tmp_path / "ran"
+    script = tmp_path / "a pass"
+    script.write_text(f"#!/bin/sh\ntouch '{ran}'\nexec sed s/f32.f32/f32.f32/\n")
+    script.chmod(0o755)
+    command = f"'{script}' --some"
+    entry = stored(tmp_path / "found", multiplication(half()), faults=(FAULT,), ptx_pass=command)
+    ran.unlink()
+    assert Making.of(entry).ptx_pass == command
+    for words in (("replay", entry.path), ("replay", tmp_path / "found", "--junit",
+                  tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
+        code, _, err = ended(capsys, *words)
+        assert code == 2
+        assert "run only with your word" in " ".join(err.split())
+        assert not ran.exists()
+    assert ended(capsys, "replay", entry.path, "--trust")[0] == 1
+    assert ran.exists()
+    with pytest.raises(UntrustedError), Replays(ReplayOptions()) as replays:
+        raise replays.replay(entry, times=1).error or AssertionError
+
+
+def test_the_printed_command_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shlex
+
+    entry = stored(tmp_path / "f", multiplication(half()), faults=(FAULT,), ptx_pass="sed s/;/;/")
+    code, _, _ = ended(capsys, *shlex.split(replay_command(entry))[1:])
+    assert code == 1
+
+
+def test_broken_entries_are_errors_in_junit_and_end_no_replay(
+    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "found" / "findings" / ("0" * 16)
+    broken.mkdir()
+    (broken / "finding.json").write_text("{")
+    code, _, err = ended(
+        capsys, "replay", tmp_path / "found", "--fault", "none", "--junit", tmp_path / "out.xml"
+    )
+    assert code == 3
+    assert "broken" in err
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert (root.get("tests"), root.get("errors")) == ("2", "1")
+
+
+def test_discrepancies_of_ones_own_are_known_to_a_replay(
+    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = tmp_path / "known.toml"
+    known.write_text(
+        f'schema = 1\n[[known]]\nid = "mine"\nkind = "{program.finding.kind}"\nreason = "r"\n'
+        'evidence = "e"\nmatch = { family = "*" }\n'
+    )
+    found = tmp_path / "found"
+    assert ended(capsys, "replay", found)[0] == 1
+    code, out, _ = ended(capsys, "replay", found, "--known", known)
+    assert (code, "known: mine" in out) == (0, True)
