@@ -18,8 +18,6 @@ _ATTRIBUTE = re.compile(r"\.attribute\s*\([^)]*\)\s*")
 _POINTER = re.compile(r"\.ptr\b\s*(?:\.(?:global|shared|local|const|param)\b\s*)?")
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
-_LARGEST_VARIABLE = 1 << 31
-"""Bytes of a variable that is looked at; every space is smaller."""
 
 
 class Declarations:
@@ -80,7 +78,7 @@ class Declarations:
         open_ended = False
         for extent in re.findall(r"\[([^\]]*)\]", match[3]):
             if extent.strip():
-                size = min(size * self._extent(extent), _LARGEST_VARIABLE)
+                size *= self._extent(extent)
             else:
                 open_ended = True
         if open_ended:

@@ -154,23 +154,20 @@ def _divide(words: list[Words], kind: str, rounding: Rounding) -> Words:
     """Divide, digit by digit, and round once."""
     binary = NAMED[kind]
     x, y = (unpack(word.astype(np.uint64), binary) for word in words)
-    # Significands have their leading one in bit 52, so that 53 digits come down, the quotient
-    # lies in (1/2, 2), and two more digits and a sticky one are enough to round.
-    more = 3
-    count = SIGNIFICAND + 1 + more
+    # The quotient of two significands lies in (1/2, 2): one digit before the point, and as many
+    # behind it as round either format with two to spare.
+    more = SIGNIFICAND + 3
+    zero = np.uint64(0)
 
-    def brought(step: int) -> Words:
-        place = SIGNIFICAND - step
-        if place < 0:
-            return np.uint64(0)  # type: ignore[return-value]
-        return (x.significand >> np.uint64(place)) & np.uint64(1)
+    def brought(step: int) -> Any:
+        return zero if step else x.significand
 
     divisor = np.where(y.significand == 0, np.uint64(1), y.significand)
-    quotient, rest = _digits(count, brought, divisor)
+    quotient, rest = _digits(1 + more, brought, divisor)
     sign = x.negative ^ y.negative
     result = _rounded(quotient, rest, x.exponent - y.exponent, more, binary, rounding, sign)
     signs = sign.astype(np.uint64) << np.uint64(binary.word - 1)
-    infinity, zero = np.uint64(binary.infinity), np.uint64(0)
+    infinity = np.uint64(binary.infinity)
     no_x, no_y = x.significand == 0, y.significand == 0
     result = np.where(no_x | y.infinite, zero, result)
     result = np.where(x.infinite | no_y, infinity, result) | signs
@@ -206,10 +203,10 @@ def _root(words: list[Words], kind: str, rounding: Rounding) -> Words:
     half = (x.exponent - odd) >> 1
     count = SIGNIFICAND // 2 + 1 + 30
 
-    def brought(step: int) -> Words:
+    def brought(step: int) -> Any:
         place = SIGNIFICAND - 2 * step
         if place < 0:
-            return np.uint64(0)  # type: ignore[return-value]
+            return np.uint64(0)
         return (radicand >> np.uint64(place)) & np.uint64(3)
 
     root, rest = _digits(count, brought, None)

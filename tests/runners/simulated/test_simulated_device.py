@@ -308,3 +308,87 @@ def test_an_unknown_entry_and_other_parameters_are_refused() -> None:
     )
     with pytest.raises(UsageError, match="parameters"):
         DEVICE.load(fewer).launch("kernel", images)
+
+
+def lanes_of(body: str, **given: str) -> NDArray[np.uint32]:
+    """Return what each lane of the second warp leaves in %r20."""
+    store = (
+        "mul.wide.u32 %rd10, %r7, 4;\n add.s64 %rd11, %rd2, %rd10;\n st.global.b32 [%rd11], %r20;"
+    )
+    return words(launch(f"{body}\n{store}", np.zeros((3, 128), np.uint8), **given))[1]
+
+
+def test_lanes_go_their_own_ways_and_come_together_again() -> None:
+    found = lanes_of("""
+    mov.u32 %r20, 0;
+    mov.u32 %r21, %r7;
+LOOP:
+    setp.eq.u32 %p4, %r21, 0;
+    @%p4 bra OUT;
+    add.u32 %r20, %r20, %r21;
+    sub.u32 %r21, %r21, 1;
+    bra LOOP;
+OUT:
+    and.b32 %r22, %r7, 1;
+    setp.eq.u32 %p5, %r22, 0;
+    @%p5 bra EVEN;
+    add.u32 %r20, %r20, 1000;
+    bra MEET;
+EVEN:
+    add.u32 %r20, %r20, 2000;
+MEET:
+    vote.sync.ballot.b32 %r23, %p5, -1;
+    shr.u32 %r23, %r23, 16;
+    mul.lo.u32 %r23, %r23, 65536;
+    add.u32 %r20, %r20, %r23;
+    """)
+    lanes = np.arange(32)
+    expected = lanes * (lanes + 1) // 2 + np.where(lanes % 2, 1000, 2000) + 0x5555_0000
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_lanes_are_waited_for_also_where_their_way_lies_behind() -> None:
+    # The slow lanes' block stands behind everything, and leads back to the warp-level instruction.
+    found = lanes_of("""
+    mov.u32 %r20, 1;
+    setp.gt.u32 %p4, %r7, 20;
+    @%p4 bra SLOW;
+JOIN:
+    redux.sync.add.u32 %r20, %r20, -1;
+    bra ON;
+SLOW:
+    mov.u32 %r20, 100;
+    bra JOIN;
+ON:
+    """)
+    assert (found == 21 + 11 * 100).all()
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "@%p7 bra ON;",  # some lanes never come
+        "@%p7 exit;",  # some lanes are gone
+        "@!%p7 bra OTHER;\n" + load_a(0) + "\n bra ON;\nOTHER:",  # a copy of it elsewhere
+    ],
+)
+def test_a_warp_level_instruction_that_meets_lanes_elsewhere_traps(way: str) -> None:
+    body = f"    setp.lt.u32 %p7, %r7, 16;\n    {way}\n{load_a(0)}\nON:"
+    trap = trapped(body, size=1024, registers=A_REGISTERS)
+    assert trap.kind is TrapKind.DIVERGENT
+    assert (
+        "wmma.load.a"
+        in kernel(body, image_bytes=1024, registers=A_REGISTERS).splitlines()[trap.line - 1]
+    )
+    assert trap.warps == tuple(range(6))
+
+
+def test_a_shuffle_among_some_lanes_does_not_wait_for_the_others() -> None:
+    found = lanes_of("""
+    mov.u32 %r20, 0;
+    setp.ge.u32 %p4, %r7, 8;
+    @%p4 bra ON;
+    shfl.sync.bfly.b32 %r20, %r7, 7, 0x1f, 0xff;
+ON:
+    """)
+    assert found.tolist() == [7 - lane if lane < 8 else 0 for lane in range(32)]

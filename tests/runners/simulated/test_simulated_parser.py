@@ -188,3 +188,42 @@ def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
         assert "6.3" in refused(ptx).trap.message
     else:
         assert DEVICE.load(ptx)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("    mov.u32 %r1, 0189;", "'0189' is no integer constant"),
+        ("    mov.u32 %r1, 0b12;", "'0b12' is no integer constant"),
+        ("    mov.u32 %r1, " + "9" * 5000 + ";", "too long for a constant"),
+        ("    mov.u64 %rd1, 0x1ffffffffffffffff;", "more than 64 bits"),
+        ("    mov.u32 %r1, 1/0;", "divides by zero"),
+        ("    mov.u32 %r1, " + "(" * 2000 + "1" + ")" * 2000 + ";", "too deep"),
+        ("    " + "{" * 2000 + "}" * 2000, "braces are too deep"),
+        ("    .reg .b32 %many<4000000000>;", "registers"),
+        ("    .shared .b8 huge[10000000000];", ""),
+        ("    .shared .b8 huge[10000000000]; mov.u32 %r1, huge;", "static shared memory"),
+        ("    .local .b8 huge[10000000000];", "local memory"),
+        ("    frobnicate.u32 %r1, %r2;", "frobnicate.u32 is not known to the simulated device"),
+        ("    sin.approx.f32 %r1, %r1;", "does not say its bits"),
+        ("    call nobody;", "there is no function nobody"),
+    ],
+)  # fmt: skip
+def test_what_is_too_much_ends_in_a_sentence(line: str, said: str) -> None:
+    ptx, number = with_line(line)
+    if not said:
+        DEVICE.load(ptx)  # what nobody uses takes no place
+        return
+    trap = refused(ptx).trap
+    assert trap.line == number
+    assert said in trap.message
+    assert len(str(trap)) < 300
+
+
+def test_a_function_that_calls_itself_is_unsupported() -> None:
+    ptx, number = with_line("    call again;")
+    ptx = ptx.replace(".visible", ".func again() {\n call again;\n ret;\n}\n.visible", 1)
+    trap = refused(ptx).trap
+    assert trap.kind is TrapKind.UNSUPPORTED
+    assert "calls itself" in trap.message
+    assert trap.line < number
