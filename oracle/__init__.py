@@ -1,7 +1,8 @@
 """Executable specification of the warp-level matrix instructions of PTX.
 
-Text of an instruction in, verdict out: `explain`. Raw bit patterns in, raw bit patterns out:
-`mma`, `ldmatrix`; `permitted` gives the bounds that the ISA promises on every target.
+Text of an instruction in, verdict out: `explain`. Raw bit patterns in, raw bit patterns out: `mma`
+on matrices, `mma_sync`, `ldmatrix`, `stmatrix` and `movmatrix` on the registers of the lanes;
+`permitted` gives the bounds that the ISA promises on every target.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError, WarpfuzzError
 
 if TYPE_CHECKING:
+    from oracle.lane_products import mma_sync
     from oracle.legality import Explanation, Verdict, explain
-    from oracle.matrix_moves import ldmatrix
+    from oracle.matrix_moves import ldmatrix, movmatrix, stmatrix
     from oracle.multiply import mma, permitted
 
 __all__ = [
@@ -26,7 +28,10 @@ __all__ = [
     "explain",
     "ldmatrix",
     "mma",
+    "mma_sync",
+    "movmatrix",
     "permitted",
+    "stmatrix",
 ]
 
 _HOMES = {
@@ -35,7 +40,10 @@ _HOMES = {
     "explain": "oracle.legality",
     "ldmatrix": "oracle.matrix_moves",
     "mma": "oracle.multiply",
+    "mma_sync": "oracle.lane_products",
+    "movmatrix": "oracle.matrix_moves",
     "permitted": "oracle.multiply",
+    "stmatrix": "oracle.matrix_moves",
 }
 
 

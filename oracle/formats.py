@@ -1,6 +1,7 @@
 """Element formats of the warp-level matrix instructions, as data.
 
-Source of the set: PTX ISA 9.7.14.4.1 (Matrix Fragments for WMMA) and 9.7.14.5.15 (ldmatrix).
+Source of the set: PTX ISA 9.7.14.4.1 (Matrix Fragments for WMMA), 9.7.14.5.14 (mma) and
+9.7.14.5.15 (ldmatrix).
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Format:
     """One element format.
 
     Floats are IEEE 754-like: sign, `exponent_bits`, `fraction_bits`, with subnormals, signed
-    zeros, infinities and NaN.
+    zeros, infinities and NaN; e4m3 has no infinity, and one NaN of each sign (S.1111.111).
     """
 
     name: str
@@ -63,6 +64,8 @@ _ROWS = (
     Format(name="tf32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=10, raw="uint32"),
     Format(name="f32", kind=Kind.FLOAT, bits=32, exponent_bits=8, fraction_bits=23, raw="uint32"),
     Format(name="f64", kind=Kind.FLOAT, bits=64, exponent_bits=11, fraction_bits=52, raw="uint64"),
+    Format(name="e4m3", kind=Kind.FLOAT, bits=8, exponent_bits=4, fraction_bits=3, raw="uint8"),
+    Format(name="e5m2", kind=Kind.FLOAT, bits=8, exponent_bits=5, fraction_bits=2, raw="uint8"),
     Format(name="s8", kind=Kind.SIGNED, bits=8, raw="int8"),
     Format(name="u8", kind=Kind.UNSIGNED, bits=8, raw="uint8"),
     Format(name="s4", kind=Kind.SIGNED, bits=4, raw="int8"),

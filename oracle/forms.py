@@ -7,14 +7,17 @@ from functools import cached_property
 from typing import ClassVar
 
 from oracle.formats import Format
-from oracle.matrices import Matrix, Shape, Vector
+from oracle.matrices import LANES, Matrix, Shape, Vector
 
 FRAGMENTS = "9.7.14.4.1"
 STORAGE = "9.7.14.4.2"
 LOAD = "9.7.14.4.3"
 STORE = "9.7.14.4.4"
 MMA = "9.7.14.4.5"
+MMA_SYNC = "9.7.14.5.14"
 LDMATRIX = "9.7.14.5.15"
+STMATRIX = "9.7.14.5.16"
+MOVMATRIX = "9.7.14.5.17"
 
 LAYOUTS = ("row", "col")
 STATE_SPACES = ("", "global", "shared", "shared::cta")
@@ -223,7 +226,163 @@ class LdmatrixForm:
         return _opcode(self)
 
 
-Form = LoadForm | StoreForm | MmaForm | LdmatrixForm
+@dataclass(frozen=True, kw_only=True)
+class MmaSyncForm:
+    """One form of mma.sync (9.7.14.5.14)."""
+
+    mnemonic: ClassVar[str] = "mma"
+    section: ClassVar[str] = MMA_SYNC
+
+    a_layout: str
+    b_layout: str
+    shape: Shape
+    d_type: Format
+    a_type: Format
+    b_type: Format
+    c_type: Format
+    rounding: str | None = None
+    """`.rnd` of the f64 forms; None where none is given."""
+    satfinite: bool = False
+    op: str | None = None
+    """`.bitOp` of the single-bit forms: "xor" or "and"."""
+    page_family: str
+    """Heading of the page under which the form stands."""
+
+    @property
+    def groups(self) -> int:
+        """Multiplications that the instruction does.
+
+        Four in m8n8k4 of f16, one for each quad pair of lanes (9.7.14.5.1), else one.
+        """
+        return 4 if self.shape.name == "m8n8k4" and self.a_type.name == "f16" else 1
+
+    def type(self, operand: str) -> Format:
+        """Return the element type of "d", "a", "b" or "c"."""
+        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
+        return types[operand]
+
+    def vector(self, operand: str) -> Vector:
+        """Return the registers of "d", "a", "b" or "c": each element stands in one lane."""
+        type_ = self.type(operand)
+        rows, columns = self.shape.matrix(operand)
+        bits = 64 if type_.name == "f64" else 32
+        plain = type_.name in ("f32", "f64", "s32")
+        return Vector(
+            registers=self.groups * rows * columns * type_.bits // (LANES * bits),
+            register_type=type_.name if plain else "b32",
+        )
+
+    def words(self, operand: str) -> int:
+        """Return the registers of an operand in words of 32 bits; f64 has two for each."""
+        rows, columns = self.shape.matrix(operand)
+        return self.groups * rows * columns * self.type(operand).bits // (LANES * 32)
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {operand: self.vector(operand) for operand in "dabc"}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("sync", "sync"), ("aligned", "aligned"), ("shape", self.shape.name),
+            ("alayout", self.a_layout), ("blayout", self.b_layout), ("rnd", self.rounding or ""),
+            ("satfinite", "satfinite" if self.satfinite else ""), ("dtype", self.d_type.name),
+            ("atype", self.a_type.name), ("btype", self.b_type.name),
+            ("ctype", self.c_type.name), ("op", self.op or ""), ("popc", "popc" if self.op else ""),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StmatrixForm:
+    """One form of stmatrix (9.7.14.5.16)."""
+
+    mnemonic: ClassVar[str] = "stmatrix"
+    section: ClassVar[str] = STMATRIX
+    ROW_BYTES: ClassVar[int] = 16
+    """Bytes that are written at an address: 8 x 16 bits, or 16 x 8 bits."""
+
+    rows: int
+    columns: int
+    number: int
+    """Matrices: `.num`."""
+    transposed: bool
+    space: str
+    type: str
+    """"b16" or "b8"."""
+    page_family: str
+    """Line of the syntax under which the form stands."""
+
+    @property
+    def registers(self) -> int:
+        """Source registers of 32 bits in each lane: one a matrix."""
+        return self.number
+
+    @property
+    def addresses(self) -> int:
+        """Row addresses that are used: those of the first lanes."""
+        return 8 * self.number
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors, by their kind."""
+        return {"r": Vector(registers=self.registers)}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("sync", "sync"), ("aligned", "aligned"),
+            ("shape", f"m{self.rows}n{self.columns}"), ("num", f"x{self.number}"),
+            ("trans", "trans" if self.transposed else ""), ("space", self.space),
+            ("type", self.type),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovmatrixForm:
+    """The form of movmatrix (9.7.14.5.17)."""
+
+    mnemonic: ClassVar[str] = "movmatrix"
+    section: ClassVar[str] = MOVMATRIX
+
+    page_family: str
+    """Line of the syntax under which the form stands."""
+
+    @property
+    def vectors(self) -> dict[str, Matrix | Vector]:
+        """Registers of the operands that are vectors: none, both are single registers."""
+        return {}
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Qualifiers in the order of the page's syntax."""
+        return _slots(
+            ("sync", "sync"), ("aligned", "aligned"), ("shape", "m8n8"), ("trans", "trans"),
+            ("type", "b16"),
+        )  # fmt: skip
+
+    @cached_property
+    def opcode(self) -> str:
+        """Instruction text without operands, as the page's syntax has it."""
+        return _opcode(self)
+
+
+ProductForm = MmaForm | MmaSyncForm
+"""Forms that multiply matrices."""
+
+Form = LoadForm | StoreForm | MmaForm | LdmatrixForm | MmaSyncForm | StmatrixForm | MovmatrixForm
 
 
 def _slots(*pairs: tuple[str, str]) -> tuple[Slot, ...]:

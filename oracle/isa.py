@@ -1,8 +1,8 @@
-"""Every documented form of `wmma.load`, `wmma.mma`, `wmma.store` and `ldmatrix`, as rows.
+"""Every documented form of the warp-level matrix instructions, as rows.
 
-A form is one instruction with all of its qualifiers fixed. Rows hold what the pages say
-(PTX ISA 9.7.14.4 for wmma, 9.7.14.5.15 for ldmatrix); registers, strides, alignment and the
-versions and targets that a form needs are derived from them.
+A form is one instruction with all of its qualifiers fixed. Rows hold what the pages say (PTX ISA
+9.7.14.4 for wmma, 9.7.14.5 for mma, ldmatrix, stmatrix and movmatrix); registers, strides,
+alignment and the versions and targets that a form needs are derived from them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from typing import Any, TypeVar
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
@@ -22,7 +23,10 @@ from oracle.forms import (
     LdmatrixForm,
     LoadForm,
     MmaForm,
+    MmaSyncForm,
+    MovmatrixForm,
     Slot,
+    StmatrixForm,
     StoreForm,
 )
 from oracle.matrices import (
@@ -149,11 +153,92 @@ def _ldmatrices() -> Iterator[LdmatrixForm]:
             )  # fmt: skip
 
 
+# 9.7.14.5.14, one row for the forms of one pair of multiplicands: heading, types of A, types of
+# B, (m, n, k) of the shapes. C and D are f32, f64 or s32 but where `_halves` has more.
+_FLOATS = ((16, 8, 8), (16, 8, 16))
+_MMA_SYNCS = (
+    ("Alternate floating point (.bf16)", ("bf16",), _FLOATS, "f32"),
+    ("Alternate floating point (.tf32)", ("tf32",), ((16, 8, 4), (16, 8, 8)), "f32"),
+    ("Double precision", ("f64",), ((8, 8, 4), (16, 8, 4), (16, 8, 8), (16, 8, 16)), "f64"),
+    ("Integer (.u8/.s8)", ("u8", "s8"), ((8, 8, 16), (16, 8, 16), (16, 8, 32)), "s32"),
+    ("Sub-byte (.u4/.s4)", ("u4", "s4"), ((8, 8, 32), (16, 8, 32), (16, 8, 64)), "s32"),
+    ("Single-bit", ("b1",), ((8, 8, 128), (16, 8, 128), (16, 8, 256)), "s32"),
+)
+
+
+def _shape(m: int, n: int, k: int) -> Shape:
+    return Shape(m=m, n=n, k=k)
+
+
+def _mma_syncs() -> Iterator[MmaSyncForm]:
+    yield from _half_mma_syncs()
+    for family, types, shapes, accumulator in _MMA_SYNCS:
+        for (m, n, k), a, b in product(shapes, types, types):
+            choices: tuple[dict[str, Any], ...] = ({},)
+            if accumulator == "f64":
+                choices = tuple({"rounding": rounding} for rounding in (None, *ROUNDINGS))
+            elif a == "b1":
+                choices = ({"op": "xor"}, {"op": "and"})
+            elif accumulator == "s32":
+                choices = ({"satfinite": False}, {"satfinite": True})
+            for choice in choices:
+                yield _mma_sync(_shape(m, n, k), (accumulator, a, b, accumulator), family, **choice)
+
+
+def _half_mma_syncs() -> Iterator[MmaSyncForm]:
+    """Iterate over the forms that have C and D of f16 as well."""
+    family = "Half precision (.f16)"
+    pairs = (("f16", "f16"), ("f32", "f16"), ("f32", "f32"))
+    for a, b, (d, c) in product(LAYOUTS, LAYOUTS, pairs):
+        yield _mma_sync(_shape(8, 8, 4), (d, "f16", "f16", c), family, layouts=(a, b))
+    for shape, c in product(_FLOATS, ("f16", "f32")):
+        yield _mma_sync(_shape(*shape), (c, "f16", "f16", c), family)
+    eights = ("e4m3", "e5m2")
+    for shape, c, a, b in product(((16, 8, 16), (16, 8, 32)), ("f16", "f32"), eights, eights):
+        family = "Alternate floating point (.e4m3/.e5m2)"
+        yield _mma_sync(_shape(*shape), (c, a, b, c), family)
+
+
+def _mma_sync(
+    shape: Shape,
+    types: tuple[str, str, str, str],
+    page_family: str,
+    *,
+    layouts: tuple[str, str] = ("row", "col"),
+    **choice: Any,
+) -> MmaSyncForm:
+    """Make a form; `types` are those of D, A, B and C."""
+    d, a, b, c = (FORMATS[name] for name in types)
+    return MmaSyncForm(
+        a_layout=layouts[0], b_layout=layouts[1], shape=shape, d_type=d, a_type=a, b_type=b,
+        c_type=c, page_family=page_family, **choice,
+    )  # fmt: skip
+
+
+def _stmatrices() -> Iterator[StmatrixForm]:
+    for number, transposed, space in product((1, 2, 4), (False, True), SHARED_SPACES):
+        yield StmatrixForm(
+            rows=8, columns=8, number=number, transposed=transposed, space=space, type="b16",
+            page_family=".shape.num{.trans}{.ss}.type",
+        )  # fmt: skip
+    for number, space in product((1, 2, 4), SHARED_SPACES):
+        yield StmatrixForm(
+            rows=16, columns=8, number=number, transposed=True, space=space, type="b8",
+            page_family=".shape.num{.trans}{.ss}.type",
+        )  # fmt: skip
+
+
 LOAD_FORMS: tuple[LoadForm, ...] = tuple(_loads())
 STORE_FORMS: tuple[StoreForm, ...] = tuple(_stores())
 MMA_FORMS: tuple[MmaForm, ...] = tuple(_mmas())
 LDMATRIX_FORMS: tuple[LdmatrixForm, ...] = tuple(_ldmatrices())
-FORMS: tuple[Form, ...] = (*LOAD_FORMS, *MMA_FORMS, *STORE_FORMS, *LDMATRIX_FORMS)
+MMA_SYNC_FORMS: tuple[MmaSyncForm, ...] = tuple(_mma_syncs())
+STMATRIX_FORMS: tuple[StmatrixForm, ...] = tuple(_stmatrices())
+MOVMATRIX_FORMS: tuple[MovmatrixForm, ...] = (MovmatrixForm(page_family=".shape.trans.type"),)
+FORMS: tuple[Form, ...] = (
+    *LOAD_FORMS, *MMA_FORMS, *STORE_FORMS, *LDMATRIX_FORMS, *MMA_SYNC_FORMS, *STMATRIX_FORMS,
+    *MOVMATRIX_FORMS,
+)  # fmt: skip
 
 
 def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
@@ -164,7 +249,7 @@ def spellings(form: Form) -> tuple[tuple[Slot, ...], ...]:
     are documented as well. No other is, although ptxas takes the qualifiers in any order.
     """
     slots = form.slots
-    if isinstance(form, LdmatrixForm):
+    if not isinstance(form, LoadForm | MmaForm | StoreForm):
         return (slots,)
     order = ("layout",) if not isinstance(form, MmaForm) else ("alayout", "blayout")
     layouts = tuple(slot for slot in slots if slot.name in order)
@@ -206,17 +291,40 @@ def form_of(opcode: str) -> Form:
     return form
 
 
+AnyForm = TypeVar(
+    "AnyForm", MmaForm, LdmatrixForm, MmaSyncForm, StmatrixForm, MovmatrixForm
+)  # fmt: skip
+
+
+def _form_of_kind(opcode: str, kind: type[AnyForm]) -> AnyForm:
+    form = form_of(opcode)
+    if not isinstance(form, kind):
+        raise UsageError(
+            f"{opcode!r} is a form of {form.mnemonic}; a form of {kind.mnemonic} is needed"
+        )
+    return form
+
+
 def mma_form(opcode: str) -> MmaForm:
     """Return the form of wmma.mma that an opcode spells; else raise UsageError."""
-    form = form_of(opcode)
-    if not isinstance(form, MmaForm):
-        raise UsageError(f"{opcode!r} is a form of {form.mnemonic}; a form of wmma.mma is needed")
-    return form
+    return _form_of_kind(opcode, MmaForm)
 
 
 def ldmatrix_form(opcode: str) -> LdmatrixForm:
     """Return the form of ldmatrix that an opcode spells; else raise UsageError."""
-    form = form_of(opcode)
-    if not isinstance(form, LdmatrixForm):
-        raise UsageError(f"{opcode!r} is a form of {form.mnemonic}; a form of ldmatrix is needed")
-    return form
+    return _form_of_kind(opcode, LdmatrixForm)
+
+
+def mma_sync_form(opcode: str) -> MmaSyncForm:
+    """Return the form of mma.sync that an opcode spells; else raise UsageError."""
+    return _form_of_kind(opcode, MmaSyncForm)
+
+
+def stmatrix_form(opcode: str) -> StmatrixForm:
+    """Return the form of stmatrix that an opcode spells; else raise UsageError."""
+    return _form_of_kind(opcode, StmatrixForm)
+
+
+def movmatrix_form(opcode: str) -> MovmatrixForm:
+    """Return the form of movmatrix that an opcode spells; else raise UsageError."""
+    return _form_of_kind(opcode, MovmatrixForm)

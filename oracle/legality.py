@@ -224,6 +224,10 @@ def _judge_operands(
             wrong += _judge_address(operand)
         elif kind == "stride":
             wrong += _judge_stride(operand, section)
+        elif kind in ("to", "from"):
+            if not _REGISTER.fullmatch(operand):
+                text = f"{operand!r} is not the name of a register"
+                wrong.append(Reason(text, section, Rule.REGISTER))
         else:
             wrong += _judge_vector(kind, operand, resolution)
     if not wrong and resolution.form is not None:

@@ -46,7 +46,7 @@ SHAPES: dict[str, Shape] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Vector:
-    """Registers of an operand that holds no matrix of wmma: those of ldmatrix."""
+    """Registers of an operand that is no fragment of wmma."""
 
     registers: int
     """Registers in each lane."""

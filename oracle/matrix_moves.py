@@ -1,4 +1,8 @@
-"""ldmatrix: rows of shared memory into registers (PTX ISA 9.7.14.5.15).
+"""ldmatrix, stmatrix and movmatrix: matrices between shared memory and the lanes' registers.
+
+stmatrix (PTX ISA 9.7.14.5.16) is the reverse of ldmatrix (9.7.14.5.15) where their forms meet, and
+movmatrix (9.7.14.5.17) transposes one 8 x 8 matrix of 16 bits. Both were compared with an H200
+(2026-11-22).
 
 Layout, as derived from the page's text and its figures 104 to 106
 ------------------------------------------------------------------
@@ -40,8 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.forms import LDMATRIX, LdmatrixForm
-from oracle.isa import ldmatrix_form
+from oracle.forms import LdmatrixForm, StmatrixForm
+from oracle.isa import ldmatrix_form, movmatrix_form, stmatrix_form
 from oracle.matrices import LANES
 
 
@@ -70,6 +74,97 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
         If a row is not aligned to 16 bytes or not inside the memory.
     """
     form = ldmatrix_form(opcode)
+    used = _used_addresses(form, shared, addresses)
+    leading = _leading({"shared": shared.shape[:-1], "addresses": addresses.shape[:-1]})
+    index = _row_bytes(used, leading)
+    memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
+    rows = np.take_along_axis(memory, index, axis=-1)
+    return distribute(form, rows.reshape(*leading, form.addresses, form.ROW_BYTES))
+
+
+def stmatrix(
+    opcode: str, shared: NDArray[Any], addresses: NDArray[Any], registers: NDArray[Any]
+) -> NDArray[np.uint8]:
+    """Return shared memory after stmatrix.
+
+    Parameters
+    ----------
+    opcode : str
+        Such as `"stmatrix.sync.aligned.m8n8.x4.shared.b16"`.
+    shared : uint8 (..., bytes)
+        Shared memory before; left as it is.
+    addresses : uint32 (..., 32)
+        Byte offset into `shared` that each lane gives. Only those that the form uses are looked
+        at. Where two are the same, the row of the later lane is written: the page leaves that
+        open.
+    registers : uint32 (..., 32, registers)
+        Leading dimensions of all three broadcast.
+
+    Returns
+    -------
+    uint8 (..., bytes)
+
+    Raises
+    ------
+    UsageError
+        If the opcode is no form of stmatrix whose layout is known here (that of .m16n8 is not), or
+        a dtype or shape is wrong.
+    UndefinedProgramError
+        If a row is not aligned to 16 bytes or not inside the memory.
+    """
+    form = stmatrix_form(opcode)
+    used = _used_addresses(form, shared, addresses)
+    _check_registers(registers, form.registers)
+    leading = _leading(
+        {
+            "shared": shared.shape[:-1],
+            "addresses": addresses.shape[:-1],
+            "registers": registers.shape[:-2],
+        }
+    )
+    rows = collect(form, np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
+    result = np.array(np.broadcast_to(shared, (*leading, shared.shape[-1])))
+    index = _row_bytes(used, leading)
+    np.put_along_axis(result, index, rows.reshape(index.shape), axis=-1)
+    return result
+
+
+def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the registers that movmatrix gives: an 8 x 8 matrix of 16 bits, transposed.
+
+    Parameters
+    ----------
+    opcode : str
+        `"movmatrix.sync.aligned.m8n8.trans.b16"`.
+    registers : uint32 (..., 32, 1)
+        Lane t holds the elements of row t / 4 in columns 2 (t mod 4) and the next.
+
+    Returns
+    -------
+    uint32 (..., 32, 1)
+
+    Raises
+    ------
+    UsageError
+        If the opcode is no form of movmatrix, or the dtype or shape is wrong.
+    """
+    movmatrix_form(opcode)
+    _check_registers(registers, 1)
+    return transposed(registers)
+
+
+def transposed(registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the registers of the transposed matrices, uint32 (..., 32, 1)."""
+    leading = registers.shape[:-2]
+    elements = np.ascontiguousarray(registers).view("<u2").reshape(*leading, 8, 8)
+    turned = np.ascontiguousarray(elements.swapaxes(-1, -2)).view("<u4")
+    return turned.reshape(*leading, LANES, 1).astype(np.uint32, copy=False)
+
+
+def _used_addresses(
+    form: LdmatrixForm | StmatrixForm, shared: NDArray[Any], addresses: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
     _check_array("shared", shared, np.uint8, None)
     _check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
@@ -77,26 +172,33 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     if np.any(used % form.ROW_BYTES):
         wrong = int(used[used % form.ROW_BYTES != 0].flat[0])
         raise UndefinedProgramError(
-            f"row address {wrong} is not a multiple of {form.ROW_BYTES} ({LDMATRIX}); align it"
+            f"row address {wrong} is not a multiple of {form.ROW_BYTES} ({form.section}); align it"
         )
     if np.any(used + form.ROW_BYTES > size):
         raise UndefinedProgramError(
             f"a row of {form.ROW_BYTES} bytes at address {int(used.max())} is not inside the "
             f"{size} bytes of shared memory; lower the address"
         )
+    return used
+
+
+def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Return what the leading dimensions of arrays broadcast to."""
     try:
-        leading = np.broadcast_shapes(shared.shape[:-1], used.shape[:-1])
+        return np.broadcast_shapes(*shapes.values())
     except ValueError:
+        listed = " and ".join(f"{shape} of {name}" for name, shape in shapes.items())
         raise UsageError(
-            f"leading dimensions {shared.shape[:-1]} of shared and {addresses.shape[:-1]} of "
-            "addresses do not broadcast; make them equal, or one of them empty"
+            f"leading dimensions {listed} do not broadcast; make them equal, or leave out those "
+            "of all but one"
         ) from None
-    bytes_of_rows = form.addresses * form.ROW_BYTES
-    index = (used[..., None] + np.arange(form.ROW_BYTES)).reshape(*used.shape[:-1], bytes_of_rows)
-    index = np.broadcast_to(index, (*leading, bytes_of_rows))
-    memory = np.broadcast_to(shared, (*leading, size))
-    rows = np.take_along_axis(memory, index, axis=-1)
-    return distribute(form, rows.reshape(*leading, form.addresses, form.ROW_BYTES))
+
+
+def _row_bytes(used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return every byte of the rows at some addresses, int64 (..., addresses * 16)."""
+    index = used[..., None] + np.arange(LdmatrixForm.ROW_BYTES)
+    size = used.shape[-1] * LdmatrixForm.ROW_BYTES
+    return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
 
 
 def distribute(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -121,6 +223,36 @@ def distribute(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32
     return np.ascontiguousarray(registers.swapaxes(-1, -2)).astype(np.uint32, copy=False)
 
 
+def collect(form: StmatrixForm, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Gather the rows that stmatrix writes from the lanes' registers.
+
+    Parameters
+    ----------
+    form : StmatrixForm
+    registers : uint32 (..., 32, form.registers)
+
+    Returns
+    -------
+    uint8 (..., form.addresses, 16)
+        The bytes for each row address, in the order of the lanes that give them.
+
+    Raises
+    ------
+    UsageError
+        If the layout of the form is not known here.
+    """
+    if form.type != "b16":
+        raise UsageError(
+            f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
+        )
+    leading = registers.shape[:-2]
+    pieces = np.ascontiguousarray(registers.swapaxes(-1, -2)).astype("<u4", copy=False)
+    elements = pieces.view("<u2").reshape(*leading, form.number, 8, 8)
+    if form.transposed:
+        elements = np.ascontiguousarray(elements.swapaxes(-1, -2))
+    return elements.view(np.uint8).reshape(*leading, form.addresses, form.ROW_BYTES)
+
+
 def _elements(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[Any]:
     """Elements of each row: uint16 (..., 8) for b16, uint8 (..., 16) otherwise."""
     if form.element_bits == 16:
@@ -142,3 +274,11 @@ def _check_array(name: str, array: NDArray[Any], dtype: type, last: int | None) 
     if array.ndim < 1 or (last is not None and array.shape[-1] != last):
         wanted = f"(..., {last})" if last is not None else "(..., bytes)"
         raise UsageError(f"{name} has shape {array.shape}; it must be {wanted}")
+
+
+def _check_registers(registers: NDArray[Any], count: int) -> None:
+    _check_array("registers", registers, np.uint32, count)
+    if registers.ndim < 2 or registers.shape[-2] != LANES:
+        raise UsageError(
+            f"registers has shape {registers.shape}; it must be (..., {LANES}, {count})"
+        )

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA, STORE
-from oracle.notes import LDMATRIX_NOTES, LOAD_NOTES, MMA_NOTES, STORE_NOTES, Note
+from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA, MMA_SYNC, MOVMATRIX, STMATRIX, STORE
+from oracle.notes import (
+    LDMATRIX_NOTES,
+    LOAD_NOTES,
+    MMA_NOTES,
+    MMA_SYNC_NOTES,
+    MOVMATRIX_NOTES,
+    STMATRIX_NOTES,
+    STORE_NOTES,
+    Note,
+)
 from oracle.targets import PtxVersion
 
 
@@ -20,8 +29,8 @@ class Mnemonic:
     fragments: str
     """Section that says how many registers its vectors have."""
     operands: tuple[str, ...]
-    """Kinds in the order of the syntax: "p" an address, "stride" an optional stride; every other
-    is a vector of registers."""
+    """Kinds in the order of the syntax: "p" an address, "stride" an optional stride, "to" and
+    "from" a register each; every other is a vector of registers."""
     required: tuple[str, ...]
     """Kinds of qualifiers without which no form is spelled."""
     most: Mapping[str, int] = field(default_factory=dict)
@@ -71,6 +80,31 @@ _ROWS = (
         operands=("r", "p"),
         required=("sync", "shape", "num"),
         notes=LDMATRIX_NOTES,
+    ),
+    Mnemonic(
+        name="mma",
+        section=MMA_SYNC,
+        fragments=MMA_SYNC,
+        operands=("d", "a", "b", "c"),
+        required=("sync", "shape", "layout", "type"),
+        most={"layout": 2, "type": 4},
+        notes=MMA_SYNC_NOTES,
+    ),
+    Mnemonic(
+        name="stmatrix",
+        section=STMATRIX,
+        fragments=STMATRIX,
+        operands=("p", "r"),
+        required=("sync", "shape", "num", "type"),
+        notes=STMATRIX_NOTES,
+    ),
+    Mnemonic(
+        name="movmatrix",
+        section=MOVMATRIX,
+        fragments=MOVMATRIX,
+        operands=("to", "from"),
+        required=("sync", "shape", "trans", "type"),
+        notes=MOVMATRIX_NOTES,
     ),
 )
 MNEMONICS: dict[str, Mnemonic] = {row.name: row for row in _ROWS}

@@ -8,6 +8,7 @@ import numpy as np
 
 from oracle.arithmetic import fma, integers
 from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.isa import mma_form
@@ -18,11 +19,11 @@ from oracle.transposition import in_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.forms import MmaForm
+    from oracle.forms import MmaForm, ProductForm
     from oracle.models import Model
     from oracle.scratch import Scratch
 
-_CHUNK_TILES = 512
+CHUNK_TILES = 512
 """Tiles computed together: enough to make the cost of a NumPy call negligible, and few enough
 that the working arrays stay below 16 MiB whatever the size of the batch."""
 
@@ -110,21 +111,22 @@ def multiply(
         result = np.empty(size, form.d_type.raw)
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     scratch = own_scratch()
-    for part, left, right, start in chunks(batch, _CHUNK_TILES):
-        result[part] = _multiply_chunk(form, left, right, start, model, scratch)
+    for part, left, right, start in chunks(batch, CHUNK_TILES):
+        result[part] = product(form, left, right, start, model, scratch)
     if len(batch.leading) == 1:
         return result
     return in_order(result, (0, 1, 2)).reshape((*batch.leading, *size[1:]))
 
 
-def _multiply_chunk(
-    form: MmaForm,
+def product(
+    form: ProductForm,
     a: NDArray[Any],
     b: NDArray[Any],
     c: NDArray[Any],
     model: Model,
     scratch: Scratch,
 ) -> NDArray[Any]:
+    """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked."""
     exact = model.exact
     if form.op is not None:
         return integers.accumulate(
@@ -137,5 +139,7 @@ def _multiply_chunk(
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         return fma.chain(a, b, c, rounding=rounding, rule=model.double_chain)
-    d = dot_product(a, b, c, rule=model.dot_for(form), scratch=scratch)
-    return d.transpose(2, 0, 1)
+    scalar = model.scalar_for(form)
+    if scalar is not None:
+        return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
+    return dot_product(a, b, c, rule=model.dot_for(form), scratch=scratch).transpose(2, 0, 1)

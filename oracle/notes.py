@@ -9,11 +9,17 @@ from oracle.forms import (
     LDMATRIX,
     LOAD,
     MMA,
+    MMA_SYNC,
+    MOVMATRIX,
+    STMATRIX,
     STORE,
     Form,
     LdmatrixForm,
     LoadForm,
     MmaForm,
+    MmaSyncForm,
+    ProductForm,
+    StmatrixForm,
     StoreForm,
 )
 from oracle.targets import Module, PtxVersion
@@ -73,13 +79,13 @@ def _has_specific_shapes(module: Module) -> bool:
 def _type_names(form: Form) -> tuple[str, ...]:
     if isinstance(form, LoadForm | StoreForm):
         return (form.type.name,)
-    if isinstance(form, MmaForm):
+    if isinstance(form, ProductForm):
         return (form.a_type.name, form.c_type.name, form.d_type.name)
     return ()
 
 
 def _shape_name(form: Form) -> str:
-    return "" if isinstance(form, LdmatrixForm) else form.shape.name
+    return form.shape.name if isinstance(form, LoadForm | StoreForm | ProductForm) else ""
 
 
 def _has_type(*names: str) -> Callable[[Form], bool]:
@@ -95,7 +101,7 @@ def _always(form: Form) -> bool:
 
 
 def _explicit_cta(form: Form) -> bool:
-    return not isinstance(form, MmaForm) and form.space == "shared::cta"
+    return getattr(form, "space", "") == "shared::cta"
 
 
 def _is_integer(form: Form) -> bool:
@@ -304,4 +310,128 @@ LDMATRIX_NOTES = (
         specific=True,
         applies=lambda form: isinstance(form, LdmatrixForm) and form.columns == 16,
     ),
+)
+
+
+def _multiplies(types: tuple[str, ...], *shapes: str) -> Callable[[Form], bool]:
+    """Apply to the forms of mma with A of these types, in these shapes (none: in all)."""
+    return lambda form: (
+        isinstance(form, MmaSyncForm)
+        and form.a_type.name in types
+        and (not shapes or form.shape.name in shapes)
+    )
+
+
+def _introduced(
+    what: str, version: str, target: int, types: tuple[str, ...], *shapes: str
+) -> tuple[Note, Note]:
+    """Return the two notes of the page of mma on some multiplicands in some shapes."""
+    listed = ", ".join(f".{shape}" for shape in shapes)
+    where = f" with {listed}" if listed else ""
+    major, minor = version.split(".")
+    applies = _multiplies(types, *shapes)
+    return (
+        Note(
+            section=MMA_SYNC,
+            text=f"{what} type mma operation{where} introduced in PTX ISA version {version}.",
+            since=PtxVersion(int(major), int(minor)),
+            applies=applies,
+        ),
+        Note(
+            section=MMA_SYNC,
+            text=f"{what} type mma operation{where} requires sm_{target} or higher.",
+            target=target,
+            applies=applies,
+        ),
+    )
+
+
+def _is_small_eight(form: Form) -> bool:
+    """Tell whether a form of 8-bit floats has a shape or an accumulator of PTX ISA 8.7."""
+    return _multiplies(("e4m3", "e5m2"))(form) and (
+        _shape_name(form) == "m16n8k16" or _has_type("f16")(form)
+    )
+
+
+# The page of mma is not among the stored ones: these are its notes (PTX ISA 9.0, 9.7.14.5.14) in
+# a uniform wording. Their versions and targets were asked of ptxas 11.7 to 13.5.
+MMA_SYNC_NOTES = (
+    Note(
+        section=MMA_SYNC,
+        text="Introduced in PTX ISA version 6.4.",
+        since=PtxVersion(6, 4),
+        applies=_always,
+    ),
+    Note(section=MMA_SYNC, text="Requires sm_70 or higher.", target=70, applies=_always),
+    *_introduced(".f16 floating point", "6.5", 75, ("f16",), "m16n8k8"),
+    *_introduced(".f16 floating point", "7.0", 80, ("f16",), "m16n8k16"),
+    *_introduced(".bf16 alternate floating point", "7.0", 80, ("bf16",)),
+    *_introduced(".tf32 alternate floating point", "7.0", 80, ("tf32",)),
+    *_introduced(".e4m3/.e5m2 alternate floating point", "8.4", 89, ("e4m3", "e5m2")),
+    Note(
+        section=MMA_SYNC,
+        text="Support for shape .m16n8k16 and .f16 dtype/ctype with .e4m3/.e5m2 alternate "
+        "floating point type mma operation introduced in PTX ISA version 8.7.",
+        since=PtxVersion(8, 7),
+        applies=_is_small_eight,
+    ),
+    *_introduced(".f64 floating point", "7.0", 80, ("f64",), "m8n8k4"),
+    *_introduced(".f64 floating point", "7.8", 90, ("f64",), "m16n8k4", "m16n8k8", "m16n8k16"),
+    *_introduced(".u8/.s8 integer", "6.5", 75, ("u8", "s8"), "m8n8k16"),
+    *_introduced(".u8/.s8 integer", "7.0", 80, ("u8", "s8"), "m16n8k16", "m16n8k32"),
+    *_introduced(".u4/.s4 integer", "6.5", 75, ("u4", "s4"), "m8n8k32"),
+    *_introduced(".u4/.s4 integer", "7.0", 80, ("u4", "s4"), "m16n8k32", "m16n8k64"),
+    *_introduced(".b1 single-bit integer", "7.0", 75, ("b1",), "m8n8k128"),
+    *_introduced(".b1 single-bit integer", "7.0", 80, ("b1",), "m16n8k128", "m16n8k256"),
+    Note(
+        section=MMA_SYNC,
+        text="Support for .and operation in single-bit mma introduced in PTX ISA version 7.1.",
+        since=PtxVersion(7, 1),
+        applies=lambda form: isinstance(form, MmaSyncForm) and form.op == "and",
+    ),
+    Note(
+        section=MMA_SYNC,
+        text=".and operation in single-bit mma requires sm_80 or higher.",
+        target=80,
+        applies=lambda form: isinstance(form, MmaSyncForm) and form.op == "and",
+    ),
+)
+
+
+def _is_b8_store(form: Form) -> bool:
+    return isinstance(form, StmatrixForm) and form.type == "b8"
+
+
+STMATRIX_NOTES = (
+    Note(
+        section=STMATRIX,
+        text="Introduced in PTX ISA version 7.8.",
+        since=PtxVersion(7, 8),
+        applies=_always,
+    ),
+    Note(
+        section=STMATRIX,
+        text="Support for .m16n8 shape and .b8 type introduced in PTX ISA version 8.6.",
+        since=PtxVersion(8, 6),
+        applies=_is_b8_store,
+    ),
+    Note(section=STMATRIX, text="Requires sm_90 or higher.", target=90, applies=_always),
+    Note(
+        section=STMATRIX,
+        text="Shape .m16n8 and type .b8 are supported on sm_100a, sm_101a (renamed to sm_110a from "
+        "PTX ISA version 9.0), sm_120a and, from PTX ISA version 8.8, on sm_100f, sm_101f "
+        "(renamed to sm_110f from 9.0), sm_120f or higher in the same family.",
+        specific=True,
+        applies=_is_b8_store,
+    ),
+)
+
+MOVMATRIX_NOTES = (
+    Note(
+        section=MOVMATRIX,
+        text="Introduced in PTX ISA version 7.8.",
+        since=PtxVersion(7, 8),
+        applies=_always,
+    ),
+    Note(section=MOVMATRIX, text="Requires sm_75 or higher.", target=75, applies=_always),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from oracle.formats import FORMATS, Format
-from oracle.forms import Form, MmaForm
-from oracle.matrices import LANES, SHAPES, Matrix, Shape
+from oracle.forms import Form, MmaSyncForm
+from oracle.matrices import LANES, SHAPES, Matrix, Shape, Vector
 from oracle.mnemonics import MNEMONICS
 
 
@@ -70,7 +71,7 @@ every shape."""
 
 
 def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
-    texts = {"p": address, "stride": stride}
+    texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
         texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
     kinds = MNEMONICS[form.mnemonic].operands
@@ -112,6 +113,35 @@ def draft_matrices(draft: Draft) -> dict[str, Matrix]:
     return {name: matrix for o, t in types.items() for name, matrix in _matrix(o, shape, t).items()}
 
 
+def draft_lane_vectors(draft: Draft) -> dict[str, Vector]:
+    """Return the registers of the fragments that a draft of mma describes, documented or not.
+
+    {} if its shape is none or a type is no element format.
+    """
+    sizes = _SHAPE.fullmatch(draft.qualifier("shape"))
+    types = [FORMATS.get(draft.qualifier(slot)) for slot in ("dtype", "atype", "btype", "ctype")]
+    if draft.mnemonic != "mma" or sizes is None or None in types:
+        return {}
+    d, a, b, c = (type_ for type_ in types if type_ is not None)
+    m, n, k = map(int, sizes.groups())
+    form = MmaSyncForm(
+        a_layout="row", b_layout="col", shape=Shape(m=m, n=n, k=k), d_type=d, a_type=a, b_type=b,
+        c_type=c, page_family="",
+    )  # fmt: skip
+    return {operand: form.vector(operand) for operand in "dabc"}
+
+
+def vectors_as_operands(vectors: dict[str, Vector]) -> tuple[str, ...]:
+    """Return the vectors d, a, b, c of a mma, as `matrices_as_operands` does."""
+    return tuple(
+        vector(max(1, row.registers), row.register_type, _FIRST_REGISTERS[name])
+        for name, row in vectors.items()
+    )
+
+
+_SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})")
+
+
 def _matrix(operand: str, shape: Shape, type_name: str) -> dict[str, Matrix]:
     type_: Format | None = FORMATS.get(type_name)
     if type_ is None or operand not in ("a", "b", "c", "d"):
@@ -137,11 +167,13 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     """
     vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
     kinds = MNEMONICS[form.mnemonic].operands
-    shared = not isinstance(form, MmaForm) and form.space.startswith("shared")
+    shared = getattr(form, "space", "").startswith("shared")
     for kind, operand in zip(kinds, draft.operands, strict=False):
         if kind == "p":
             pointer = operand.strip("[] ").split("+")[0].strip()
             fits = pointer == "%addr" or (pointer == "tile" and shared)
+        elif kind in ("to", "from"):
+            fits = operand.startswith("%r")
         elif kind == "stride":
             fits = operand == "%stride" or (not operand[0].isalpha() and operand[0] not in "%_$")
         else:

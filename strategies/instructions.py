@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form, LoadForm, MmaForm, Slot, StoreForm
+from oracle.forms import Form, LoadForm, Slot, StoreForm
 from oracle.isa import spellings
 from oracle.matrices import Matrix
 from oracle.mnemonics import MNEMONICS
@@ -22,9 +22,11 @@ from strategies.drafts import (
     Draft,
     canonical,
     dealt_once,
+    draft_lane_vectors,
     draft_matrices,
     matrices_as_operands,
     vector,
+    vectors_as_operands,
 )
 from strategies.vocabulary import documented, foreign, kind_of, tokens
 
@@ -39,9 +41,10 @@ def legal_drafts(form: Form) -> tuple[Draft, ...]:
     """List the legal instructions of a form: other addresses, strides and orders one at a time."""
     plain = canonical(form)
     drafts = [plain, *(replace(plain, qualifiers=_named(slots)) for slots in spellings(form)[1:])]
-    if not isinstance(form, MmaForm):
+    if "p" in MNEMONICS[form.mnemonic].operands:
         # The variable lies in shared memory, where global and generic addresses do not point.
-        addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
+        space = getattr(form, "space", "")
+        addresses = ADDRESSES[1:2] if space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
     drafts += [canonical(form, stride=stride) for stride in _strides(form)]
     return tuple(drafts)
@@ -124,6 +127,9 @@ class Neighbourhood:
     def _with_registers(self, draft: Draft) -> Draft:
         if self.registers == "origin":
             return draft
+        lanes = draft_lane_vectors(draft)
+        if lanes and not isinstance(self.registers, int):
+            return replace(draft, operands=vectors_as_operands(lanes))
         matrices = draft_matrices(draft)
         if draft.mnemonic == "wmma.mma" and len(matrices) == 4:
             counts = {name: self._count(matrix) for name, matrix in matrices.items()}
@@ -187,6 +193,27 @@ _AXES: dict[str, _Axes] = {
             (("shape",), ("num",), ("type",)),
             (("shape",), ("dst_fmt",), ("src_fmt",)),
         ),
+    ),
+    "mma": _Axes(
+        singles=(
+            "shape", "alayout", "blayout", "rnd", "satfinite", "dtype", "atype", "btype",
+            "ctype", "op", "popc", "sync", "aligned",
+        ),
+        together=(("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
+        fertile=(
+            (("shape",), ("dtype", "atype", "btype", "ctype")),
+            (("shape",), ("atype", "btype"), ("dtype", "ctype")),
+            (("atype",), ("btype",), ("dtype", "ctype")),
+            (("op",), ("shape",), ("atype", "btype")),
+        ),
+    ),
+    "stmatrix": _Axes(
+        singles=("shape", "num", "trans", "space", "type", "sync", "aligned"),
+        fertile=((("shape",), ("num",), ("type",)), (("shape",), ("trans",), ("type",))),
+    ),
+    "movmatrix": _Axes(
+        singles=("shape", "trans", "type", "sync", "aligned"),
+        fertile=((("shape",), ("type",)), (("shape",), ("trans",))),
     ),
 }  # fmt: skip
 

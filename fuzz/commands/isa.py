@@ -7,7 +7,7 @@ from collections import Counter
 from fuzz.campaign.draws import Selection
 from fuzz.output import console, emit
 from oracle.availability import is_available, notes_of
-from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.forms import Form
 from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
 
@@ -84,8 +84,4 @@ def _row(form: Form) -> dict[str, object]:
 
 
 def _registers(form: Form) -> dict[str, int]:
-    if isinstance(form, MmaForm):
-        return {name: form.matrix(name).registers for name in "dabc"}
-    if isinstance(form, LdmatrixForm):
-        return {"r": form.registers}
-    return {"r": form.matrix.registers}
+    return {kind: vector.registers for kind, vector in form.vectors.items()}

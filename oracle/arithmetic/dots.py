@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Sc
     Raw patterns of the format of D, shape (m, n, tiles): working memory, good until the next call.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
+    a, b = (_unpacked(x, name) for x, name in zip((a, b), rule.types.split(".")[1:3], strict=True))
     a = _prepared(a, multiplicand, rule, rule.a_subnormals.value)
     b = _prepared(b, multiplicand, rule, rule.b_subnormals.value)
     if rule.c_subnormals.value == "flushed":
@@ -58,6 +60,29 @@ def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Sc
     if rule.nan.value != conversions.CANONICAL_NAN[result.name]:
         d = np.where(_is_nan(d, result), result_type(result)(rule.nan.value), d)
     return d
+
+
+def _unpacked(bits: Array, name: str) -> Array:
+    """Return elements of 8 bits as f16 patterns; others as they are."""
+    if format_named(name).bits > 8:
+        return bits
+    halves: Array = np.take(_halves(name), bits)
+    return halves
+
+
+@cache
+def _halves(name: str) -> NDArray[np.uint16]:
+    """Return the f16 pattern of each element of e4m3 or e5m2, uint16 (256,)."""
+    bits = np.arange(256, dtype=np.uint16)
+    if name == "e5m2":
+        return bits << np.uint16(8)  # the first byte of an f16
+    fmt = format_named(name)
+    magnitude = bits & np.uint16(0x7F)
+    # As the fields of an f16, those of e4m3 are 2^8 times too small: the biases are 15 and 7.
+    values = (magnitude << np.uint16(10 - fmt.fraction_bits)).view(np.float16) * np.float16(1 << 8)
+    halves = np.where(magnitude == 0x7F, np.uint16(0x7FFF), values.view(np.uint16))
+    signs: NDArray[np.uint16] = (bits & np.uint16(0x80)) << np.uint16(8)
+    return halves | signs
 
 
 def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:

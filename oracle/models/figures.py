@@ -69,13 +69,9 @@ class Unit:
         return {name: figure.value for name, figure in self.named.items()}
 
 
-ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
-"""To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class TruncatedDot(Unit):
-    """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
+class DotUnit(Unit):
+    """Figures of what computes a dot product of floats other than f64."""
 
     instruction: str
     """"wmma.mma" or "mma"."""
@@ -83,6 +79,25 @@ class TruncatedDot(Unit):
     """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
     shapes: tuple[str, ...] = ()
     """Names of the shapes that it is for; none stands for all."""
+
+    @property
+    def d_type(self) -> str:
+        """Name of the format of D."""
+        return self.types.split(".")[0]
+
+    @property
+    def c_type(self) -> str:
+        """Name of the format of C."""
+        return self.types.split(".")[3]
+
+
+ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
+"""To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedDot(DotUnit):
+    """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
 
     accumulator: Figure[str]
     """Name of the format in which the running sum is kept between blocks: f32 or f16. C is
@@ -128,19 +143,13 @@ class TruncatedDot(Unit):
     """Bit pattern of every NaN result."""
 
     @property
-    def d_type(self) -> str:
-        """Name of the format of D."""
-        return self.types.split(".")[0]
-
-    @property
     def multiplicand(self) -> str:
-        """Name of the format of the elements of A and B."""
-        return self.types.split(".")[1]
+        """Name of the format in which elements of A and B are multiplied.
 
-    @property
-    def c_type(self) -> str:
-        """Name of the format of C."""
-        return self.types.split(".")[3]
+        Those of 8 bits are unpacked to f16, which holds each of them.
+        """
+        name = self.types.split(".")[1]
+        return "f16" if format_named(name).bits == 8 else name
 
     @cached_property
     def accumulator_format(self) -> Format:
@@ -177,6 +186,15 @@ class TruncatedDot(Unit):
         if self.order.value == "falling":
             members.reverse()
         return tuple(tuple(ks) for ks in members if ks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalarDot(DotUnit):
+    """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.scalar`."""
+
+    order: Figure[str]
+    """"serial": the products are summed with rising k, then C is added. "pairs": the sum of the
+    first two is added to C, then that of the last two."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@
     zero_exponent = { value = -133, confidence = "inferred", source = "as of bf16" }
     ...
 
+    [[scalar]]                         # f16 where there is no unit: oracle.models.ScalarDot
     [double]                           # f64: oracle.models.DoubleChain
     [exact]                            # integers and single bits: oracle.models.ExactSum
 
@@ -22,7 +23,7 @@ such as `narrowing` where the accumulator's format is that of D, is left out.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,10 +33,12 @@ from oracle.formats import FORMATS
 from oracle.models.figures import (
     ROUNDINGS,
     Confidence,
+    DotUnit,
     DoubleChain,
     ExactSum,
     Figure,
     NanRule,
+    ScalarDot,
     TruncatedDot,
     Unit,
 )
@@ -43,6 +46,7 @@ from oracle.models.model import Model
 from oracle.targets import parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
+AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 Table = Mapping[str, Any]
 
 
@@ -115,6 +119,9 @@ DOT: Mapping[str, Choice | Whole] = {
 }
 """What each figure of a `TruncatedDot` can be."""
 
+SCALAR: Mapping[str, Choice | Whole] = {"order": Choice(words=("serial", "pairs"))}
+"""What each figure of a `ScalarDot` can be."""
+
 DOUBLE: Mapping[str, Choice | Whole] = {
     "order": _DIRECTION,
     "multiply_add": Choice(words=("fused", "separate")),
@@ -175,18 +182,22 @@ class _Reader:
 
     def model(self, table: Table) -> Model:
         top = "at the top"
-        self.known(table, ("target", "confidence", "source", "dot", "double", "exact"), top)
+        keys = ("target", "confidence", "source", "dot", "scalar", "double", "exact")
+        self.known(table, keys, top)
         target = self.text(table, "target", top)
         try:
             parse_target(target)
         except UsageError as error:
             raise self.wrong(top, str(error)) from None
-        rows = table.get("dot", [])
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise self.wrong(top, "dot is no array of tables; write each as [[dot]]")
-        dots = [dot for number, row in enumerate(rows, 1) for dot in self.dots(row, number, table)]
+        dots = self.units(TruncatedDot, DOT, table, "dot")
+        for dot in dots:
+            self.complete(dot, f"[[dot]] ({dot.types})")
+        scalars = self.units(ScalarDot, SCALAR, table, "scalar")
+        dot_units: tuple[DotUnit, ...] = (*dots, *scalars)
         served = [
-            (dot.instruction, dot.types, shape) for dot in dots for shape in dot.shapes or ("",)
+            (unit.instruction, unit.types, shape)
+            for unit in dot_units
+            for shape in unit.shapes or ("",)
         ]
         for key in served:
             if served.count(key) > 1:
@@ -199,12 +210,31 @@ class _Reader:
             ExactSum, EXACT, self.table(table, "exact"), table, "[exact]", own=(), given={}
         )
         return Model(
-            target=target, base=target, file=self.name, dots=tuple(dots), doubles=doubles,
-            exact=exact,
+            target=target, base=target, file=self.name, dots=tuple(dots),
+            scalars=tuple(scalars), doubles=doubles, exact=exact,
         )  # fmt: skip
 
-    def dots(self, row: Table, number: int, top: Table) -> list[TruncatedDot]:
-        where = f"[[dot]] {number}"
+    def units(
+        self, kind: type[AnyDot], schema: Mapping[str, Choice | Whole], top: Table, key: str
+    ) -> list[AnyDot]:
+        """Return the units of an array of tables, one for each of the types of a table."""
+        rows = top.get(key, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self.wrong("at the top", f"{key} is no array of tables; write each as [[{key}]]")
+        return [
+            unit
+            for number, row in enumerate(rows, 1)
+            for unit in self.dots(kind, schema, row, f"[[{key}]] {number}", top)
+        ]
+
+    def dots(
+        self,
+        kind: type[AnyDot],
+        schema: Mapping[str, Choice | Whole],
+        row: Table,
+        where: str,
+        top: Table,
+    ) -> list[AnyDot]:
         types = row.get("types")
         if not isinstance(types, list) or not types:
             raise self.wrong(
@@ -229,9 +259,7 @@ class _Reader:
         for one in types:
             given = {"instruction": instruction, "types": one, "shapes": tuple(shapes)}
             own = ("instruction", "types", "shapes")
-            dot = self.unit(TruncatedDot, DOT, row, top, where, own=own, given=given)
-            self.complete(dot, where)
-            made.append(dot)
+            made.append(self.unit(kind, schema, row, top, where, own=own, given=given))
         return made
 
     def complete(self, dot: TruncatedDot, where: str) -> None:
@@ -346,11 +374,14 @@ class _Reader:
 def model_text(model: Model) -> str:
     """Return a model as the text of a file."""
     lines = [f'target = "{model.base}"']
-    for dot in model.dots:
-        lines += ["", "[[dot]]", f'instruction = "{dot.instruction}"', f'types = ["{dot.types}"]']
-        if dot.shapes:
-            lines.append(f"shapes = [{', '.join(map(_quoted, dot.shapes))}]")
-        lines += _figures(dot)
+    arrays: dict[str, Sequence[DotUnit]] = {"dot": model.dots, "scalar": model.scalars}
+    for key, units in arrays.items():
+        for unit in units:
+            lines += ["", f"[[{key}]]", f'instruction = "{unit.instruction}"']
+            lines.append(f'types = ["{unit.types}"]')
+            if unit.shapes:
+                lines.append(f"shapes = [{', '.join(map(_quoted, unit.shapes))}]")
+            lines += _figures(unit)
     if model.doubles is not None:
         lines += ["", "[double]", *_figures(model.doubles)]
     lines += ["", "[exact]", *_figures(model.exact)]

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oracle.availability import notes_of
 from oracle.errors import UsageError
@@ -16,8 +16,8 @@ from oracle.targets import parse_target
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from oracle.forms import MmaForm
-    from oracle.models.figures import DoubleChain, ExactSum, TruncatedDot, Unit
+    from oracle.forms import ProductForm
+    from oracle.models.figures import DotUnit, DoubleChain, ExactSum, ScalarDot, TruncatedDot, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class Model:
     file: str = ""
     """The file of a model that is not built in, as it was named."""
     dots: tuple[TruncatedDot, ...]
+    scalars: tuple[ScalarDot, ...] = ()
     doubles: DoubleChain | None
     """None where the target has no f64."""
     exact: ExactSum
@@ -39,11 +40,16 @@ class Model:
     def digest(self) -> str:
         """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
         rows = [
-            (row.instruction, row.types, row.shapes, tuple(row.values.items())) for row in self.dots
+            (row.instruction, row.types, row.shapes, tuple(row.values.items()))
+            for row in self._dot_units
         ]
         doubles = None if self.doubles is None else tuple(self.doubles.values.items())
         text = repr((sorted(rows), doubles, tuple(self.exact.values.items())))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def _dot_units(self) -> tuple[DotUnit, ...]:
+        return (*self.dots, *self.scalars)
 
     @property
     def name(self) -> str:
@@ -54,6 +60,7 @@ class Model:
     def units(self) -> Iterator[Unit]:
         """All units."""
         yield from self.dots
+        yield from self.scalars
         if self.doubles is not None:
             yield self.doubles
         yield self.exact
@@ -71,7 +78,7 @@ class Model:
             if self.doubles is None or figure is not self.doubles.nan
         )
 
-    def figures_for(self, form: MmaForm) -> dict[str, Figure[Any]]:
+    def figures_for(self, form: ProductForm) -> dict[str, Figure[Any]]:
         """Return the figures that decide the results of one form, by name.
 
         Raises
@@ -87,9 +94,9 @@ class Model:
             return {name: self.exact.named[name]}
         if form.a_type.name == "f64":
             return dict(self.double_chain.named)
-        return dict(self.dot_for(form).named)
+        return dict((self.scalar_for(form) or self.dot_for(form)).named)
 
-    def _require(self, form: MmaForm) -> None:
+    def _require(self, form: ProductForm) -> None:
         number = parse_target(self.target).number
         for note in notes_of(form):
             if note.target is not None and number < note.target:
@@ -98,7 +105,7 @@ class Model:
                     f"{note.target} or higher"
                 )
 
-    def confidence_for(self, form: MmaForm) -> Confidence:
+    def confidence_for(self, form: ProductForm) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
         return weakest(figure.confidence for figure in self.figures_for(form).values())
 
@@ -117,7 +124,7 @@ class Model:
             )
         return self.doubles
 
-    def dot_for(self, form: MmaForm) -> TruncatedDot:
+    def dot_for(self, form: ProductForm) -> TruncatedDot:
         """Return the figures of the dot products of a floating-point form other than f64.
 
         Raises
@@ -125,17 +132,18 @@ class Model:
         UsageError
             If the model has none.
         """
-        types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
-        for row in self.dots:
-            if (row.instruction, row.types) == (form.mnemonic, types) and (
-                not row.shapes or form.shape.name in row.shapes
-            ):
-                return row
-        known = ", ".join(f"{row.instruction} {row.types}" for row in self.dots)
-        raise UsageError(
-            f"the model {self.name} has no figures for {form.opcode}; it has some for {known}: "
-            "choose another form or model"
-        )
+        row = _serving(self.dots, form)
+        if row is None:
+            known = ", ".join(f"{row.instruction} {row.types}" for row in self.dots)
+            raise UsageError(
+                f"the model {self.name} has no figures for {form.opcode}; it has some for {known}: "
+                "choose another form or model"
+            )
+        return row
+
+    def scalar_for(self, form: ProductForm) -> ScalarDot | None:
+        """Return the figures of a form that is computed in scalar arithmetic; of others None."""
+        return _serving(self.scalars, form)
 
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
         """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
@@ -154,6 +162,20 @@ class Model:
             f"{self.target} has no floating-point matrix multiply of {multiplicand} with "
             f"accumulators of {accumulator}; it has {known}: choose another form or target"
         )
+
+
+AnyDot = TypeVar("AnyDot", bound="DotUnit")
+
+
+def _serving(rows: tuple[AnyDot, ...], form: ProductForm) -> AnyDot | None:
+    """Return the row that is for a form."""
+    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+    for row in rows:
+        if (row.instruction, row.types) == (form.mnemonic, types) and (
+            not row.shapes or form.shape.name in row.shapes
+        ):
+            return row
+    return None
 
 
 _BASES = {
@@ -192,6 +214,7 @@ def model_for(target: str) -> Model:
         model = replace(
             model,
             dots=tuple(_inferred(row, base) for row in model.dots),
+            scalars=tuple(_inferred(row, base) for row in model.scalars),
             doubles=None if model.doubles is None else _inferred(model.doubles, base),
             exact=_inferred(model.exact, base),
         )

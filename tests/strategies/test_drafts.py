@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from draft_strategies import any_drafts, legal
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from oracle.forms import Form, LdmatrixForm, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StmatrixForm, StoreForm
 from oracle.isa import FORMS, form_of
 from oracle.legality import explain
 from oracle.mnemonics import MNEMONICS
@@ -25,6 +25,9 @@ from strategies.drafts import (
 )
 
 forms = st.sampled_from(FORMS)
+ACCESSES = st.sampled_from(
+    [f for f in FORMS if isinstance(f, LoadForm | StoreForm | LdmatrixForm | StmatrixForm)]
+)
 TYPES = {"r": "b32", "f": "f32", "d": "f64"}
 
 
@@ -58,9 +61,9 @@ def test_canonical_vectors_are_of_the_type_and_length_of_the_fragment(form: Form
     assert found == expected
 
 
-@given(forms.filter(lambda form: not isinstance(form, LdmatrixForm)))
+@given(forms.filter(lambda form: form.mnemonic.startswith("wmma.")))
 def test_the_matrices_of_a_canonical_draft_are_those_of_its_form(form: Form) -> None:
-    assert not isinstance(form, LdmatrixForm)
+    assert isinstance(form, LoadForm | StoreForm | MmaForm)
     matrices = form.vectors if isinstance(form, MmaForm) else {form.matrix.operand: form.matrix}
     assert draft_matrices(canonical(form)) == matrices
 
@@ -98,7 +101,9 @@ def test_legal_drafts_fit_their_declarations(draft: Draft) -> None:
 @given(legal(), st.data())
 def test_a_register_of_another_type_does_not_fit(draft: Draft, data: st.DataObject) -> None:
     form = form_of(draft.opcode)
-    at = data.draw(st.sampled_from([i for i, o in enumerate(draft.operands) if o[0] == "{"]))
+    vectors = [i for i, operand in enumerate(draft.operands) if operand[0] == "{"]
+    assume(vectors)
+    at = data.draw(st.sampled_from(vectors))
     names = draft.operands[at].strip("{}").split(", ")
     wrong = {"%r": ("%d0", "%h0", "%p0", "%f0"), "%f": ("%d0", "%h0"), "%d": ("%r0", "%f0", "%h0")}
     names[-1] = data.draw(st.sampled_from(wrong[names[-1][:2]]))
@@ -113,14 +118,15 @@ def test_a_guard_that_is_no_declared_predicate_does_not_fit(predicate: str, draf
 
 
 @pytest.mark.parametrize("address", ["[%r0]", "[%stride]", "[undeclared]", "[0]", "[%f0+4]"])
-@given(form=forms.filter(lambda form: not isinstance(form, MmaForm)))
+@given(form=ACCESSES)
 def test_an_address_that_is_no_declared_pointer_does_not_fit(address: str, form: Form) -> None:
     assert not fits_declarations(canonical(form, address=address), form)
 
 
-@given(forms.filter(lambda form: not isinstance(form, MmaForm)))
-def test_the_variable_in_shared_memory_fits_accesses_to_shared_memory(form: Form) -> None:
-    assert not isinstance(form, MmaForm)
+@given(ACCESSES)
+def test_the_variable_in_shared_memory_fits_accesses_to_shared_memory(
+    form: LoadForm | StoreForm | LdmatrixForm | StmatrixForm,
+) -> None:
     draft = canonical(form, address="[tile+128]")
     assert fits_declarations(draft, form) == form.space.startswith("shared")
     assert explain(draft.text, target="sm_100a", ptx_version="9.3").legal

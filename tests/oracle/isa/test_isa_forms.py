@@ -13,6 +13,9 @@ from oracle.isa import (
     LDMATRIX_FORMS,
     LOAD_FORMS,
     MMA_FORMS,
+    MMA_SYNC_FORMS,
+    MOVMATRIX_FORMS,
+    STMATRIX_FORMS,
     STORE_FORMS,
     form_of,
     forms_by_opcode,
@@ -276,14 +279,16 @@ def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> Non
 
 def test_every_form_is_there_once() -> None:
     assert len({form.opcode for form in FORMS}) == len(FORMS)
-    assert len(FORMS) == sum(map(len, (LOAD_FORMS, STORE_FORMS, MMA_FORMS, LDMATRIX_FORMS)))
+    wmma = (LOAD_FORMS, STORE_FORMS, MMA_FORMS)
+    lanes = (LDMATRIX_FORMS, MMA_SYNC_FORMS, STMATRIX_FORMS, MOVMATRIX_FORMS)
+    assert len(FORMS) == sum(map(len, (*wmma, *lanes)))
 
 
 def test_the_second_spelling_has_the_shape_before_the_layout_and_the_rest_in_its_place() -> None:
     for form in FORMS:
         first, *others = spellings(form)
         assert first == form.slots
-        if form.mnemonic == "ldmatrix":
+        if not form.mnemonic.startswith("wmma."):
             assert not others
             continue
         (second,) = others

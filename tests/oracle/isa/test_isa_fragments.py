@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.formats import FORMATS
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm
+from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.isa import FORMS, LDMATRIX_FORMS, form_of
 from oracle.matrices import LANES, SHAPES, Matrix
 
@@ -93,7 +93,7 @@ def matrices() -> list[Matrix]:
     for form in FORMS:
         if isinstance(form, MmaForm):
             found.update(dict.fromkeys(form.matrix(operand) for operand in "abcd"))
-        elif not isinstance(form, LdmatrixForm):
+        elif isinstance(form, LoadForm | StoreForm):
             found[form.matrix] = None
     return list(found)
 

@@ -12,7 +12,15 @@ from instruction_texts import SECTION, any_texts, forms, legal_texts
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import (
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    MmaForm,
+    MovmatrixForm,
+    StmatrixForm,
+    StoreForm,
+)
 from oracle.isa import FORMS
 from oracle.legality import Verdict, explain, explain_lines, verdict_of
 from oracle.mnemonics import MNEMONICS
@@ -252,7 +260,11 @@ def kinds(form: Form) -> tuple[str, ...]:
         return ("r", "p", "stride")
     if isinstance(form, StoreForm):
         return ("p", "r", "stride")
-    return ("d", "a", "b", "c") if isinstance(form, MmaForm) else ("r", "p")
+    if isinstance(form, StmatrixForm):
+        return ("p", "r")
+    if isinstance(form, MovmatrixForm):
+        return ("to", "from")
+    return ("r", "p") if isinstance(form, LdmatrixForm) else ("d", "a", "b", "c")
 
 
 def place(form: Form) -> dict[str, str]:
@@ -261,9 +273,7 @@ def place(form: Form) -> dict[str, str]:
 
 
 def registers(form: Form, kind: str) -> int:
-    if isinstance(form, MmaForm):
-        return form.matrix(kind).registers
-    return form.registers if isinstance(form, LdmatrixForm) else form.matrix.registers
+    return form.vectors[kind].registers
 
 
 @given(forms(), st.data())
@@ -271,7 +281,8 @@ def test_another_number_of_registers_is_illegal_and_the_right_one_is_named(
     form: Form, data: st.DataObject
 ) -> None:
     draft = canonical(form)
-    vectors = [i for i, kind in enumerate(kinds(form)) if kind not in ("p", "stride")]
+    vectors = [i for i, kind in enumerate(kinds(form)) if kind in form.vectors]
+    assume(vectors)
     at = data.draw(st.sampled_from(vectors))
     right = registers(form, kinds(form)[at])
     count = data.draw(st.integers(0, 40).filter(lambda n: n != right))
@@ -281,7 +292,8 @@ def test_another_number_of_registers_is_illegal_and_the_right_one_is_named(
     (reason,) = found.reasons
     assert reason.rule is Rule.REGISTERS
     assert re.search(rf"\b{count} registers.*\b{right}\b", reason.text)
-    assert reason.section == ("9.7.14.5.15" if form.mnemonic == "ldmatrix" else "9.7.14.4.1")
+    wmma = form.mnemonic.startswith("wmma.")
+    assert reason.section == ("9.7.14.4.1" if wmma else form.section)
 
 
 @given(forms(), st.data())
@@ -339,7 +351,8 @@ def test_every_identifier_names_a_register(form: Form, name: str) -> None:
 )
 def test_what_is_no_vector_is_illegal_in_the_place_of_one(form: Form, operand: str) -> None:
     operands = list(canonical(form).operands)
-    at = kinds(form).index("d" if isinstance(form, MmaForm) else "r")
+    at = next((i for i, kind in enumerate(kinds(form)) if kind in form.vectors), 0)
+    assume(form.vectors or operand != "%r0")
     operands[at] = operand
     assert (
         explain(f"{form.opcode} {', '.join(operands)};", **place(form)).verdict is Verdict.ILLEGAL

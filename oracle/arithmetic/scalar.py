@@ -1,0 +1,53 @@
+"""A dot product as scalar f32 arithmetic: what ptxas writes where a target has no such unit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oracle.arithmetic import conversions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from oracle.models import ScalarDot
+
+    Array = NDArray[Any]
+
+
+def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
+    """Return a @ b + c, on raw bit patterns, each operation rounded to nearest even f32.
+
+    Parameters
+    ----------
+    a, b : uint16 (tiles, m, 4), (tiles, 4, n)
+        Patterns of f16.
+    c : (tiles, m, n)
+        Patterns of f16 or f32.
+    rule
+        In which order the sums are formed.
+
+    Returns
+    -------
+    Raw patterns of the format of D, shape (m, n, tiles).
+
+    A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
+    returns no other number than a multiplication and an addition.
+    """
+    left, right = (conversions.widen(np.ascontiguousarray(x)).view(np.float32) for x in (a, b))
+    left, right = left.transpose(2, 1, 0)[:, :, None], right.transpose(1, 2, 0)[:, None]
+    wide = conversions.widen(np.ascontiguousarray(c)) if rule.c_type == "f16" else c
+    addend = np.ascontiguousarray(wide.transpose(1, 2, 0)).view(np.float32)
+    with np.errstate(all="ignore"):
+        products = left * right
+        if rule.order.value == "serial":
+            total = np.zeros_like(addend)
+            for product in products:
+                total = total + product
+            total = total + addend
+        else:
+            total = addend + (products[0] + products[1]) + (products[2] + products[3])
+    bits = total.view(np.uint32)
+    bits = np.where(np.isnan(total), np.uint32(conversions.CANONICAL_NAN["f32"]), bits)
+    return conversions.narrow(bits) if rule.d_type == "f16" else bits

@@ -1,0 +1,158 @@
+"""Which lane of mma.sync holds which element (PTX ISA 9.7.14.5.1 to .13).
+
+Lane = 4 g + t, with g of 0 to 7 and t of 0 to 3. An element narrower than a register shares it
+with its neighbours along K (A, B) or N (C, D), the first in the lowest bits; p is their number.
+
+==========  ========================================  ===========================
+operand     register r, element j of it: row          column
+==========  ========================================  ===========================
+A (m x k)   g + 8 (r mod (m / 8))                     4 p (r div (m / 8)) + p t + j
+B (k x n)   4 p r + p t + j                           g
+C, D        g + 8 (i div 2), element i of the lane    2 t + (i mod 2)
+==========  ========================================  ===========================
+
+m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ... 4 q + 3 and
+16 more), with a table of its own. All of it was compared with an H200 (2026-11-22): tests/data.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.formats import Format, Kind
+from oracle.forms import MmaSyncForm
+from oracle.matrices import LANES
+
+
+@cache
+def places(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+    """Return where the elements of the lanes belong.
+
+    Returns
+    -------
+    int64 (32, elements, 3)
+        Multiplication (of `form.groups`), row and column of each element that a lane holds, in
+        the order of its registers and, within them, of the bits.
+    """
+    lane = np.arange(LANES)[:, None]
+    count = form.words(operand) * 32 // form.type(operand).bits
+    i = np.arange(count)[None]
+    if form.groups > 1:
+        row, column = _quad_pair_places(form, operand, lane, i)
+        group = lane % 16 // 4 + 0 * i
+    else:
+        row, column = _places(form, operand, lane, i)
+        group = np.zeros_like(row)
+    return np.stack(np.broadcast_arrays(group, row, column), axis=-1)
+
+
+def _places(
+    form: MmaSyncForm, operand: str, lane: NDArray[Any], i: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    g, t = lane // 4, lane % 4
+    if operand in "cd":
+        return g + 8 * (i // 2), 2 * t + i % 2
+    p = max(1, 32 // form.type(operand).bits)
+    r, j = i // p, i % p
+    if operand == "b":
+        return 4 * p * r + p * t + j, g + 0 * i
+    halves = form.shape.m // 8
+    return g + 8 * (r % halves), 4 * p * (r // halves) + p * t + j
+
+
+def _quad_pair_places(
+    form: MmaSyncForm, operand: str, lane: NDArray[Any], i: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return row and column for m8n8k4 of f16 (9.7.14.5.1)."""
+    upper, t = lane // 16 * 4, lane % 4
+    if operand in "cd":
+        if form.type(operand).name == "f16":
+            return t + upper + 0 * i, i + 0 * t
+        return (lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)
+    along = (i + 0 * t, t + upper + 0 * i)
+    if operand == "a":
+        k, m = along
+        return (m, k) if form.a_layout == "row" else (i + upper, t + 0 * i)
+    return (t + 0 * i, i + upper) if form.b_layout == "row" else (i + 0 * t, t + upper + 0 * i)
+
+
+def unpack(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArray[Any]:
+    """Gather matrices from the registers of the lanes.
+
+    Parameters
+    ----------
+    words : uint32 (tiles, 32, words)
+
+    Returns
+    -------
+    (form.groups * tiles, rows, columns), dtype of the format
+        All tiles of the first multiplication, then those of the second. Floats lie in memory as
+        the arithmetic wants them: tiles last and, of multiplicands, k first.
+    """
+    type_ = form.type(operand)
+    elements = _elements(words, type_)
+    rows, columns = form.shape.matrix(operand)
+    tiles = len(words)
+    if not type_.is_float:
+        return elements.take(_order(form, operand), axis=1).reshape(tiles, rows, columns)
+    lanes = np.ascontiguousarray(elements.T)
+    matrices = lanes.take(_order(form, operand), axis=0)
+    if operand == "a":
+        return matrices.reshape(columns, rows, form.groups * tiles).transpose(2, 1, 0)
+    return matrices.reshape(rows, columns, form.groups * tiles).transpose(2, 0, 1)
+
+
+def pack(form: MmaSyncForm, matrices: NDArray[Any]) -> NDArray[np.uint32]:
+    """Deal matrices D out to the registers of the lanes: the reverse of `unpack`.
+
+    Parameters
+    ----------
+    matrices : (form.groups * tiles, m, n), raw patterns of the format of D
+
+    Returns
+    -------
+    uint32 (tiles, 32, words)
+    """
+    tiles = len(matrices) // form.groups
+    elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
+    lanes = elements.take(_inverse(form, "d"), axis=0)
+    words = np.ascontiguousarray(lanes.T).view(np.uint32)
+    return words.reshape(tiles, LANES, form.words("d"))
+
+
+@cache
+def _inverse(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+    """Return, for each element of the lanes, its place in (rows, columns, multiplications)."""
+    columns = form.shape.matrix(operand)[1]
+    group, row, column = places(form, operand).reshape(-1, 3).T
+    return (row * columns + column) * form.groups + group
+
+
+@cache
+def _order(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+    """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
+    rows, columns = form.shape.matrix(operand)
+    group, row, column = places(form, operand).reshape(-1, 3).T
+    first, second = (column, row) if operand == "a" else (row, column)
+    if operand == "a" and not form.type(operand).is_float:
+        first, second = row, column
+    size = rows if first is column else columns
+    return np.argsort((first * size + second) * form.groups + group)
+
+
+def _elements(words: NDArray[np.uint32], type_: Format) -> NDArray[Any]:
+    """Return the elements of each tile, (tiles, elements), in the order of the lanes."""
+    flat = np.ascontiguousarray(words).reshape(len(words), -1)
+    if type_.bits >= 8:
+        return flat.view(np.dtype(type_.raw).newbyteorder("<"))
+    packed = flat.view(np.uint8)
+    if type_.bits == 1:
+        return np.unpackbits(packed, axis=1, bitorder="little")
+    elements = np.empty((len(flat), 2 * packed.shape[1]), np.uint8)
+    elements[:, 0::2], elements[:, 1::2] = packed & 0xF, packed >> 4
+    # bit 3 of s4 is the sign
+    return ((elements ^ 8) - 8).view(np.int8) if type_.kind is Kind.SIGNED else elements
