@@ -52,7 +52,7 @@ class UniformProvider(HypothesisProvider):
 AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
 
 
-GENERATOR_VERSION = 2
+GENERATOR_VERSION = 3
 """Goes up when the same seed would draw other instructions."""
 
 # Instructions of a round of each sort: a third legal, most of the rest in neighbourhoods, whose
