@@ -3,7 +3,12 @@
 One program of load a, b, c, multiply, store d for each combination of types; a case is one image.
 The module is loaded once, as in a campaign, and its load is not counted; drawing contents and the
 oracle are not counted. Prints one JSON object per program: cases a second in batches of each
-size, and the ratio to the first program's (f16, C and D f32) in this run. Usage:
+size, and the ratio to the first program's (f16, C and D f32) in this run.
+
+Then drawn programs over all forms, as a campaign runs them: rounds of eight programs of which each
+is loaded once, with its time counted, and launched once. One row for a sound device, one for a
+device with a fault that nearly every program shows and that rewrites the text before it is read;
+with one image of each program, too, as shrinking tries them. Usage:
 
     python benchmarks/simulated_speed.py [--seconds S] [--target TARGET]
 """
@@ -11,20 +16,26 @@ size, and the ratio to the first program's (f16, C and D f32) in this run. Usage
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import Batch, round_batches, round_key, selected_forms
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Step, Store
 from oracle.targets import Module
-from runners.emission import emit
+from runners.emission import emit, emit_all
+from runners.faults import by_name
+from runners.kernels import LANES, KernelModule
 from runners.simulated import Module as LoadedModule
-from runners.simulated import SimulatedDevice
+from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.simulated.parser import parse
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
@@ -74,6 +85,45 @@ def rate(module: LoadedModule, images: NDArray[np.uint8], seconds: float) -> flo
     return done / elapsed
 
 
+DRAWN_IMAGES = (1, 8, 64)
+"""Images of each drawn program."""
+FREQUENT_FAULT = "store-one-row-off"
+"""Changes every program that stores a fragment."""
+_ROUNDS = 4
+_VERSION = "8.0"
+
+
+def drawn(target: str) -> list[tuple[KernelModule, list[Batch]]]:
+    """Return rounds of drawn programs over all forms."""
+    forms = selected_forms(Selection(pattern="*"), target=target, version=_VERSION)
+    rounds = []
+    for number in range(_ROUNDS):
+        key = round_key(1, number)
+        batches = round_batches(forms, target=target, version=_VERSION, key=key, count=64)
+        programs = {batch.entry: batch.program for batch in batches}
+        rounds.append((emit_all(programs, module=Module.named(target, _VERSION)), batches))
+    return rounds
+
+
+def drawn_rate(
+    rounds: list[tuple[KernelModule, list[Batch]]], device: SimulatedDevice, count: int
+) -> float:
+    """Return images a second of loading and launching every program once."""
+    contents = [[batch.images(min(count, batch.count)) for batch in each] for _, each in rounds]
+    parse.cache_clear()
+    start = time.perf_counter()
+    done = 0
+    for (module, batches), filled in zip(rounds, contents, strict=True):
+        loaded = device.load(module.ptx)
+        for batch, images in zip(batches, filled, strict=True):
+            kernel = module.kernel(batch.entry)
+            # A fault may make a program leave its buffers.
+            with contextlib.suppress(SimulatedTrap):
+                loaded.launch(batch.entry, images, threads=LANES * kernel.warps_per_block)
+            done += len(images)
+    return done / (time.perf_counter() - start)
+
+
 def main() -> None:
     """Measure all programs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -105,6 +155,13 @@ def main() -> None:
             ),
             flush=True,
         )
+    rounds = drawn(given.target)
+    for fault in (None, FREQUENT_FAULT):
+        faults = () if fault is None else (by_name(fault),)
+        faulty = SimulatedDevice(given.target, faults=faults)
+        figures = {str(count): round(drawn_rate(rounds, faulty, count)) for count in DRAWN_IMAGES}
+        row = {"drawn": "all forms", "fault": fault, "images_per_second_by_images": figures}
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,8 @@ _UNARY: dict[str, Callable[[int], int]] = {
     "~": lambda a: ~a,
     "!": lambda a: int(not a),
 }
+_ENDS = frozenset(",]})")
+"""What may follow an expression."""
 _DEEPEST = 30
 """Parentheses inside each other."""
 
@@ -164,6 +166,9 @@ class Tokens:
 
     def expression(self) -> int:
         """Take an integer constant expression."""
+        following = self.items[self.place + 1 : self.place + 2]
+        if self.kind == "integer" and (not following or following[0][1] in _ENDS):
+            return integer(self.take())  # nearly all are
         self._depth += 1
         if self._depth > _DEEPEST:
             raise BadConstant("parentheses are too deep", TrapKind.UNSUPPORTED)
