@@ -1,0 +1,1 @@
+"""The compilers above PTX: programs in languages that they read, and the PTX that they make."""
