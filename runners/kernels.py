@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from oracle.errors import UsageError
+from oracle.program import Program
 
 LANES = 32
 """Threads of a warp (PTX ISA 2.2.1)."""
@@ -63,6 +65,8 @@ class KernelModule:
     version: str
     """Value of `.version`."""
     kernels: tuple[Kernel, ...]
+    programs: Mapping[str, Program] = field(default_factory=dict, compare=False, repr=False)
+    """What it was written from, by the names of the kernels; empty where a person wrote it."""
 
     @cached_property
     def digest(self) -> str:

@@ -110,7 +110,11 @@ def module_of(
         texts.append(text_of(program, kernel, aligned))
         kernels.append(kernel)
     return KernelModule(
-        ptx="\n".join(texts), target=target, version=version, kernels=tuple(kernels)
+        ptx="\n".join(texts),
+        target=target,
+        version=version,
+        kernels=tuple(kernels),
+        programs=dict(programs),
     )
 
 

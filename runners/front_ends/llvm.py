@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from oracle.errors import InfrastructureError
-from oracle.program import Program
 from oracle.targets import Module
-from runners.emission import emit_all
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.kernels import KernelModule
 from runners.processes import describe_status, kill_group, tail
@@ -67,22 +65,16 @@ class LlvmFrontEnd:
         """The compiler in words, such as "LLVM 15.0.7 at -O2"."""
         return f"LLVM {self.version} at -O{self._level}"
 
-    def translate(
-        self, programs: Mapping[str, Program], *, module: Module
-    ) -> KernelModule | Failure:
-        """Return programs as PTX that LLVM wrote, or why there is none.
-
-        Raises
-        ------
-        UsageError
-            As `emit_all` does.
-        """
-        plain = emit_all(programs, module=module)
+    def __call__(self, module: KernelModule) -> KernelModule | Failure:
+        """Return the module as PTX that LLVM wrote from its programs, or why there is none."""
+        if not module.programs:
+            return self._failure("has no program to compile: the module was written by hand", "")
+        place = Module.named(module.target, module.version)
         major = int(self.version.partition(".")[0])
         request = {
-            "ir": llvm_ir(programs, plain.kernels, module=module, llvm=major),
-            "cpu": module.target.name,
-            "features": f"+ptx{module.version.major}{module.version.minor}",
+            "ir": llvm_ir(module.programs, module.kernels, module=place, llvm=major),
+            "cpu": module.target,
+            "features": f"+ptx{place.version.major}{place.version.minor}",
             "level": self._level,
         }
         answer = self._asked(request)
@@ -90,7 +82,7 @@ class LlvmFrontEnd:
             return answer
         if "error" in answer:
             return self._failure("refused a module", answer["error"])
-        return replace(plain, ptx=answer["ptx"])
+        return replace(module, ptx=answer["ptx"])
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any] | Failure:
         if self._process is None and isinstance(started := self._start(), Failure):
