@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import Module
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.kernels import KernelModule
@@ -71,8 +71,12 @@ class LlvmFrontEnd:
             return self._failure("has no program to compile: the module was written by hand", "")
         place = Module.named(module.target, module.version)
         major = int(self.version.partition(".")[0])
+        try:
+            text = llvm_ir(module.programs, module.kernels, module=place, llvm=major)
+        except UsageError as error:
+            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
         request = {
-            "ir": llvm_ir(module.programs, module.kernels, module=place, llvm=major),
+            "ir": text,
             "cpu": module.target,
             "features": f"+ptx{place.version.major}{place.version.minor}",
             "level": self._level,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.operations import Operation
@@ -472,6 +473,11 @@ def llvm_ir(
         Target and PTX version that the code is for.
     llvm
         Major version of the LLVM that is to read it.
+
+    Raises
+    ------
+    UsageError
+        If a form has no intrinsic.
     """
     texts, declared = [], dict[str, str]()
     for kernel in kernels:
@@ -501,6 +507,11 @@ def multiply_name(form: MmaForm) -> str:
 
 
 def _ldmatrix_name(form: LdmatrixForm) -> str:
+    if form.type != "b16":
+        raise UsageError(
+            f"{form.opcode} has no intrinsic that all of LLVM 14 to 22 know; compile it with ptxas "
+            "alone, or choose a target before sm_100"
+        )
     trans = ".trans" if form.transposed else ""
     return f"ldmatrix.sync.aligned.m8n8.x{form.number}{trans}.b16"
 
