@@ -71,7 +71,7 @@ def test_every_multiplication_has_an_intrinsic_of_its_own() -> None:
 def test_what_llvm_cannot_be_asked_is_a_failure_that_says_so() -> None:
     newest = Module.named("sm_100a", "8.8")
     packed = [form for form in FORMS if isinstance(form, LdmatrixForm) and form.type != "b16"]
-    (program,) = draw(programs(Focus(form=packed[0]), module=newest, forms=packed), 2, 3)[1:]
+    (program,) = draw(programs(Focus(form=packed[0]), module=newest, forms=tuple(packed)), 2, 3)[1:]
     with LlvmFrontEnd(Path(sys.executable), level=0) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_80", version="7.1", kernels=()))
         assert isinstance(by_hand, Failure)
