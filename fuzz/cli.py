@@ -204,24 +204,18 @@ def _one_level(levels: str | None) -> int | None:
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
 @_json
-def run(
-    compilers: str | None, disassembler: Path | None, levels: str | None, **options: Any
-) -> int:
+def run(levels: str | None, **options: Any) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
-    if compilers is not None:
-        from fuzz.commands.run_compilers import run_matrix
-
-        found = run_matrix(options, compilers=compilers, levels=levels, disassembler=disassembler)
-        return Exit.FINDINGS if found else Exit.CLEAN
     from fuzz.commands.run import run_on
 
-    if disassembler is not None:
-        raise UsageError(
-            f"--disassembler {disassembler} shows which machine instructions compilers choose; say "
-            "with --compilers which, or leave it out"
-        )
-    options["level"] = _one_level(levels)
-    return Exit.FINDINGS if run_on(options) else Exit.CLEAN
+    if options["compilers"] is None:
+        if options["disassembler"] is not None:
+            raise UsageError(
+                f"--disassembler {options['disassembler']} shows which machine instructions "
+                "compilers choose; say with --compilers which, or leave it out"
+            )
+        options["level"] = _one_level(levels)
+    return Exit.FINDINGS if run_on({"level": None, **options, "levels": levels}) else Exit.CLEAN
 
 
 @app.command()

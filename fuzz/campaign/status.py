@@ -95,7 +95,7 @@ class CampaignStatus:
     @property
     def nothing_compared(self) -> str:
         """Why the campaign says nothing of what it judges; empty if it compared something."""
-        if self.compared or self.findings:
+        if self.compared or self.findings or not self.words.nothing_compared:
             return ""
         return f"nothing was compared: {self.words.nothing_compared}"
 

@@ -1,4 +1,4 @@
-"""Confirming what a matrix found, making it smaller and storing it."""
+"""What a matrix found: how the corpus keeps it, and replaying and shrinking it."""
 
 from __future__ import annotations
 
@@ -11,35 +11,53 @@ import msgspec
 
 from corpus import (
     Case,
-    Corpus,
+    Entry,
     Family,
     Kind,
     OracleVerdict,
     Origin,
     RunnerVerdict,
-    Saved,
     ShrinkStatus,
     Versions,
+    open_corpus,
 )
-from corpus.known import Known
-from fuzz.campaign.progress import Observer
-from fuzz.checks.compiler_progress import MatrixProgress, described
+from fuzz.campaign.heartbeat import BeatingRunner
+from fuzz.checks.protocol import (
+    ConfirmJob,
+    Examination,
+    Examined,
+    Gone,
+    Pulse,
+    ShrinkJob,
+    Stage,
+    Stored,
+)
 from fuzz.compilers.expansions import Note
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, MemberRunner
-from fuzz.findings.case import MODULE, PROGRAM, Evidence, case_of, files_of
+from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, described
+from fuzz.compilers.place import Place
+from fuzz.findings.case import (
+    MODULE,
+    PROGRAM,
+    Evidence,
+    case_of,
+    files_of,
+    is_value_finding,
+    subject_of,
+)
 from fuzz.findings.families import family_of_flaky, form_name
-from fuzz.findings.groups import FamilyState
 from fuzz.findings.program_files import encode_program
-from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
+from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import KernelModule
+from runners.protocol import Runner
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
@@ -47,6 +65,8 @@ _INSTRUCTION = re.compile(r"^\s*((?:wmma|ldmatrix)\.[^;]+);", re.MULTILINE)
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
 
+SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
+"""What is made smaller."""
 KINDS = {
     Outcome.CRASHED: Kind.CRASH,
     Outcome.HUNG: Kind.HANG,
@@ -204,173 +224,198 @@ def _versions() -> Versions:
     return Versions(warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION)
 
 
-_SHRINK_SECONDS = 20.0
-"""Time for one finding; every candidate is compiled twice."""
+def verdicts_on(
+    module: KernelModule,
+    failed: Sequence[Member],
+    compiled: Sequence[Member],
+    *,
+    architecture: str,
+) -> Mapping[Member, Verdict]:
+    """Ask those who did not compile a module what they say of it; the others accept it."""
+    return {
+        **{member: Verdict(outcome=Outcome.ACCEPTED) for member in compiled},
+        **{
+            member: judge_module(
+                member.assembler,
+                module.ptx,
+                target=architecture,
+                level=member.level,
+                deadline=COMPILE_SECONDS,
+            )
+            for member in failed
+            if member.assembler is not None
+        },
+    }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Suspect:
-    """An image that the binaries of some members turned into something wrong."""
+class MatrixExaminer:
+    """Examines findings of a matrix: replays them with the members that showed them.
 
-    subject: Subject
-    kind: Kind
-    wrong: tuple[Member, ...]
-    right: tuple[Member, ...]
-    """Members that do with it what the oracle does; may be none."""
-    origin: Origin
+    Parameters
+    ----------
+    matrix
+        Who compiles, and the device.
+    place
+        Where binaries run.
+    pulse
+        Is told of every stage.
+    """
 
+    def __init__(self, matrix: Matrix, place: Place, pulse: Pulse) -> None:
+        self._matrix, self._place, self._pulse = matrix, place, pulse
+        self._members = matrix.members
 
-class Desk:
-    """Where suspects are confirmed, shrunk, and stored as the first of their family."""
+    def examine(self, job: Examination) -> Examined | Gone:
+        """Replay a finding, or make it smaller.
 
-    def __init__(
-        self,
-        *,
-        matrix: Matrix,
-        opened: OpenRunner | None,
-        corpus: Corpus,
-        known: Known,
-        observer: Observer,
-        progress: MatrixProgress,
-    ) -> None:
-        self._matrix, self._opened = matrix, opened
-        self._device, self._members = matrix.device, matrix.members
-        self._corpus, self._known, self._observer = corpus, known, observer
-        self._progress = progress
-        self._unconfirmed: set[str] = set()
+        Raises
+        ------
+        WarpfuzzError
+            If it cannot be read or run at all.
+        """
+        self._pulse.enter(Stage.RUN)
+        entry = open_corpus(job.corpus).get(job.id)
+        try:
+            if not is_value_finding(entry):
+                return self._refusal(entry, job)
+            if isinstance(job, ConfirmJob):
+                return self._confirmed(entry, job)
+            return self._shrunk(entry, job)
+        finally:
+            self._pulse.enter(Stage.WAIT)
 
-    def difference(self, suspect: Suspect) -> None:
-        """Keep a program that some members compile to another result."""
-        if self._opened is None:
-            return
-        form = main_form(suspect.subject.program)
-        family = family_of(suspect.kind, form, suspect.wrong, self._members)
-        if self._counted(family):
-            return
-        culprit = suspect.wrong[0]
-        runner = MemberRunner(self._device, culprit)
-        subject = suspect.subject
-        attempts = [attempt(runner, subject) for _ in range(replays_of(suspect.kind))]
-        kind = conclusion(attempts)
+    def _runner(self, member: Member) -> Runner:
+        return BeatingRunner(MemberRunner(self._matrix.device, member), self._pulse)
+
+    def _parties(self, entry: Entry) -> tuple[list[Member], list[Member]]:
+        """Return the members that showed a finding, and those that did as the oracle says."""
+        said = {
+            (one.version, one.options): one.outcome
+            for one in entry.finding.runners
+            if one.runner in ("ptxas", "driver")
+        }
+        wrong: list[Member] = []
+        right: list[Member] = []
+        for member in self._members:
+            outcome = said.get((member.version, f"-O{member.level}"))
+            if outcome is not None:
+                (right if outcome in ("match", "accepted") else wrong).append(member)
+        return wrong, right
+
+    def _refusal(self, entry: Entry, job: Examination) -> Examined | Gone:
+        """Ask about a module again, of which compilers said different things."""
+        finding = entry.finding
+        text = entry.read(MODULE).decode(errors="replace")
+        module = KernelModule(
+            ptx=text, target=finding.target, version=finding.ptx_version, kernels=()
+        )
+        wrong, right = self._parties(entry)
+        verdicts = verdicts_on(module, wrong, right, architecture=self._place.architecture)
+        again = Refusal(module=module, form=None, verdicts=verdicts)
+        if again.kind is not finding.kind or finding.origin is None:
+            return Gone(id=job.id)
+        case = again.case(finding.kind, job.family, finding.origin)
+        case = msgspec.structs.replace(case, details=finding.details)
+        return Examined(
+            id=job.id,
+            kind=finding.kind,
+            family=job.family,
+            stored=Stored(case=case, files={MODULE: entry.read(MODULE)}),
+        )
+
+    def _confirmed(self, entry: Entry, job: ConfirmJob) -> Examined | Gone:
+        """Run a finding again, by itself."""
+        wrong, right = self._parties(entry)
+        opened, origin = self._place.opened, entry.finding.origin
+        if opened is None or origin is None or not wrong:
+            return Gone(id=job.id)
+        subject, runner = subject_of(entry), self._runner(wrong[0])
+        attempts = [attempt(runner, subject) for _ in range(replays_of(entry.finding.kind))]
+        kind, family = conclusion(attempts), job.family
         if kind is None:
             # Gone in every replay: the first run is all the evidence there is.
-            self._progress.unconfirmed += 1
-            self._unconfirmed.add(family.key)
-            return
-        if kind is not suspect.kind:
-            family = (
-                family_of_flaky(form)
-                if kind is Kind.FLAKY
-                else family_of(kind, form, suspect.wrong, self._members)
-            )
-            if self._counted(family):
-                return
+            return Gone(id=job.id)
+        if kind is not entry.finding.kind:
+            form = main_form(subject.program)
+            flaky = kind is Kind.FLAKY
+            family = family_of_flaky(form) if flaky else family_of(kind, form, wrong, self._members)
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
-        status = ShrinkStatus.RAW
-        saved = None
         outcomes = {
-            member: kind.value if member in suspect.wrong else "match"
+            member: kind.value if member in wrong else "match"
             for member in self._members
-            if member in suspect.wrong or member in suspect.right
+            if member in wrong or member in right
         }
-        case = value_case(
-            evidence,
-            self._opened,
-            origin=suspect.origin,
-            status=status,
-            outcomes=outcomes,
-            wrong=culprit,
+        return self._examined(
+            job, evidence, opened, origin, ShrinkStatus.RAW, outcomes=outcomes, wrong=wrong[0]
         )
-        try:
-            saved = self._corpus.add(case, files_of(evidence))
-            if kind in (Kind.DEVIATION, Kind.VIOLATION):
-                evidence, status = self._shrunk(evidence, runner, suspect)
-            if status is not ShrinkStatus.RAW:
-                case = value_case(
-                    evidence,
-                    self._opened,
-                    origin=suspect.origin,
-                    status=status,
-                    outcomes=self._outcomes(evidence.subject),
-                    wrong=culprit,
-                )
-                saved = self._corpus.replace(saved.id, case, files_of(evidence))
-        finally:
-            self._tell(case, saved, main_form(evidence.subject.program).opcode)
 
-    def refusal(self, refusal: Refusal, origin: Origin) -> None:
-        """Keep a module that some members do not compile."""
-        kind = refusal.kind
-        if kind is None:
-            self._progress.unconfirmed += 1
-            return
-        family = family_of(kind, refusal.form, refusal.refusing, list(refusal.verdicts))
-        if self._counted(family):
-            return
-        case = refusal.case(kind, family, origin)
-        saved = None
-        try:
-            saved = self._corpus.add(case, {MODULE: refusal.module.ptx.encode()})
-        finally:
-            text = refusal.form.opcode if refusal.form is not None else family.title
-            self._tell(case, saved, text)
-
-    def _counted(self, family: Family) -> bool:
-        state = self._progress.families.get(family.key)
-        if state is not None:
-            state.cases += 1
-        return state is not None or family.key in self._unconfirmed
-
-    def _outcomes(self, subject: Subject) -> Mapping[Member, str]:
-        """Compile a subject with every member, and run what is distinct."""
-        built = self._matrix.start(subject.module).wait()
-        found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
-        for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
-            one = attempt(MemberRunner(self._device, variant.members[0]), subject)
-            said = "match" if one.kind is None else one.kind.value
-            found.update(dict.fromkeys(variant.members, said))
-        return {member: found[member] for member in self._members}
-
-    def _shrunk(
-        self, evidence: Evidence, runner: MemberRunner, suspect: Suspect
-    ) -> tuple[Evidence, ShrinkStatus]:
-        """Return the same in fewer steps and elements, wrong only where it was wrong."""
-        wrong = runner_verdicts(runner)
-        right = (
-            runner_verdicts(MemberRunner(self._device, suspect.right[0])) if suspect.right else None
-        )
+    def _shrunk(self, entry: Entry, job: ShrinkJob) -> Examined | Gone:
+        """Return a finding in fewer steps and elements, wrong only where it was wrong."""
+        wrong, right = self._parties(entry)
+        opened, origin = self._place.opened, entry.finding.origin
+        if opened is None or origin is None or not wrong:
+            return Gone(id=job.id)
+        kind = entry.finding.kind
+        runner = self._runner(wrong[0])
+        bad = runner_verdicts(runner)
+        good = runner_verdicts(self._runner(right[0])) if right else None
 
         def verdicts(subjects: Sequence[Subject]) -> Sequence[Kind | None]:
-            found = wrong(subjects)
-            if right is None:
+            found = bad(subjects)
+            if good is None:
                 return found
             return [
                 None if there is not None else here
-                for here, there in zip(found, right(subjects), strict=True)
+                for here, there in zip(found, good(subjects), strict=True)
             ]
 
-        shrunk = shrink(evidence.subject, verdicts, wanted=evidence.kind, seconds=_SHRINK_SECONDS)
-        if shrunk.status is ShrinkStatus.FLAKY:
-            return evidence, shrunk.status
-        attempts: list[Attempt] = [
-            attempt(runner, shrunk.subject) for _ in range(replays_of(evidence.kind))
-        ]
-        if conclusion(attempts) is not evidence.kind:
-            return evidence, ShrinkStatus.FLAKY
-        return replace(evidence, subject=shrunk.subject, attempts=attempts), shrunk.status
-
-    def _tell(self, case: Case, saved: Saved | None, text: str) -> None:
-        state = FamilyState(
-            kind=case.kind,
-            key=case.family.key,
-            title=case.family.title,
-            text=text,
-            verdict=case.oracle.verdict,
-            message=case.runners[-1].message,
-            known=self._known.match(case),
-            cases=1,
-            saved=saved,
-            shrink=case.shrink,
+        shrunk = shrink(subject_of(entry), verdicts, wanted=kind, seconds=job.seconds)
+        attempts = [attempt(runner, shrunk.subject) for _ in range(replays_of(kind))]
+        lasts = shrunk.status is not ShrinkStatus.FLAKY and conclusion(attempts) is kind
+        subject = shrunk.subject if lasts else subject_of(entry)
+        if not lasts:
+            attempts = [attempt(runner, subject)]
+            if attempts[0].kind is None:
+                return Gone(id=job.id)
+        evidence = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
+        return self._examined(
+            job,
+            evidence,
+            opened,
+            origin,
+            shrunk.status if lasts else ShrinkStatus.FLAKY,
+            outcomes=self._outcomes(subject),
+            wrong=wrong[0],
         )
-        self._progress.families[case.family.key] = state
-        self._observer.found(self._progress, state)
+
+    def _examined(
+        self,
+        job: Examination,
+        evidence: Evidence,
+        opened: OpenRunner,
+        origin: Origin,
+        status: ShrinkStatus,
+        *,
+        outcomes: Mapping[Member, str],
+        wrong: Member,
+    ) -> Examined:
+        case = value_case(
+            evidence, opened, origin=origin, status=status, outcomes=outcomes, wrong=wrong
+        )
+        return Examined(
+            id=job.id,
+            kind=evidence.kind,
+            family=evidence.family,
+            stored=Stored(case=case, files=files_of(evidence)),
+        )
+
+    def _outcomes(self, subject: Subject) -> Mapping[Member, str]:
+        """Compile a subject with every member, and run what is distinct."""
+        built = self._matrix.start(subject.module).wait(self._pulse.beat)
+        found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
+        for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
+            one = attempt(self._runner(variant.members[0]), subject)
+            said = "match" if one.kind is None else one.kind.value
+            found.update(dict.fromkeys(variant.members, said))
+        self._matrix.forget()
+        return {member: found[member] for member in self._members}

@@ -1,418 +1,241 @@
-"""The campaign over a matrix: every compiler at every level, compared bit for bit."""
+"""The check of compilers: every version at every level, against each other and the oracle."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import numpy as np
-
-from corpus import Corpus, Kind, Origin
-from corpus.known import Known
+from corpus import Case
+from fuzz.campaign.coverage import Coverage
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import Observer
-from fuzz.checks.compiler_progress import MatrixProgress
-from fuzz.checks.compiler_suspects import Desk, Refusal, Suspect, note_case
-from fuzz.checks.program_coverage import Batch
-from fuzz.checks.program_draws import round_batches, round_key, selected_forms
-from fuzz.compilers.expansions import (
-    PROGRAMS_AT_ONCE,
-    listings,
-    notes_of,
-    survey_programs,
+from fuzz.campaign.heartbeat import health_of
+from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
+from fuzz.checks.compiler_suspects import SHRUNK_KINDS, MatrixExaminer
+from fuzz.checks.program_coverage import ProgramCoverage
+from fuzz.checks.program_draws import PROGRAMS, selected_forms
+from fuzz.checks.protocol import (
+    Counts,
+    DeviceStatus,
+    Drawn,
+    Examination,
+    Examined,
+    Facts,
+    Gone,
+    Options,
+    Pulse,
+    RoundJob,
+    RoundReport,
+    Shown,
+    Words,
 )
-from fuzz.compilers.matrix import Building, Built, Matrix, Variant
-from fuzz.compilers.members import COMPILE_SECONDS, Member
-from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import judge, kind_of_failure
-from fuzz.runner import OpenRunner
-from oracle.errors import InfrastructureError, WarpfuzzError
-from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
-from oracle.program import Program
-from oracle.targets import Module
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, described
+from fuzz.compilers.place import NOWHERE, Fitting, Place, fitting, placed
+from fuzz.runner import RunnerChoice
 from runners.assemblers.disassembly import Disassembler
-from runners.assemblers.judgements import Outcome, Verdict
-from runners.assemblers.judging import judge_module
-from runners.emission import emit, emit_all
-from runners.protocol import Compiled, Failure, Images, Ran
+from strategies.programs import GENERATOR_VERSION
 
-ROUNDS_OF_A_MODULE = 4
-"""Rounds whose programs share a module: 32 programs, for which ptxas takes below a second."""
+_IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
+"""Images of each program: what a runner does in the time of compiling it."""
+_STALL_SECONDS = 900.0
+"""How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
+60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
+with a sign of life every second."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a campaign over a matrix is to do."""
+class Compilers:
+    """A check of what compilers make of programs."""
 
-    target: str
-    ptx_version: str
-    architecture: str
-    """Whose machine code is made."""
-    selection: Selection
-    budget: Budget
+    choice: RunnerChoice
+    """Where binaries run: "cuda", "sim", or NOWHERE."""
+    members: tuple[Member, ...]
+    """Who compiles; those that do not know the target are left out."""
     seed: int
-    images: int
-    """Images of each program."""
-    programs: int | None = None
-    """Programs after which it ends."""
+    selection: Selection = field(default_factory=Selection)
+    disassembler: Disassembler | None = None
+    images: int | None = None
+    """Images of each program; None: what the runner does in the time of compiling it."""
+    wanted: bool = True
+    """Whether somebody asked for this runner; else it is the best there is."""
+    patience: float = _STALL_SECONDS
+    """Seconds of silence after which a worker is killed."""
 
+    def on(self, device: int) -> Compilers:
+        """Return the same for a worker that has this device."""
+        return replace(self, choice=replace(self.choice, device=device))
 
-@dataclass(kw_only=True)
-class _Round:
-    """Programs of one module, being compiled."""
+    @contextmanager
+    def opened(self, pulse: Pulse) -> Iterator[MatrixTrier]:
+        """Open the device and the compilers.
 
-    number: int
-    batches: Sequence[Batch]
-    building: Building
+        Raises
+        ------
+        WarpfuzzError
+            If no compiler is left, or the device cannot be opened.
+        """
+        with placed(self.choice) as place:
+            fit = fitting(self.members, place)
+            # One at a time: there is a worker for every core.
+            with Matrix(place.device, fit.members, jobs=1) as matrix:
+                yield MatrixTrier(self, matrix, place, fit, pulse)
 
-
-class MatrixCampaign:
-    """Draws programs, compiles each with all members, runs what is distinct, and compares."""
-
-    def __init__(
-        self,
-        matrix: Matrix,
-        plan: Plan,
-        *,
-        opened: OpenRunner | None,
-        corpus: Corpus,
-        known: Known,
-        observer: Observer,
-        disassembler: Disassembler | None = None,
-    ) -> None:
-        """Prepare a campaign.
-
-        Parameters
-        ----------
-        opened
-            The device that the matrix has; None where binaries are only compared as far as they
-            are accepted.
+    def drawing(self, facts: Facts) -> MatrixDrawing:
+        """Return what programs there are.
 
         Raises
         ------
         UsageError
             If nothing is selected that the target has.
         """
-        self._matrix, self._plan, self._opened = matrix, plan, opened
-        self._corpus, self._observer = corpus, observer
-        self._disassembler = disassembler
-        self._forms = selected_forms(plan.selection, target=plan.target, version=plan.ptx_version)
-        self._survey = survey_programs(
-            self._forms, target=plan.target, version=plan.ptx_version, seed=plan.seed
+        return MatrixDrawing(self, facts)
+
+    def options(self, facts: Facts) -> Options:
+        """Return the options that decide which cases there are."""
+        return {
+            "--runner": self.choice.name,
+            "--seed": self.seed,
+            "--only": self.selection.pattern,
+            "--target": facts.target,
+            "--ptx-version": facts.ptx_version,
+            "--compilers": ", ".join(dict.fromkeys(one.version for one in self.members)),
+            "levels": " ".join(map(str, sorted({one.level for one in self.members}))),
+            "images of a program": self.images,
+            "layout of the simulated device": self.choice.layout,
+            "version of the generator": GENERATOR_VERSION,
+        }
+
+
+class MatrixDrawing:
+    """What programs a campaign compiles, and how it is told."""
+
+    coverage: type[Coverage] = ProgramCoverage
+
+    def __init__(self, check: Compilers, facts: Facts) -> None:
+        self._check, self._facts = check, facts
+        self._members = [one for one in check.members if one.name in facts.members]
+        self.forms = len(
+            selected_forms(check.selection, target=facts.target, version=facts.ptx_version)
         )
-        self._stopping = False
-        self._width, self._newest = 0, time.monotonic()
-        """Families, forms and notes so far, and when the last of them came."""
-        self.progress = MatrixProgress(
-            seed=plan.seed,
-            assemblers=(),
-            forms=len(self._forms),
-            members=matrix.members,
-            device=opened.device if opened is not None else "",
-            pair=f"{plan.target}, PTX ISA {plan.ptx_version}",
-        )
-        self._desk = Desk(
-            matrix=matrix,
-            opened=opened,
-            corpus=corpus,
-            known=known,
-            observer=observer,
-            progress=self.progress,
-        )
+        nowhere = check.choice.name == NOWHERE
+        self.words = Words(
+            subject=described(self._members, self._members)
+            + ("" if nowhere else f" on {facts.device}"),
+            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            case="program" if nowhere else "image",
+            agreement="all binaries that ran give what the oracle says",
+            nothing_compared=self._nothing_compared(nowhere=nowhere),
+            runner="the compilers" if nowhere else "compilers and device",
+            counters=(
+                Shown(words=("programs",), one="program"),
+                Shown(words=("binaries",), one="binary", many="binaries"),
+                Shown(words=("distinct",), one="distinct machine code"),
+                Shown(words=("images",), one="image run", many="images run"),
+                Shown(words=("expansions",), one="expansion looked at",
+                      many="expansions looked at"),
+                Shown(words=("differences",), one="program with differences",
+                      many="programs with differences", odd=True),
+                Shown(words=("wrong",), one="program wrong", many="programs wrong", odd=True),
+                Shown(words=("uncompiled",), one="program not compiled by all",
+                      many="programs not compiled by all", odd=True),
+                Shown(words=("expansions not looked at",), one="expansion not looked at",
+                      many="expansions not looked at", odd=True),
+            ),
+        )  # fmt: skip
 
-    def stop(self) -> None:
-        """End the campaign after the program or the finding at hand."""
-        self._stopping = True
-
-    def run(self) -> MatrixProgress:
-        """Go on until the budget is spent or a stop is requested.
-
-        Raises
-        ------
-        DeviceLostError
-            If the device is gone; `progress` still holds what was found until then.
-        WarpfuzzError
-            If the runner lacks something, or a finding cannot be stored.
-        """
-        progress = self.progress
-        try:
-            ahead: _Round | None = None
-            while not progress.stopped:
-                at_hand = ahead or self._start(progress.rounds)
-                # While binaries of one round run, those of the next are made.
-                last = self._is_last(at_hand)
-                ahead = None if last else self._start(at_hand.number + 1)
-                self._note_expansions()
-                self._round(at_hand)
-                progress.rounds = at_hand.number + 1
-                progress.stopped = self._spent()
-                if self._stopping and not progress.stopped:
-                    progress.stopped = "stopped on request"
-                self._observer.progressed(progress)
-        except WarpfuzzError as error:
-            progress.stopped = str(error)
-            raise
-        finally:
-            progress.seconds = time.monotonic() - progress.started
-        return progress
-
-    def _spent(self) -> str:
-        """Return which limit is reached, in words; empty if none is."""
-        progress, now = self.progress, time.monotonic()
-        limit = self._plan.programs
-        if limit is not None and progress.programs >= limit:
-            return "budget spent"
-        width = len(progress.families) + len(progress.reached) + len(progress.notes)
-        if width > self._width:
-            self._width, self._newest = width, now
-        return self._plan.budget.reason(
-            now - progress.started,
-            progress.cases,
-            found=len(progress.findings),
-            quiet=now - self._newest,
+    def _nothing_compared(self, *, nowhere: bool) -> str:
+        """Return why no binary may have run; empty where nobody asked for that."""
+        if not nowhere:
+            return "no binary ran to its end; the findings and the counters say why"
+        if self._check.wanted:
+            return ""
+        return (
+            "no GPU is here, so no binary ran, and the compilers were only asked what they accept. "
+            f"Choose --runner cuda on a machine with a GPU, or say --runner {NOWHERE} if what each "
+            "accepts is all that you want to know"
         )
 
-    def _is_last(self, at_hand: _Round) -> bool:
-        """Whether a round uses up what is left, if all its programs are run."""
-        progress, plan = self.progress, self._plan
-        count = len(at_hand.batches)
-        cases = count * (plan.images if self._opened is not None else 1)
-        return (plan.budget.cases is not None and progress.cases + cases >= plan.budget.cases) or (
-            plan.programs is not None and progress.programs + count >= plan.programs
-        )
+    def round(self, number: int, known: Coverage) -> Drawn:
+        """Return what a round is about: its number and the seed say all."""
+        check = self._check
+        images = check.images or _IMAGES[check.choice.name]
+        return Drawn(work=images, cases=ROUNDS_OF_A_MODULE * PROGRAMS * images)
 
-    @property
-    def _ending(self) -> bool:
-        return self._stopping or bool(self._spent())
+    def shrinks(self, case: Case) -> bool:
+        """Whether a finding is made smaller: a wrong result."""
+        return case.kind in SHRUNK_KINDS
 
-    def _start(self, number: int) -> _Round:
-        """Draw the programs of a round and start compiling them."""
-        plan = self._plan
-        batches = [
-            replace(batch, entry=f"r{part}_{batch.entry}")
-            for part in range(ROUNDS_OF_A_MODULE)
-            for batch in round_batches(
-                self._forms,
-                target=plan.target,
-                version=plan.ptx_version,
-                key=round_key(plan.seed, number * ROUNDS_OF_A_MODULE + part),
-                count=plan.images,
-            )
-        ]
-        programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, module=Module.named(plan.target, plan.ptx_version))
-        return _Round(number=number, batches=batches, building=self._matrix.start(module))
+    def trouble(self, counts: Counts, said: str) -> str:
+        """Return why nothing can come of this; nothing does: a compiler that fails is a finding."""
+        return ""
 
-    def _round(self, at_hand: _Round) -> None:
-        begun = time.monotonic()
-        built = at_hand.building.wait()
-        self.progress.compile_seconds += time.monotonic() - begun
-        self._matrix.forget()
-        alone: set[Member] = set()
-        for batch in at_hand.batches:
-            if self._ending:
-                return
-            own = self._by_itself(batch, built) if built.failed else built
-            alone.update(own.failed)
-            self.progress.programs += 1
-            self.progress.reached.add(batch.form.opcode)
-            self._program(batch, own, at_hand.number)
-            self._observer.progressed(self.progress)
-        together = [member for member in built.failed if member not in alone]
-        if together:
-            self._refused(built, None, together, Origin(seed=self._plan.seed, round=at_hand.number))
+    def summary(self) -> Mapping[str, Any]:
+        """Return who compiled and where binaries ran."""
+        facts = self._facts
+        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
+                 "expansions", "notes")  # fmt: skip
+        return {
+            **dict.fromkeys(zeros, 0),
+            "runner": self._check.choice.name,
+            "device": "" if self._check.choice.name == NOWHERE else facts.device,
+            "target": facts.target,
+            "ptx_version": facts.ptx_version,
+            "members": list(facts.members),
+        }
 
-    def _by_itself(self, batch: Batch, built: Built) -> Built:
-        """Compile one program of a module with those who did not compile the module."""
-        plan = self._plan
-        module = emit(
-            batch.program, module=Module.named(plan.target, plan.ptx_version), entry=batch.entry
-        )
-        again = self._matrix.start(module, list(built.failed)).wait()
-        return Built(module=module, made={**built.made, **again.made})
 
-    def _program(self, batch: Batch, built: Built, number: int) -> None:
-        """Compare what the members make of one program."""
-        progress = self.progress
-        variants = self._matrix.variants(built, batch.entry)
-        progress.binaries += sum(len(variant.members) for variant in variants)
-        progress.distinct += len(variants)
-        origin = Origin(seed=self._plan.seed, round=number)
-        if built.failed:
-            progress.uncompiled += 1
-            self._refused(built, batch.form, list(built.failed), origin)
-        different = bool(built.failed) and bool(variants)
-        if self._opened is None:
-            progress.cases += 1
-            progress.judged += 1
-        elif variants:
-            begun = time.monotonic()
-            different |= self._compare(batch, variants, origin)
-            progress.run_seconds += time.monotonic() - begun
-        progress.differences += different
+class MatrixTrier:
+    """Compiles, runs and examines on one device.
 
-    def _refused(
-        self,
-        built: Built,
-        form: MmaForm | LdmatrixForm | None,
-        failed: Sequence[Member],
-        origin: Origin,
+    Parameters
+    ----------
+    check
+        What is compiled.
+    matrix
+        Who compiles.
+    place
+        Where binaries run.
+    fit
+        The members that can compile for it.
+    pulse
+        Is told of every stage.
+    """
+
+    def __init__(
+        self, check: Compilers, matrix: Matrix, place: Place, fit: Fitting, pulse: Pulse
     ) -> None:
-        """Ask those who did not compile a module what they say of it."""
-        verdicts = {}
-        for member in self._matrix.members:
-            if isinstance(built.made.get(member), Compiled):
-                verdicts[member] = Verdict(outcome=Outcome.ACCEPTED)
-            elif member in failed and member.assembler is not None:
-                verdicts[member] = judge_module(
-                    member.assembler,
-                    built.module.ptx,
-                    target=self._plan.architecture,
-                    level=member.level,
-                    deadline=COMPILE_SECONDS,
-                )
-        self._desk.refusal(Refusal(module=built.module, form=form, verdicts=verdicts), origin)
-
-    def _compare(self, batch: Batch, variants: Sequence[Variant], origin: Origin) -> bool:
-        """Run the variants of a program; tell whether they differ."""
-        images = batch.images()
-        limit = self._plan.budget.cases
-        if limit is not None:
-            images = images[: limit - self.progress.cases]
-        pending = self._matrix.submit(variants, images, batch.entry)
-        architecture = variants[0].compiled.architecture
-        expected = execute(batch.program, images, target=architecture).images
-        outcomes = list(self._matrix.collect(pending))
-        self.progress.cases += len(images)
-        results: dict[bytes, list[Variant]] = {}
-        wrong: dict[int, list[Variant]] = {}
-        failed: dict[Kind, list[Variant]] = {}
-        right: list[Variant] = []
-        for variant, outcome in zip(variants, outcomes, strict=True):
-            if isinstance(outcome, Failure):
-                failed.setdefault(kind_of_failure(outcome), []).append(variant)
-                results.setdefault(b"failed", []).append(variant)
-                continue
-            self.progress.judged += len(images)
-            results.setdefault(outcome.images.tobytes(), []).append(variant)
-            differ = np.flatnonzero((outcome.images != expected).any(axis=1))
-            if len(differ):
-                wrong.setdefault(int(differ[0]), []).append(variant)
-            else:
-                right.append(variant)
-        for kind, some in failed.items():
-            self._failed(batch, images, kind, some, right, origin)
-        for index, some in wrong.items():
-            self._wrong(batch, images, index, some, right, origin)
-        self.progress.wrong += bool(wrong)
-        return len(results) > 1
-
-    def _wrong(
-        self,
-        batch: Batch,
-        images: Images,
-        index: int,
-        wrong: Sequence[Variant],
-        right: Sequence[Variant],
-        origin: Origin,
-    ) -> None:
-        """Hand on the image that some variants turn into something else than the oracle."""
-        image = images[index]
-        compiled = wrong[0].compiled
-        ran = self._matrix.device.run(compiled, image[None], entry=batch.entry)
-        if not isinstance(ran, Ran):
-            self.progress.unconfirmed += 1
-            return
-        verdict = judge(batch.program, image[None], ran.images, target=compiled.architecture)[0]
-        if not verdict:
-            # By itself it comes out right: what fails only in company is not told apart here.
-            self.progress.unconfirmed += 1
-            return
-        self._desk.difference(
-            Suspect(
-                subject=self._subject(batch, image),
-                kind=verdict.kind,
-                wrong=self._ordered(wrong),
-                right=self._ordered(right),
-                origin=Origin(seed=origin.seed, round=origin.round, image=index),
-            )
+        self._place = place
+        device = place.opened.device if place.opened is not None else "compilers alone"
+        version = place.opened.version if place.opened is not None else ""
+        self.facts = Facts(
+            target=place.target,
+            ptx_version=place.ptx_version,
+            version=version,
+            device=device,
+            left_out=fit.skipped,
+            members=tuple(member.name for member in fit.members),
         )
-
-    def _failed(
-        self,
-        batch: Batch,
-        images: Images,
-        kind: Kind,
-        failed: Sequence[Variant],
-        right: Sequence[Variant],
-        origin: Origin,
-    ) -> None:
-        """Hand on a program whose binaries bring the device down, or are not loaded."""
-        self._desk.difference(
-            Suspect(
-                subject=self._subject(batch, images[0]),
-                kind=kind,
-                wrong=self._ordered(failed),
-                right=self._ordered(right),
-                origin=origin,
-            )
+        forms = selected_forms(check.selection, target=place.target, version=place.ptx_version)
+        self._rounds = MatrixRounds(
+            matrix,
+            place,
+            forms=forms,
+            seed=check.seed,
+            disassembler=check.disassembler,
+            pulse=pulse,
         )
+        self._examiner = MatrixExaminer(matrix, place, pulse)
 
-    def _subject(self, batch: Batch, image: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> Subject:
-        module = emit(
-            batch.program,
-            module=Module.named(self._plan.target, self._plan.ptx_version),
-            entry="kernel",
-        )
-        return Subject(module=module, program=batch.program, image=image.copy())
+    def round(self, job: RoundJob) -> RoundReport:
+        """Carry out a round."""
+        return self._rounds.report(job)
 
-    def _ordered(self, variants: Sequence[Variant]) -> tuple[Member, ...]:
-        """Return the members of some variants in their own order."""
-        found = {member for variant in variants for member in variant.members}
-        return tuple(member for member in self._matrix.members if member in found)
+    def examine(self, job: Examination) -> Examined | Gone:
+        """Replay a finding, or make it smaller."""
+        return self._examiner.examine(job)
 
-    def _note_expansions(self) -> None:
-        """Look at the matrix instructions of the next forms, while some are left."""
-        if self._disassembler is None or self._ending:
-            return
-        plan = self._plan
-        some = _take(self._survey, PROGRAMS_AT_ONCE)
-        if not some:
-            return
-        entries = {f"form_{index}": program for index, (_, program) in enumerate(some)}
-        module = emit_all(entries, module=Module.named(plan.target, plan.ptx_version))
-        built = self._matrix.start(module).wait()
-        seen: dict[str, dict[Member, Counter[str]]] = {entry: {} for entry in entries}
-        try:
-            listings = self._listings(built)
-        except InfrastructureError as error:
-            # What compilers are compared for needs no disassembler.
-            self._disassembler = None
-            self.progress.skipped_members += (f"expansions are not looked at: {error}",)
-            return
-        for member, made in listings.items():
-            for entry in entries:
-                seen[entry][member] = made.get(entry, Counter())
-        self.progress.surveyed += len(some)
-        for entry, (form, program) in zip(entries, some, strict=True):
-            for note in notes_of(form, program, seen[entry]):
-                self.progress.notes.append(note)
-                case, files = note_case(note, target=plan.target, version=plan.ptx_version)
-                self._corpus.add(case, files)
-
-    def _listings(self, built: Built) -> Mapping[Member, Mapping[str, Counter[str]]]:
-        """Disassemble the binaries of a module; what was written in place of one is left out."""
-        if self._disassembler is None:
-            return {}
-        return listings(self._matrix, built, self._disassembler.expansions)
-
-
-def _take(
-    survey: Iterator[tuple[MmaForm | LdmatrixForm, Program]], count: int
-) -> Sequence[tuple[MmaForm | LdmatrixForm, Program]]:
-    """Return the next items of an iterator."""
-    return [item for _, item in zip(range(count), survey, strict=False)]
+    def health(self) -> DeviceStatus | None:
+        """Return what the device says of itself."""
+        return None if self._place.opened is None else health_of(self._place.opened)

@@ -105,6 +105,8 @@ class Facts:
     """One line that names what is judged."""
     left_out: tuple[str, ...] = ()
     """Sentences about what was asked for and cannot be."""
+    members: tuple[str, ...] = ()
+    """Names of what is compared with each other; empty where one thing alone is judged."""
 
 
 @dataclass(frozen=True, kw_only=True)

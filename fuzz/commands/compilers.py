@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TypedDict
 
-from rich.progress import Progress
 from rich.table import Table
 
+from fuzz.compilers.fetching import fetcher
 from fuzz.output import console, emit
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover
-from runners.assemblers.fetching import fetch
-
-
-@contextmanager
-def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler]]:
-    """Give a function that fetches a version and shows how far it is; it raises as `fetch` does."""
-    out = console(stderr=json)
-    # Where nobody watches, not even an empty line is left of the bar.
-    with Progress(console=out, transient=True, disable=not out.is_terminal) as progress:
-
-        def fetch_one(version: str) -> Assembler:
-            task = progress.add_task(f"fetching ptxas {version}", total=None)
-            try:
-                return fetch(
-                    version,
-                    progress=lambda done, total: progress.update(task, completed=done, total=total),
-                )
-            finally:
-                progress.remove_task(task)
-
-        yield fetch_one
 
 
 def list_assemblers(*, json: bool) -> None:

@@ -45,7 +45,8 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
-    if not options["resume"] and _runner(options) == "ptxas":
+    asks_compilers = options["compilers"] is not None
+    if not options["resume"] and not asks_compilers and _runner(options) == "ptxas":
         return _against_an_assembler(options)
     with ExitStack() as stack:
         corpus = state = store = None
@@ -148,6 +149,8 @@ def _against_an_assembler(options: Mapping[str, Any]) -> bool:
 
 def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
     """Return the check that is asked for, and the devices that workers are dealt."""
+    if options["compilers"] is not None:
+        return _compilers_check(options, seed)
     name = _runner(options)
     selection = Selection(pattern=options["only"])
     from fuzz.checks.programs import Programs
@@ -177,12 +180,72 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
     return check, _devices(options["devices"], name)
 
 
+def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
+    """Return the check of compilers against each other, and the one GPU that binaries run on.
+
+    Raises
+    ------
+    UsageError
+        For an option that it could only leave out of account, or a compiler that is not here.
+    """
+    from fuzz.checks.compilers import Compilers
+    from fuzz.compilers.candidates import parse_levels, select
+    from fuzz.compilers.fetching import with_fetched
+    from fuzz.compilers.members import members_of
+    from runners.assemblers.disassembly import find_disassembler
+
+    if options["assemblers"]:
+        raise UsageError("--compilers names all the compilers there are; leave --assembler out")
+    if options["faults"] or options["ptx_pass"]:
+        raise UsageError(
+            "planted faults and PTX passes change what every compiler gets, and compilers are "
+            "compared on the same text; leave --fault and --ptx-pass out"
+        )
+    if options["include_undefined"]:
+        raise UsageError(
+            "--include-undefined runs programs whose results nobody promises, and --compilers "
+            "reports every result that differs; leave one of the two out"
+        )
+    name = options["runner"] or best_runner(
+        planted=False, device_faults=False, has_assembler=lambda: True
+    )
+    devices = _devices(options["devices"], name)
+    if len(options["devices"]) > 1:
+        raise UsageError(
+            f"--device names {len(devices)} GPUs, and compilers are compared on one and the same; "
+            "name one"
+        )
+    levels = parse_levels(options["levels"])
+    disassembler = find_disassembler(options["disassembler"])
+    selected = with_fetched(select(options["compilers"]), json=options["json"])
+    choice = RunnerChoice(
+        name=name,
+        target=options["target"],
+        ptx_version=options["ptx_version"],
+        layout=seed % LAYOUTS if name == "sim" else 0,
+    )
+    check = Compilers(
+        choice=choice,
+        members=members_of(selected, levels),
+        seed=seed,
+        selection=Selection(pattern=options["only"]),
+        disassembler=disassembler,
+        wanted=options["runner"] is not None,
+    )
+    return check, devices[:1]
+
+
 def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
 
     What was given stays, and is refused later if the campaign was begun with something else.
     """
     before = state.options
+    if before.get("--compilers") and options["compilers"] is None:
+        raise UsageError(
+            f"the campaign compares the compilers {before['--compilers']}; name them again with "
+            "--compilers (what a corpus names is not run by itself)"
+        )
     kept = {name: before.get(f"--{name.replace('_', '-')}") for name in _KEPT}
     kept |= {
         "only": before.get("--only"),
@@ -190,6 +253,8 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         "level": before.get("--opt"),
         "assemblers": (before["--assembler"],) if before.get("--assembler") else (),
     }
+    if options["compilers"] is not None:
+        kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only")}
     nothing = {"only": "*", "include_undefined": False, "faults": (), "assemblers": ()}
     taken = {
         name: value

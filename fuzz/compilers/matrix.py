@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
@@ -47,8 +48,10 @@ class Building:
     module: KernelModule
     waiting: Mapping[Member, Future[Compiled | Failure]] = field(repr=False)
 
-    def wait(self) -> Built:
-        """Return what came of it."""
+    def wait(self, beat: Callable[[], None] = lambda: None) -> Built:
+        """Return what came of it; `beat` is called every second until then."""
+        while wait_for(self.waiting.values(), timeout=1.0).not_done:
+            beat()
         made = {member: future.result() for member, future in self.waiting.items()}
         return Built(module=self.module, made=made)
 

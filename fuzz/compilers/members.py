@@ -210,3 +210,32 @@ def device_of(opened: OpenRunner) -> Device:
         "planted faults and PTX passes change what every compiler gets, and compilers are compared "
         "on the same text; leave --fault and --ptx-pass out"
     )
+
+
+def described(members: Sequence[Member], among: Sequence[Member]) -> str:
+    """Name members, neighbouring versions with the same levels together.
+
+    Parameters
+    ----------
+    among
+        All members, oldest first: which versions are neighbours.
+    """
+    levels: dict[str, tuple[int, ...]] = {}
+    for member in members:
+        levels[member.version] = (*levels.get(member.version, ()), member.level)
+    groups: list[tuple[tuple[int, ...], list[str]]] = []
+    for version in dict.fromkeys(member.version for member in among):
+        own = levels.get(version, ())
+        if groups and groups[-1][0] == own:
+            groups[-1][1].append(version)
+        else:
+            groups.append((own, [version]))
+    return ", ".join(
+        f"{_span(versions)} {' '.join(f'-O{level}' for level in sorted(own))}"
+        for own, versions in groups
+        if own
+    )
+
+
+def _span(versions: Sequence[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
