@@ -25,7 +25,7 @@ class Quiet:
 
     interrupted = False
 
-    def enter(self, stage, *, round=None):
+    def enter(self, stage, *, round=None):  # noqa: A002
         """Hear that a stage begins."""
 
     def count(self, cases):
