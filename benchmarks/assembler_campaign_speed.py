@@ -1,53 +1,71 @@
-"""Instructions a second of the campaign against an assembler, on one core.
+"""Instructions a second of a campaign against an assembler, over its first minute or longer.
 
-Runs rounds of the campaign (drawing, oracle, ptxas, comparison; a third of the instructions legal)
-on one target and version, and prints for each round the instructions per second of wall time and
-per second of processor time, this process and its assemblers together: the second figure holds on
-a shared machine, too. Identical instructions are judged once, so later rounds cost less. The
-families are shrunk and stored in the rounds that find them.
+Runs the campaign with one worker and with several, one after the other, and prints a JSON object:
+instructions a second of wall time and of processor time, and families. What is shrunk goes on
+beside the rounds; what is left is shrunk after the time, and is not counted.
 
-    python benchmarks/assembler_campaign_speed.py [--rounds N] [--assembler PATH] [--seed S]
+    python benchmarks/assembler_campaign_speed.py [--seconds S] [--workers 1,2] [--assembler PATH]
+        [--seed S]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import tempfile
-import time
 from pathlib import Path
 
 from corpus import create_corpus
 from corpus.known import load_known
-from fuzz.campaign.draws import Selection
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.progress import FamilyState, Progress
-from fuzz.checks.instructions import InstructionCampaign
+from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.instructions import Instructions
 from runners.assemblers.discovery import find
 
 
-class _Table:
-    """Prints a line for each round."""
+class Meter:
+    """Remembers the campaign when its time was over."""
 
-    def __init__(self) -> None:
-        self._rounds = 0
-        self._last = (0, time.perf_counter(), _processor_seconds())
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.last: CampaignStatus | None = None
 
-    def progressed(self, progress: Progress) -> None:
-        if progress.rounds == self._rounds:
-            return
-        self._rounds = progress.rounds
-        now = (progress.cases, time.perf_counter(), _processor_seconds())
-        cases, wall, processor = (new - old for new, old in zip(now, self._last, strict=True))
-        self._last = now
-        print(
-            f"{progress.rounds:>5} {cases:>7} {cases / wall:>10,.0f}/s "
-            f"{cases / processor:>10,.0f}/s {len(progress.families):>9}",
-            flush=True,
-        )
+    def update(self, status: CampaignStatus) -> None:
+        """Take the figures of a moment."""
+        if self.last is None or status.seconds <= self._seconds + 1:
+            self.last = status
 
-    def found(self, progress: Progress, family: FamilyState) -> None:
-        """Say nothing: the number of families is in the table."""
+
+def measured(check: Instructions, workers: int, seconds: float) -> dict[str, object]:
+    """Run a campaign and return its figures."""
+    meter = Meter(seconds)
+    before = _processor_seconds()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessCrew(check, workers=workers) as crew,
+    ):
+        facts = crew.facts()
+        corpus = create_corpus(Path(folder) / "corpus", generator="benchmark")
+        with CampaignStore(corpus.path) as store:
+            campaign = Campaign(
+                crew, facts, check=check, budget=Budget(seconds=seconds), corpus=corpus,
+                known=load_known(), observer=meter, store=store,
+            )  # fmt: skip
+            ended = campaign.run()
+    spent = _processor_seconds() - before
+    assert meter.last is not None
+    return {
+        "workers": workers,
+        "instructions_per_second": round(meter.last.cases / meter.last.seconds),
+        "per_processor_second": round(ended.cases / spent),
+        "compared": ended.compared,
+        "not_asked": ended.unasked,
+        "families": len(ended.families),
+    }
 
 
 def _processor_seconds() -> float:
@@ -56,33 +74,16 @@ def _processor_seconds() -> float:
 
 
 def main() -> None:
-    """Print the table and the rate of the whole run."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--workers", default="1,2")
     parser.add_argument("--assembler")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    print("round  cases       wall  processor  families")
-    with tempfile.TemporaryDirectory() as folder:
-        campaign = InstructionCampaign(
-            (find(options.assembler),),
-            selection=Selection(),
-            budget=Budget(cases=options.rounds * 5_500),
-            seed=options.seed,
-            corpus=create_corpus(Path(folder) / "corpus", generator="benchmark"),
-            known=load_known(),
-            observer=_Table(),
-            target="sm_90",
-            ptx_version="8.0",
-        )
-        progress = campaign.run()
-    verdicts = progress.agreements
-    legal = verdicts["legal"] / max(1, sum(verdicts.values()))
-    print(
-        f"{progress.cases:,} instructions ({legal:.0%} legal) in {progress.seconds:.1f} s of wall "
-        f"time: {progress.cases / progress.seconds:,.0f}/s; "
-        f"{progress.cases / _processor_seconds():,.0f} a second of processor time"
-    )
+    check = Instructions(assemblers=(find(options.assembler),), seed=options.seed)
+    for workers in map(int, options.workers.split(",")):
+        print(json.dumps(measured(check, workers, options.seconds)), flush=True)
 
 
 if __name__ == "__main__":

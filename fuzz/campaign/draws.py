@@ -1,30 +1,18 @@
-"""Drawing the instructions of one round: a pure function of seed, round and what is selected."""
+"""Seeds, selections of forms, and drawing from strategies: the same for the same key."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.strategies import SearchStrategy, lists
 
-from oracle.availability import is_available
 from oracle.forms import Form
 from oracle.isa import FORMS
-from oracle.targets import Module, PtxVersion, Target
-from strategies.drafts import Draft
-from strategies.instructions import (
-    damaged_drafts,
-    legal_drafts,
-    legal_forms,
-    neighbourhoods,
-    token_soup,
-)
 
 BACKEND = "warpfuzz"
 """Value for the setting `backend`."""
@@ -50,18 +38,6 @@ class UniformProvider(HypothesisProvider):
 
 
 AVAILABLE_PROVIDERS[BACKEND] = f"{__name__}.{UniformProvider.__name__}"
-
-
-GENERATOR_VERSION = 3
-"""Goes up when the same seed would draw other instructions."""
-
-# Instructions of a round of each sort: a third legal, most of the rest in neighbourhoods, whose
-# instructions cost a tenth of those that are drawn one by one.
-_LEGAL, _NEAR, _DAMAGED, _SOUP = 2000, 3800, 120, 80
-_LEGAL_FORMS = 320
-"""Forms of a round whose legal instructions are listed, 6 on average."""
-_NEIGHBOURHOODS = 24
-"""Neighbourhoods of a round: they list 160 instructions on average."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,27 +83,7 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     return drawn[:count]
 
 
-def round_drafts(
-    forms: Sequence[Form], target: Target, version: PtxVersion, key: int
-) -> list[Draft]:
-    """Draw the instructions of one round.
-
-    About 6,000: a third of them legal on the target and version (fewer where few forms are
-    selected), the rest near-legal and soup.
-    """
-    available = [form for form in forms if is_available(form, Module(target, version))]
-    drafts: list[Draft] = []
-    if available:
-        drawn = _several(legal_forms(available), _LEGAL_FORMS, derived_seed(key, "legal"))
-        listed = (draft for form in drawn for draft in legal_drafts(form))
-        drafts += islice(listed, _LEGAL)
-    near = draw(neighbourhoods(forms), _NEIGHBOURHOODS, derived_seed(key, "near"))
-    drafts += islice((draft for area in near for draft in area.drafts()), _NEAR)
-    drafts += _several(damaged_drafts(forms), _DAMAGED, derived_seed(key, "damaged"))
-    return drafts + _several(token_soup(), _SOUP, derived_seed(key, "soup"))
-
-
-def _several(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
+def draw_several(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     """Draw `count` examples at once: one draw of many costs less than many draws of one."""
     # The first example that Hypothesis makes is the simplest one there is.
     return draw(lists(strategy, min_size=count, max_size=count), 2, key)[-1]

@@ -218,6 +218,8 @@ class Triage:
             self._lost(result)
         elif result.family.key != key:
             self._turned(key, member, result)
+            if result.settles:
+                self.tries[key] = TRIES
         else:
             self._replace(member, result.stored)
             member.confirmed = True

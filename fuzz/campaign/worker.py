@@ -86,6 +86,9 @@ _PARENT_CHECK = 0.2
 """Seconds between looks at whether the coordinator still lives."""
 _GRACE = 5.0
 """Seconds that a worker takes to end its runner and its tools before it ends at once."""
+_EXAMINER_NICENESS = 5
+"""Of the process that replays and shrinks: a third of a core beside a worker (sched(7): each step
+is a factor of 1.25)."""
 _MMAP_THRESHOLD = -3, 32 << 20
 _TRIM_THRESHOLD = -1, 128 << 20
 """Parameters of mallopt and their values, bytes: from which size on memory comes from the system
@@ -128,6 +131,9 @@ def main(arguments: list[str]) -> None:
     _keep_memory()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     line: Connection[Any, Any] = Connection(descriptor)
+    if row == rows - 1 and hasattr(os, "nice"):
+        # The examiner: where all cores are taken, rounds go on.
+        os.nice(_EXAMINER_NICENESS)
     # Imported when the coordinator can already be heard: this takes a second.
     from fuzz.campaign.heartbeat import Beats, Heart
 

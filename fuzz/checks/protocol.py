@@ -257,6 +257,8 @@ class Examined:
     """What it is now called."""
     family: Family
     stored: Stored
+    settles: bool = False
+    """Whether every case of the family that it was found under is the same finding."""
     lost: str = ""
     """How the device was lost over it; empty while it is there."""
 

@@ -26,7 +26,7 @@ from fuzz.console import print_report, watching, write_report
 from fuzz.output import console, counted, emit
 from fuzz.runner import LAYOUTS, RunnerChoice, best_runner, has_device_fault, visible_devices
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
-from runners.assemblers.discovery import discover
+from runners.assemblers.discovery import discover, find
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
@@ -45,9 +45,6 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
-    asks_compilers = options["compilers"] is not None
-    if not options["resume"] and not asks_compilers and _runner(options) == "ptxas":
-        return _against_an_assembler(options)
     with ExitStack() as stack:
         corpus = state = store = None
         if options["resume"] and options["corpus"].is_dir():
@@ -60,7 +57,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
                 )  # fmt: skip
             else:
                 options = resumed(options, state)
-        budget, known = _budget(options), known_with(options["known"])
+        budget, known = budget_of(options), known_with(options["known"])
         check_report(options["report"])
         check, devices = _check(options, _seed(options, state))
         workers = options["workers"] or _workers(on_gpu=_runner(options) == "cuda")
@@ -118,41 +115,14 @@ def _runner(options: Mapping[str, Any]) -> str:
     )
 
 
-_OF_VALUES = {
-    "findings": "--findings",
-    "quiet_time": "--quiet-time",
-    "resume": "--resume",
-    "workers": "--workers",
-    "devices": "--device",
-    "include_undefined": "--include-undefined",
-}
-
-
-def _against_an_assembler(options: Mapping[str, Any]) -> bool:
-    from fuzz.commands.run_instructions import Request, run_campaign
-
-    if any(value not in (None, ()) for value in _planting(options).values()):
-        raise UsageError(
-            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
-            "whether instructions are accepted; choose --runner sim or cuda"
-        )
-    given = [name for name in _OF_VALUES if options[name] not in (None, False, ())]
-    if given:
-        raise UsageError(
-            f"{_OF_VALUES[given[0]]} is for campaigns on values, and --runner ptxas only "
-            "asks whether instructions are accepted; leave it out, or choose --runner sim or cuda"
-        )
-    names = ("time", "cases", "seed", "corpus", "only", "known", "report", "json")
-    rest = {name: options[name] for name in ("target", "ptx_version", "assemblers", *names)}
-    return run_campaign(Request(runner="ptxas", **rest))
-
-
 def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
     """Return the check that is asked for, and the devices that workers are dealt."""
     if options["compilers"] is not None:
         return _compilers_check(options, seed)
     name = _runner(options)
     selection = Selection(pattern=options["only"])
+    if name == "ptxas":
+        return _instructions(options, selection, seed), _devices(options["devices"], name)
     from fuzz.checks.programs import Programs
     from fuzz.checks.undefined import Undefined
 
@@ -235,6 +205,29 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
     return check, devices[:1]
 
 
+def _instructions(options: Mapping[str, Any], selection: Selection, seed: int) -> Check:
+    """Return the check of what assemblers accept."""
+    from fuzz.checks.instructions import Instructions
+
+    if any(value not in (None, ()) for value in _planting(options).values()):
+        raise UsageError(
+            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
+            "whether instructions are accepted; choose --runner sim or cuda"
+        )
+    if options["include_undefined"]:
+        raise UsageError(
+            "--include-undefined is for campaigns that run programs, and --runner ptxas only asks "
+            "whether instructions are accepted; leave it out, or choose --runner sim or cuda"
+        )
+    return Instructions(
+        assemblers=tuple(find(wanted) for wanted in options["assemblers"]) or (find(),),
+        seed=seed,
+        selection=selection,
+        target=options["target"],
+        ptx_version=options["ptx_version"],
+    )
+
+
 def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
 
@@ -251,7 +244,7 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         "only": before.get("--only"),
         "faults": tuple((before.get("--fault") or "").split()),
         "level": before.get("--opt"),
-        "assemblers": (before["--assembler"],) if before.get("--assembler") else (),
+        "assemblers": _several(before.get("--assembler")),
     }
     if options["compilers"] is not None:
         kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only")}
@@ -264,6 +257,13 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     return {**options, **taken}
 
 
+def _several(value: object) -> tuple[str, ...]:
+    """Return the values of an option that may be given several times."""
+    if value is None:
+        return ()
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
 def _seed(options: Mapping[str, Any], state: State | None) -> int:
     """Return the seed; a resumed campaign keeps its own."""
     before = state.options.get("--seed") if state is not None else None
@@ -271,7 +271,7 @@ def _seed(options: Mapping[str, Any], state: State | None) -> int:
     return seed if isinstance(seed, int) else secrets.randbits(32)
 
 
-def _budget(options: Mapping[str, Any]) -> Budget:
+def budget_of(options: Mapping[str, Any]) -> Budget:
     """Return the limits that options give; a minute without any."""
     time, quiet = options["time"], options["quiet_time"]
     budget = Budget(

@@ -10,19 +10,23 @@ from command_line import ROOT, environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.draws import Selection, derived_seed, draw, round_drafts
+from fuzz.campaign.draws import Selection, derived_seed, draw
+from fuzz.checks.instruction_draws import round_drafts
+from oracle.availability import is_available
 from oracle.isa import FORMS
 from oracle.legality import Verdict, verdict_of
-from oracle.targets import parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 
 TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
 import hashlib
-from fuzz.campaign.draws import round_drafts
+from fuzz.checks.instruction_draws import round_drafts
 from oracle.isa import FORMS
 from oracle.targets import parse_target, parse_version
-drafts = round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), 5)
+drafts = round_drafts(
+    FORMS, parse_target("sm_90"), parse_version("8.0"), seed=5, number=0
+)
 print(hashlib.sha256("\\n".join(draft.text for draft in drafts).encode()).hexdigest())
 """
 
@@ -58,12 +62,14 @@ def test_integers_are_drawn_uniformly():
 
 @pytest.mark.parametrize("key", [0, 1, 7919, 2**64 - 1])
 def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_key(key):
-    drafts = round_drafts(FORMS, TARGET, VERSION, key)
-    assert drafts == round_drafts(FORMS, TARGET, VERSION, key)
+    drafts = round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
+    round_drafts.cache_clear()
+    assert drafts == round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
+    assert len({draft.text for draft in drafts}) == len(drafts)
     verdicts = Counter(
         verdict_of(draft.text, target="sm_90", ptx_version="8.0") for draft in drafts
     )
-    assert verdicts[Verdict.LEGAL] > len(drafts) // 5
+    assert verdicts[Verdict.LEGAL] > len(drafts) // 25
     assert verdicts[Verdict.ILLEGAL] > len(drafts) // 3
     assert {draft.mnemonic for draft in drafts} >= {
         "wmma.load",
@@ -71,6 +77,13 @@ def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_
         "wmma.store",
         "ldmatrix",
     }
+
+
+def test_every_form_is_dealt_before_any_comes_again():
+    ldmatrix = Selection(pattern="ldmatrix").forms()
+    drafts = round_drafts(ldmatrix, TARGET, VERSION, seed=1, number=0)
+    known = {form.opcode for form in ldmatrix if is_available(form, Module(TARGET, VERSION))}
+    assert known <= {draft.opcode for draft in drafts}
 
 
 @pytest.mark.parametrize(

@@ -44,30 +44,34 @@ def test_a_sound_assembler_has_no_finding(tmp_path):
     assert told.summary["seed"] == 1
     assert 0 < told.summary["seconds"] < 120
     assert told.summary["unconfirmed"] == 0
-    assert min(told.summary["oracle"]["legal"], told.summary["oracle"]["illegal"]) > 300
+    assert told.summary["oracle"]["legal"] > 20
+    assert told.summary["oracle"]["illegal"] > 500
+    assert told.summary["compared"] + told.summary["accepted_or_rejected"] == 900
     assert stored(tmp_path) == []
 
 
 # Fault, word that every finding has, what it is called, and forms to draw, so that there are few
 # families: each takes twenty processes.
 FAULTS = [
-    ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32"),
-    ("late crash", "bf16", Kind.CRASH, "wmma.load.b*bf16"),
-    ("inside", "b1", Kind.INTERNAL, "wmma.mma*b1*"),
-    ("mumble", ".f64", Kind.UNREADABLE, "wmma.load.a*f64"),
-    ("reject", "ldmatrix", Kind.REJECTED, "ldmatrix"),
-    ("accept", "wmma.store", Kind.ACCEPTED, "wmma.store*f64"),
+    ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32", 20),
+    ("late crash", "bf16", Kind.CRASH, "wmma.load.b*bf16", 20),
+    ("inside", "b1", Kind.INTERNAL, "wmma.mma*b1*", 600),
+    ("mumble", ".f64", Kind.UNREADABLE, "wmma.load.a*f64", 60),
+    ("reject", "ldmatrix", Kind.REJECTED, "ldmatrix", 60),
+    ("accept", "wmma.store", Kind.ACCEPTED, "wmma.store*f64", 20),
 ]
 
 
-@pytest.mark.parametrize(("fault", "word", "kind", "only"), FAULTS, ids=[row[0] for row in FAULTS])
-def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind, only):
+@pytest.mark.parametrize(
+    ("fault", "word", "kind", "only", "cases"), FAULTS, ids=[row[0] for row in FAULTS]
+)
+def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind, only, cases):
     program = fake_ptxas(tmp_path / "broken", fault, word)
-    told = campaign(tmp_path, program, "--cases", 20, "--only", only)
+    told = campaign(tmp_path, program, "--cases", cases, "--only", only)
     assert told.code == 1
     assert told.findings
     # The campaign went on behind what killed the assembler.
-    assert told.summary["cases"] == 20
+    assert told.summary["cases"] == cases
     assert told.summary["stopped"] == "budget spent"
     for finding in told.findings:
         assert (finding["kind"], finding["known"]) == (kind, False)
@@ -151,7 +155,7 @@ def test_an_assembler_that_hangs_on_everything_ends_in_time_and_is_not_called_cl
     program = fake_ptxas(tmp_path / "broken", "hang")
     told = campaign(tmp_path, program, "--time", 1, "--only", "wmma.store")
     assert told.code in (1, 3)
-    assert told.code == 1 or "no instruction was judged in the time" in told.err
+    assert told.code == 1 or "nothing was compared" in told.err
 
 
 def test_what_does_not_happen_again_is_no_finding(tmp_path):

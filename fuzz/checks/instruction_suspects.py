@@ -1,0 +1,390 @@
+"""Instructions on which assembler and ISA disagree: described, replayed, and made plainer."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version as distribution_version
+
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample, StopTest
+
+from corpus import (
+    Case,
+    Entry,
+    Family,
+    Kind,
+    OracleVerdict,
+    Origin,
+    Reason,
+    RunnerVerdict,
+    ShrinkStatus,
+    Versions,
+    open_corpus,
+)
+from fuzz.campaign.draws import Selection, derived_seed
+from fuzz.checks.instruction_draws import GENERATOR_VERSION, round_drafts
+from fuzz.checks.protocol import (
+    Examination,
+    Examined,
+    Gone,
+    Pulse,
+    ShrinkJob,
+    Stage,
+    Stored,
+    Suspect,
+)
+from fuzz.findings.families import core_of, family_of, rules_of
+from fuzz.findings.verdicts import expectation_of, kind_of
+from oracle.errors import InfrastructureError
+from oracle.legality import Explanation, explain
+from oracle.targets import parse_target, parse_version
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.judgements import Judgement, Outcome
+from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
+from strategies.drafts import Draft
+from strategies.simplification import parts, simplified
+
+HANG_SECONDS = 1.0
+"""Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets
+`DEADLINE_SECONDS` before it is said to hang, and so does the plainest like it."""
+_REPLAYS = 2
+"""Times that a disagreement is assembled again before it is called one."""
+_MODULE = "module.ptx"
+_ATTEMPTS = 40
+"""Instructions that Hypothesis tries at most; what it leaves is tried part by part."""
+
+
+def shrink(
+    draft: Draft, disagrees: Callable[[Draft], bool], key: int
+) -> tuple[Draft, ShrinkStatus]:
+    """Return the plainest instruction that still disagrees in the same way.
+
+    Parameters
+    ----------
+    draft
+        The instruction as it was found.
+    disagrees
+        Whether an instruction shows the same disagreement.
+    key
+        Seed; the same gives the same.
+
+    Raises
+    ------
+    TimeoutError
+        From `disagrees`, which may end it.
+    """
+    names = parts(draft)
+    tried: dict[Draft, bool] = {}
+
+    def fails(kept: list[bool]) -> bool:
+        plain = frozenset(name for name, keep in zip(names, kept, strict=True) if not keep)
+        candidate = simplified(draft, plain)
+        if candidate not in tried and len(tried) >= _ATTEMPTS:
+            return False
+        return _remembered(candidate, disagrees, tried)
+
+    flags = st.lists(st.booleans(), min_size=len(names), max_size=len(names))
+    try:
+        kept = find(
+            flags,
+            fails,
+            settings=settings(
+                max_examples=_ATTEMPTS,
+                database=None,
+                deadline=None,
+                phases=[Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            ),
+            random=random.Random(key),
+        )
+    except (NoSuchExample, StopTest):
+        # Nothing plainer was drawn that disagrees; every part may be needed.
+        kept = [True] * len(names)
+    plain = {name for name, keep in zip(names, kept, strict=True) if not keep}
+    # One at a time to the end: Hypothesis tries few draws where only one combination disagrees.
+    again = True
+    while again:
+        again = False
+        for name in names:
+            candidate = simplified(draft, frozenset(plain | {name}))
+            if name not in plain and _remembered(candidate, disagrees, tried):
+                plain.add(name)
+                again = True
+    return simplified(draft, frozenset(plain)), ShrinkStatus.COMPLETE
+
+
+def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Draft, bool]) -> bool:
+    if draft not in tried:
+        tried[draft] = disagrees(draft)
+    return tried[draft]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An instruction with which something else happens than the ISA says."""
+
+    kind: Kind
+    draft: Draft
+    judgements: dict[int, Judgement]
+    """By the number of the assembler; that of the first is always there."""
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the first assembler did."""
+        return self.judgements[0]
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What each assembler did."""
+        return tuple(judgement.outcome for judgement in self.judgements.values())
+
+    @property
+    def explanation(self) -> Explanation:
+        """What the oracle says."""
+        return explain(
+            self.draft.text, target=self.judgement.target, ptx_version=self.judgement.version
+        )
+
+
+def disagreement_of(draft: Draft, judgement: Judgement) -> Kind | None:
+    """Return what a disagreement of assembler and ISA is called; None where they agree."""
+    explanation = explain(draft.text, target=judgement.target, ptx_version=judgement.version)
+    return kind_of(expectation_of(draft, explanation), judgement.outcome)
+
+
+class Suspects:
+    """Describes disagreements for the corpus.
+
+    Parameters
+    ----------
+    assemblers
+        The first is compared with the ISA; the others with the first.
+    seed
+        Of the campaign.
+    """
+
+    def __init__(self, assemblers: Sequence[Assembler], *, seed: int) -> None:
+        self._assemblers, self._seed = assemblers, seed
+
+    def suspect(
+        self,
+        one: Disagreement,
+        number: int,
+        *,
+        settled: frozenset[str],
+        known: Mapping[str, Suspect],
+    ) -> Suspect:
+        """Return what a round reports of a disagreement, stored only where it is the first.
+
+        Parameters
+        ----------
+        number
+            Of the round.
+        settled
+            Keys of families of which no further case is needed.
+        known
+            What the round has reported so far, by the key of the family.
+        """
+        explanation = one.explanation
+        core = core_of(one.kind, one.draft, explanation)
+        family = family_of(one.kind, one.draft, explanation, one.judgement.normalised)
+        wanted = core not in settled and core not in known
+        return Suspect(
+            family=Family(key=core, title=family.title),
+            kind=one.kind,
+            cases=1,
+            stored=self.stored(one, family, number, ShrinkStatus.RAW) if wanted else None,
+        )
+
+    def _family(self, one: Disagreement) -> Family:
+        return family_of(one.kind, one.draft, one.explanation, one.judgement.normalised)
+
+    def stored(
+        self, one: Disagreement, family: Family | None, number: int, status: ShrinkStatus
+    ) -> Stored:
+        """Return a disagreement as the corpus takes it, with the module that shows it."""
+        explanation, judgement = one.explanation, one.judgement
+        case = Case(
+            kind=one.kind,
+            family=family or self._family(one),
+            instructions=(one.draft.text,),
+            target=judgement.target,
+            ptx_version=judgement.version,
+            oracle=OracleVerdict(
+                verdict=explanation.verdict,
+                reasons=tuple(Reason(text=r.text, section=r.section) for r in explanation.reasons),
+            ),
+            runners=tuple(
+                RunnerVerdict(
+                    runner="ptxas",
+                    version=self._assemblers[which].version,
+                    outcome=judged.outcome.name.lower(),
+                    message="\n".join(judged.messages) or judged.ending,
+                )
+                for which, judged in one.judgements.items()
+            ),
+            versions=Versions(
+                warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION
+            ),
+            origin=Origin(seed=self._seed, round=number),
+            shrink=status,
+        )
+        return Stored(case=case, files={_MODULE: judgement.module.encode()})
+
+
+class Examiner:
+    """Replays disagreements and makes them plainer.
+
+    Parameters
+    ----------
+    assemblers
+        Who judges.
+    selection
+        Which forms the campaign is about.
+    seed
+        Of the campaign.
+    pulse
+        Is told of every stage.
+    """
+
+    def __init__(
+        self, assemblers: Sequence[Assembler], selection: Selection, *, seed: int, pulse: Pulse
+    ) -> None:
+        self._assemblers, self._forms, self._seed = assemblers, selection.forms(), seed
+        self._suspects = Suspects(assemblers, seed=seed)
+        self._pulse = pulse
+
+    def examine(self, job: Examination) -> Examined | Gone:
+        """Replay a disagreement, or make it plainer.
+
+        Raises
+        ------
+        InfrastructureError
+            If it was not stored by this campaign.
+        """
+        entry = open_corpus(job.corpus).get(job.id)
+        self._pulse.enter(Stage.RUN)
+        try:
+            one = self._read(entry)
+            if isinstance(job, ShrinkJob):
+                return self._shrunk(entry, one, job)
+            times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
+            if not all(self._replays(one) for _ in range(times)):
+                return Gone(id=job.id)
+            return self._examined(entry, one, job, job.family, ShrinkStatus.RAW)
+        finally:
+            self._pulse.enter(Stage.WAIT)
+
+    def _read(self, entry: Entry) -> Disagreement:
+        """Return a stored disagreement; its instruction is drawn again for its parts."""
+        case = entry.finding
+        origin = case.origin
+        drafts: Sequence[Draft] = ()
+        if origin is not None:
+            drafts = round_drafts(
+                self._forms,
+                parse_target(case.target),
+                parse_version(case.ptx_version),
+                seed=self._seed,
+                number=origin.round,
+            )
+        draft = next((draft for draft in drafts if draft.text == case.text), None)
+        if draft is None:
+            raise InfrastructureError(
+                f"finding {entry.id} is of no round of this campaign; a campaign of another "
+                "version or selection stored it"
+            )
+        module = entry.read(_MODULE).decode()
+        judgements = {}
+        versions = [assembler.version for assembler in self._assemblers]
+        for verdict in case.runners:
+            judgement = Judgement(
+                instruction=draft.text,
+                target=case.target,
+                version=case.ptx_version,
+                outcome=Outcome[verdict.outcome.upper()],
+                messages=tuple(verdict.message.splitlines()),
+            )
+            if judgement.module != module:
+                judgement = replace(judgement, results_stored=True)
+            judgements[versions.index(verdict.version)] = judgement
+        return Disagreement(case.kind, draft, judgements)
+
+    def _examined(
+        self,
+        entry: Entry,
+        one: Disagreement,
+        job: Examination,
+        family: Family,
+        status: ShrinkStatus,
+    ) -> Examined:
+        origin = entry.finding.origin
+        number = origin.round if origin is not None else 0
+        own = None if status is not ShrinkStatus.RAW else entry.finding.family
+        stored = self._suspects.stored(one, own, number, status)
+        return Examined(
+            id=job.id, kind=one.kind, family=family, stored=stored,
+            settles=status is not ShrinkStatus.RAW,
+        )  # fmt: skip
+
+    def _replays(self, one: Disagreement) -> bool:
+        """Assemble the minimal modules again, each by itself, and compare the outcomes."""
+        return all(
+            self._judge(which, one.draft, judged).outcome is judged.outcome
+            for which, judged in one.judgements.items()
+        )
+
+    def _shrunk(self, entry: Entry, one: Disagreement, job: ShrinkJob) -> Examined:
+        explanation = one.explanation
+        rules, core = rules_of(explanation), core_of(one.kind, one.draft, explanation)
+        found: dict[Draft, Disagreement] = {one.draft: one}
+        deadline = HANG_SECONDS if Outcome.HUNG in one.outcomes else DEADLINE_SECONDS
+        end = time.monotonic() + job.seconds
+
+        def disagrees(draft: Draft) -> bool:
+            if time.monotonic() > end:
+                return False
+            explanation = explain(
+                draft.text, target=one.judgement.target, ptx_version=one.judgement.version
+            )
+            fewer = rules_of(explanation) < rules
+            if not fewer and core_of(one.kind, draft, explanation) != core:
+                return False
+            judgements = {
+                which: self._judge(which, draft, old, deadline)
+                for which, old in one.judgements.items()
+            }
+            candidate = Disagreement(one.kind, draft, judgements)
+            if one.kind is Kind.DIFFER:
+                same = candidate.outcomes == one.outcomes
+            else:
+                same = disagreement_of(draft, candidate.judgement) is one.kind
+            if same:
+                found[draft] = candidate
+            return same
+
+        draft, status = shrink(one.draft, disagrees, derived_seed(self._seed, "shrink", core))
+        smallest = found[draft]
+        if not self._replays(smallest):
+            smallest, status = one, ShrinkStatus.FLAKY
+        elif time.monotonic() > end:
+            status = ShrinkStatus.CAPPED
+        family = self._suspects.stored(smallest, None, 0, status).case.family
+        return self._examined(entry, smallest, job, family, status)
+
+    def _judge(
+        self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
+    ) -> Judgement:
+        """Judge an instruction in a minimal module like that of another judgement."""
+        self._pulse.beat()
+        changed = replace(like, instruction=draft.text)
+        verdict = judge_module(
+            self._assemblers[which], changed.module, target=like.target, deadline=deadline
+        )
+        return replace(
+            changed, outcome=verdict.outcome, messages=verdict.messages, ending=verdict.ending
+        )
