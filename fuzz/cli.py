@@ -496,12 +496,13 @@ def corpus() -> None:
 
 @corpus.command("list")
 @click.argument("path", type=_FOLDER, default=DEFAULT_CORPUS)
+@click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @_json
-def corpus_list(path: Path, json: bool) -> int:
-    """List families, worst first, each with its smallest finding."""
+def corpus_list(path: Path, known: Path | None, json: bool) -> int:
+    """List families, worst first, each with its smallest finding; `record` is what ships."""
     from fuzz.commands.corpus import list_findings
 
-    list_findings(path, json=json)
+    list_findings(path, known=known, json=json)
     return Exit.CLEAN
 
 
@@ -553,6 +554,17 @@ def corpus_diff(left: Path, right: Path, json: bool) -> int:
     from fuzz.commands.corpus import compare_corpora
 
     return Exit.FINDINGS if compare_corpora(left, right, json=json) else Exit.CLEAN
+
+
+@corpus.command("check")
+@click.argument("path", type=_FOLDER, default=DEFAULT_CORPUS)
+@_json
+def corpus_check(path: Path, json: bool) -> int:
+    """Read everything in a corpus, and say what is wrong with it; exit code 3 if anything is."""
+    from fuzz.commands.corpus import check_corpus
+
+    check_corpus(path, json=json)
+    return Exit.CLEAN
 
 
 @corpus.command("export")

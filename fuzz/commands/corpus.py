@@ -15,9 +15,11 @@ from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
+from corpus.known import known_with
 from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
+from corpus.verification import verify
 from fuzz.console.styles import plain
 from fuzz.output import console, counted, emit, harmless, tracked
 from oracle.errors import InfrastructureError, UsageError
@@ -28,9 +30,16 @@ def generator() -> str:
     return f"warpfuzz {version('warpfuzz')}"
 
 
-def list_findings(path: Path, *, json: bool) -> None:
-    """Print a line for each family, worst first."""
+def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
+    """Print a line for each family, worst first.
+
+    Parameters
+    ----------
+    known
+        File of more known discrepancies.
+    """
     problems: list[Problem] = []
+    listed = known_with(known)
     groups = families(named_corpus(path).entries(problems.append))
     if json:
         for group in groups:
@@ -43,23 +52,31 @@ def list_findings(path: Path, *, json: bool) -> None:
                     "id": group.smallest.id,
                     "text": group.smallest.finding.text,
                     "path": str(group.smallest.path),
+                    "known": listed.match(group.smallest.finding) is not None,
                 }
             )
         report_problems(problems)
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("id", "members", "family", "smallest"):
+    for heading in ("id", "members", "known", "family", "smallest"):
         table.add_column(heading, overflow="fold")
     for group in groups:
         table.add_row(
             group.smallest.id,
             str(len(group.members)),
+            "yes" if listed.match(group.smallest.finding) is not None else "",
             plain(group.title),
             harmless(group.smallest.finding.text),
         )
     out = console()
     out.print(table)
-    out.print(f"{counted(len(groups), 'family', 'families')} in {path}", markup=False)
+    findings = counted(sum(len(group.members) for group in groups), "finding")
+    unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
+    out.print(
+        f"{findings} of {counted(len(groups), 'family', 'families')} in {path}, a line for each "
+        f"family: {unknown} not known, {len(groups) - unknown} known.",
+        soft_wrap=True,
+    )
     report_problems(problems)
 
 
@@ -133,6 +150,34 @@ def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
     differ = bool(difference.only_left or difference.only_right)
     report_problems(difference.problems, fail=not differ)
     return differ
+
+
+def check_corpus(path: Path, *, json: bool) -> None:
+    """Print everything that is wrong with a corpus; nothing is changed.
+
+    Raises
+    ------
+    InfrastructureError
+        If anything is wrong.
+    """
+    corpus = named_corpus(path)
+    problems = verify(corpus)
+    for problem in problems if json else ():
+        emit(
+            {
+                "path": str(problem.path),
+                "cause": problem.cause.value,
+                "sentence": problem.sentence,
+            }
+        )
+    sound = sum(1 for _ in corpus.entries(checksums=False))
+    if not json:
+        report_problems(problems, fail=False)
+        console().print(f"{counted(sound, 'finding')} of {path} can be read", soft_wrap=True)
+    if problems:
+        raise InfrastructureError(
+            f"{path} has {counted(len(problems), 'problem')}; each was named with what to do"
+        )
 
 
 def export_corpus(path: Path, file: Path, *, json: bool) -> None:

@@ -53,7 +53,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
     elif not is_runnable(entry):
         yield _Modules(entry, options)
     else:
-        choice = replace(options.choice(entry), assembler=None, level=None)
+        choice = options.choice(entry, compiled=False)
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:

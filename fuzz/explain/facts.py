@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Entry, Finding
+from corpus import Entry, Finding, Kind, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.numbers import hexadecimal, number, ordinal, signed
-from fuzz.findings.case import ACTUAL, EXPECTED, REWRITTEN, subject_of
+from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.places import Result, results
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import Event, Trace, Written, trace
@@ -53,6 +54,33 @@ def unit_words(type_: Format | None) -> str:
     return "units in the last place" if type_.is_float else "difference"
 
 
+def apart(one: Difference, type_: Format | None) -> str:
+    """Say how far two values are apart.
+
+    Units in the last place mean something among numbers of about one size: beyond as many as a
+    binade has, the difference itself is said.
+    """
+    distance = units(one, type_)
+    if distance is None:
+        return "NaN"
+    if type_ is None:
+        return f"{distance} bit{'s' if distance != 1 else ''}"
+    if not type_.is_float:
+        return f"{distance:+,}"
+    if distance == 0:
+        return "the other zero"
+    if abs(distance) <= 1 << (type_.fraction_bits + type_.ignored_bits):
+        return f"{distance:+,} ulp"
+    expected, actual = number(one.expected, type_), number(one.actual, type_)
+    if "infinity" in (expected.kind, actual.kind):
+        return "infinitely far"
+    difference = actual.value - expected.value
+    try:
+        return f"off by {float(difference):+.3g}"
+    except OverflowError:
+        return "off by more than a double holds"
+
+
 def level(distance: int | None) -> str:
     """Return a digit for a distance, from 0 (the other zero) to 9; "N" where one is NaN."""
     if distance is None:
@@ -77,6 +105,63 @@ def level_words(sign: str) -> str:
 def _short(value: int) -> str:
     power = value.bit_length() - 1
     return str(value) if value < 1 << 16 else f"2^{power}"
+
+
+_OF_PROGRAMS = {
+    Kind.VIOLATION: "the PTX ISA permits what came out on no target.",
+    Kind.DEVIATION: "the PTX ISA permits what came out, but it is not what this target is known "
+    "to return.",
+    Kind.FLAKY: "the same program on the same image does not come out the same every time.",
+    Kind.CRASH: "the runner's process died.",
+    Kind.HANG: "the program did not come to an end in time.",
+    Kind.DEVICE_LOST: "the device did not answer any more.",
+    Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
+    Kind.COMPILE_FAILURE: "a legal program was not compiled.",
+    Kind.UNREADABLE: "what came back could not be read.",
+}
+_OF_MODULES = {
+    Kind.ACCEPTED: "the assembler accepts it, and the PTX ISA has no such instruction.",
+    Kind.REJECTED: "the assembler rejects it, and the PTX ISA has it.",
+    Kind.DIFFER: "two assemblers do not agree about it.",
+    Kind.INTERNAL: "the assembler fails with a message from its own inside.",
+    Kind.UNREADABLE: "the assembler says something that cannot be read.",
+    Kind.CRASH: "the assembler crashes.",
+    Kind.HANG: "the assembler does not end.",
+}
+
+
+def meaning_of(finding: Finding) -> str:
+    """Say what a finding's kind means, as half a sentence; "" for what says it itself."""
+    meanings = _OF_PROGRAMS if PROGRAM in finding.files else _OF_MODULES
+    return meanings.get(finding.kind, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeTable:
+    """What each compiler version did at each -O level."""
+
+    levels: tuple[str, ...]
+    """Options such as "-O3", lowest first; the heads of the columns."""
+    rows: tuple[tuple[str, ...], ...]
+    """The runner with its version, then an outcome for each level; "" where it was not asked."""
+    others: tuple[RunnerVerdict, ...]
+    """Verdicts without a level."""
+
+
+def outcomes_of(finding: Finding) -> OutcomeTable:
+    """Return the verdicts of a finding as a table of versions and levels."""
+    told: dict[str, dict[str, str]] = {}
+    others = []
+    for one in finding.runners:
+        levels = one.options.split()
+        if not levels or not all(re.fullmatch(r"-O\d", level) for level in levels):
+            others.append(one)
+            continue
+        name = one.runner if one.version == one.runner else f"{one.runner} {one.version}"
+        told.setdefault(name, {}).update(dict.fromkeys(levels, one.outcome))
+    heads = sorted({level for row in told.values() for level in row})
+    rows = [(name, *(row.get(level, "") for level in heads)) for name, row in told.items()]
+    return OutcomeTable(levels=tuple(heads), rows=tuple(rows), others=tuple(others))
 
 
 _LEVEL = 3

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from corpus import Entry, Finding, Kind
+from corpus import Entry, Finding
+from fuzz.explain.facts import meaning_of, outcomes_of
 from fuzz.explain.markdown import fenced, table
 from fuzz.findings.case import MODULE
 from oracle.errors import UsageError
 from oracle.legality import Verdict, explain
-
-_MEANINGS = {
-    Kind.ACCEPTED: "The assembler accepts it, and the PTX ISA has no such instruction.",
-    Kind.REJECTED: "The assembler rejects it, and the PTX ISA has it.",
-    Kind.DIFFER: "Two assemblers do not agree about it.",
-    Kind.INTERNAL: "The assembler fails with a message from its own inside.",
-    Kind.UNREADABLE: "The assembler says something that cannot be read.",
-    Kind.CRASH: "The assembler crashes.",
-    Kind.HANG: "The assembler does not end.",
-}
 
 _SCRIPT = """#!/bin/sh
 # Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
@@ -57,7 +48,7 @@ def instruction_page(finding: Finding, module: str) -> str:
     lines = [
         f"# {finding.family.title}",
         "",
-        _MEANINGS.get(finding.kind, f"{finding.kind}."),
+        f"{finding.kind}: {meaning_of(finding)}" if meaning_of(finding) else f"{finding.kind}.",
         "",
         *fenced(finding.text, "ptx"),
         *table(("what", "value"), _facts(finding)),
@@ -111,8 +102,9 @@ def _expected(finding: Finding) -> list[str]:
 
 
 def _observed(finding: Finding) -> list[str]:
-    lines = []
-    for one in finding.runners:
+    told = outcomes_of(finding)
+    lines = [*table(("compiler", *told.levels), told.rows)] if told.rows else []
+    for one in told.others:
         lines += [f"{one.runner} {one.version} {one.options}: **{one.outcome}**", ""]
         if one.message:
             lines += fenced(one.message)

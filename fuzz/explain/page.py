@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
@@ -12,15 +10,26 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from corpus import Entry, Kind
+from corpus import Entry, Finding
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.store import RAW
 from fuzz.console.blocks import in_ascii
 from fuzz.console.styles import kind_style, plain
 from fuzz.explain.derivations import raw
-from fuzz.explain.facts import NOT_A_NUMBER, ValueFacts, level, level_words, unit_words, units
+from fuzz.explain.facts import (
+    NOT_A_NUMBER,
+    ValueFacts,
+    apart,
+    level,
+    level_words,
+    meaning_of,
+    outcomes_of,
+    unit_words,
+    units,
+)
 from fuzz.explain.numbers import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
+from fuzz.findings.making import commands_of
 from fuzz.findings.places import Result
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
@@ -162,12 +171,18 @@ def _instruction_page(entry: Entry) -> RenderableType:
     table.add_column(overflow="fold")
     for name, value in _instruction_facts(entry):
         table.add_row(name, value)
-    parts: list[RenderableType] = [Text(finding.family.title, style="bold"), table]
+    parts: list[RenderableType] = [
+        Text(finding.family.title, style="bold"),
+        _verdict_of(finding),
+        table,
+        *_outcomes(finding),
+    ]
     for name in finding.files:
         if name.endswith(".ptx"):
             text = entry.read(name).decode(errors="replace")
             parts.append(plain(str(entry.path / name), style="quiet"))
-            parts.append(Syntax(text, "text", background_color="default"))
+            parts.append(Syntax(text, "text", background_color="default", word_wrap=True))
+    parts += _section("again", _commands(entry))
     return Group(*parts)
 
 
@@ -180,8 +195,11 @@ def _instruction_facts(entry: Entry) -> Iterable[tuple[str, str]]:
     yield "ISA", finding.oracle.verdict
     for reason in finding.oracle.reasons:
         yield "", f"{reason.text} [PTX ISA {reason.section}]"
-    for verdict in finding.runners:
+    for verdict in outcomes_of(finding).others:
         yield f"{verdict.runner} {verdict.version}", f"{verdict.outcome}: {verdict.message}"
+    for message in dict.fromkeys(one.message for one in finding.runners if one.options):
+        if message:
+            yield "said", message
     yield "shrinking", finding.shrink
     if finding.origin is not None:
         yield "found", f"seed {finding.origin.seed}, round {finding.origin.round}"
@@ -196,18 +214,6 @@ _TERMS = 16
 """Inputs that are listed."""
 _WIDE = 118
 """Columns from which the values of an f64 stand side by side."""
-_MEANINGS = {
-    Kind.VIOLATION: "the PTX ISA permits what came out on no target.",
-    Kind.DEVIATION: "the PTX ISA permits what came out, but it is not what this target is known "
-    "to return.",
-    Kind.FLAKY: "the same program on the same image does not come out the same every time.",
-    Kind.CRASH: "the runner's process died.",
-    Kind.HANG: "the program did not come to an end in time.",
-    Kind.DEVICE_LOST: "the device did not answer any more.",
-    Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
-    Kind.COMPILE_FAILURE: "a legal program was not compiled.",
-    Kind.UNREADABLE: "what came back could not be read.",
-}
 
 
 def finding_page(entry: Entry) -> RenderableType:
@@ -226,6 +232,7 @@ def finding_page(entry: Entry) -> RenderableType:
         Text(),
         _facts(facts),
         *_section("program", _program(facts)),
+        *_outcomes(finding),
     ]
     parts += _maps(facts, "")
     parts += _as_found(entry)
@@ -242,15 +249,19 @@ def _section(title: str, body: RenderableType) -> list[RenderableType]:
 
 
 def _verdict(facts: ValueFacts) -> Text:
-    finding = facts.finding
-    line = Text().append(finding.kind.value, style=kind_style(finding.kind, known=False))
-    meaning = _MEANINGS.get(finding.kind)
-    if meaning:
-        line.append(f": {meaning}")
+    line = _verdict_of(facts.finding)
     found = facts.differences
     if found:
         some = "element differs" if len(found) == 1 else "elements differ"
         line.append(f" {len(found):,} {some}.")
+    return line
+
+
+def _verdict_of(finding: Finding) -> Text:
+    line = Text().append(finding.kind.value, style=kind_style(finding.kind, known=False))
+    meaning = meaning_of(finding)
+    if meaning:
+        line.append(f": {meaning}")
     return line
 
 
@@ -270,12 +281,14 @@ def _fact_rows(facts: ValueFacts) -> Iterable[tuple[str, str]]:
     finding, details = facts.finding, facts.finding.details
     yield "id", finding.id
     yield "family", finding.family.key
-    for runner in finding.runners:
-        yield "found on", runner.device or runner.runner
+    for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
+        yield "found on", device
+    for runner in outcomes_of(finding).others:
         yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
     yield "module", f".target {finding.target}, .version {finding.ptx_version}"
     compiler = str(details.get("compiler", "not recorded"))
-    yield "compiled by", f"{compiler}, -O{details['opt']}" if "opt" in details else compiler
+    level = f"-O{details['opt']}" if "opt" in details else ""
+    yield "compiled by", compiler if level in compiler else f"{compiler}, {level}"
     sms = str(details.get("sms", ""))
     if sms:
         yield "SMs", sms
@@ -404,22 +417,10 @@ class _Differences:
             "" if type_ is None else decimal(value, type_) for value in (one.expected, one.actual)
         ]
         place = plain(one.where)
-        apart = Text(distance_words(one, type_))
+        distance = Text(apart(one, type_))
         if together:
-            return [place, "expected\nactual", "\n".join(bits), "\n".join(values), apart]
-        return [place, *bits, *values, apart]
-
-
-def distance_words(one: Difference, type_: Format | None) -> str:
-    """Say how far two values are apart."""
-    distance = units(one, type_)
-    if distance is None:
-        return "NaN"
-    if type_ is None:
-        return f"{distance} bit{'s' if distance != 1 else ''}"
-    if not type_.is_float:
-        return f"{distance:+,}"
-    return f"{distance:+,} ulp" if distance else "the other zero"
+            return [place, "expected\nactual", "\n".join(bits), "\n".join(values), distance]
+        return [place, *bits, *values, distance]
 
 
 # Inputs
@@ -482,22 +483,23 @@ def _files(entry: Entry) -> RenderableType:
     return Group(plain(str(entry.path), style="quiet"), table)
 
 
+def _outcomes(finding: Finding) -> list[RenderableType]:
+    """Return what each compiler version did at each level; nothing where one alone was asked."""
+    told = outcomes_of(finding)
+    if not told.rows:
+        return []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("compiler", *told.levels):
+        table.add_column(heading, overflow="fold")
+    for row in told.rows:
+        table.add_row(*map(plain, row))
+    return _section("what each compiler did", table)
+
+
 def _commands(entry: Entry) -> RenderableType:
-    path = shlex.quote(str(entry.path))
-    planted = " ".join(_planted(entry))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="quiet")
     table.add_column(overflow="fold")
-    table.add_row("run it again", plain(f"warpfuzz replay {path} {planted}".rstrip()))
-    table.add_row("without warpfuzz", plain(f"warpfuzz repro {path}"))
+    for what, command in commands_of(entry):
+        table.add_row(what, plain(command))
     return table
-
-
-def _planted(entry: Entry) -> list[str]:
-    """Return the options that plant what was planted: without them the finding is gone."""
-    for verdict in entry.finding.runners:
-        words = verdict.options.split()
-        found = [word for pair in pairwise(words) if pair[0] == "--fault" for word in pair]
-        if found:
-            return found
-    return []

@@ -7,10 +7,10 @@ from typing import Any
 
 from corpus import Kind
 from fuzz.explain.derivations import derivation, raw
-from fuzz.explain.facts import ValueFacts
+from fuzz.explain.facts import ValueFacts, apart
 from fuzz.explain.isa_sentences import sentences_about
 from fuzz.explain.markdown import fenced, table
-from fuzz.explain.numbers import decimal, hexadecimal, number, ordinal
+from fuzz.explain.numbers import decimal, hexadecimal
 from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
@@ -86,26 +86,7 @@ def _value(bits: int, one: Difference, type_: Format | None) -> str:
 
 
 def _apart(one: Difference, type_: Format | None) -> str:
-    distance = "" if type_ is None else _distance(one, type_)
-    return f", {distance}" if distance else ""
-
-
-def _distance(one: Difference, type_: Format) -> str:
-    """Say how far two values are apart."""
-    if not type_.is_float:
-        difference = raw_signed(one.actual, type_) - raw_signed(one.expected, type_)
-        return f"a difference of {difference:+d}"
-    if "NaN" in (number(one.expected, type_).kind, number(one.actual, type_).kind):
-        return ""
-    units = ordinal(one.actual, type_) - ordinal(one.expected, type_)
-    if units == 0:
-        return "the other zero"
-    return f"{units:+d} unit{'s' if abs(units) != 1 else ''} in the last place"
-
-
-def raw_signed(bits: int, type_: Format) -> int:
-    """Return the integer that raw bits stand for."""
-    return int(decimal(bits, type_))
+    return "" if type_ is None else f", {apart(one, type_)}"
 
 
 def _facts(facts: ValueFacts) -> list[str]:
@@ -213,7 +194,7 @@ def _differences(facts: ValueFacts) -> list[str]:
                 one.where,
                 _value(one.expected, one, type_),
                 _value(one.actual, one, type_),
-                "" if type_ is None else _distance(one, type_),
+                "" if type_ is None else apart(one, type_),
                 "yes" if facts.is_permitted(one) else "no",
             )
         )

@@ -108,8 +108,13 @@ class ReplayOptions:
     trust: bool = False
     """Whether commands and programs that findings name may be run."""
 
-    def choice(self, entry: Entry) -> RunnerChoice:
+    def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
         """Return the runner for a finding.
+
+        Parameters
+        ----------
+        compiled
+            Whether the finding's own compiler and level are taken; others are asked if not.
 
         Raises
         ------
@@ -131,8 +136,10 @@ class ReplayOptions:
             layout=made.layout if again else 0,
             faults=self.planted(entry, name),
             ptx_pass=self.passed(entry),
-            level=self.level if self.level is not None or not again else made.level,
         )
+        if not compiled:
+            return choice
+        level = self.level if self.level is not None or not again else made.level
         assembler = self.assembler
         if assembler is None and again and made.assembler is not None:
             if not (self.trust or _VERSION.fullmatch(made.assembler)):
@@ -141,7 +148,7 @@ class ReplayOptions:
                     "corpus names is run only with your word: give --assembler, or --trust"
                 )
             assembler = made.assembler
-        return replace(choice, assembler=assembler)
+        return replace(choice, assembler=assembler, level=level)
 
     def planted(self, entry: Entry, runner: str | None = None) -> tuple[str, ...]:
         """Return the faults for a finding; those of the simulated device only there."""
@@ -187,10 +194,22 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
     The programs that it was made with are named in it: who runs the command has read them.
     """
-    words = ["warpfuzz", "replay", str(entry.path) if path is None else path]
     made = Making.of(entry)
-    if made.ptx_pass is not None:
-        words += ["--ptx-pass", made.ptx_pass]
+    words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
     if made.assembler is not None and not _VERSION.fullmatch(made.assembler):
         words += ["--assembler", made.assembler]
     return shlex.join(words)
+
+
+def _passed(made: Making) -> list[str]:
+    return [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
+
+
+def commands_of(entry: Entry) -> list[tuple[str, str]]:
+    """Return the commands that a page of a finding names, each with what it does."""
+    path = str(entry.path)
+    return [
+        ("run it again", replay_command(entry)),
+        ("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(Making.of(entry))])),
+        ("without warpfuzz", shlex.join(["warpfuzz", "repro", path])),
+    ]

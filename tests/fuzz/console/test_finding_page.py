@@ -18,7 +18,8 @@ from rich.console import Console
 from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
 from corpus.entry import Entry
 from corpus.images import pack, unpack
-from fuzz.explain.facts import LEVELS, level, units
+from corpus.naming import named_entry
+from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
 from fuzz.explain.page import EQUAL, heat_map, page_of
 from fuzz.findings.case import (
     ACTUAL,
@@ -100,6 +101,25 @@ def test_distances_of_integers_are_differences(expected: int, actual: int) -> No
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_distances_of_registers_count_bits(expected: int, actual: int) -> None:
     assert units(difference(expected, actual, 32), None) == bin(expected ^ actual).count("1")
+
+
+def test_units_in_the_last_place_are_said_of_numbers_of_one_size_alone() -> None:
+    f32 = FORMATS["f32"]
+    assert apart(difference(0x3F800000, 0x3F800003, 32), f32) == "+3 ulp"
+    assert apart(difference(0x3F800000, 0, 32), f32) == "off by -1"
+    assert apart(difference(0x3F800000, 0x7F800000, 32), f32) == "infinitely far"
+    assert apart(difference(0, 0x80000000, 32), f32) == "the other zero"
+
+
+def test_a_finding_of_many_compilers_is_a_table_of_versions_and_levels() -> None:
+    entry = named_entry("4a55e2d0", Path("record"))
+    told = outcomes_of(entry.finding)
+    assert told.levels == ("-O0", "-O1", "-O2", "-O3")
+    assert len(told.rows) == 17
+    assert len(told.others) == 1
+    text = page(entry)
+    assert text.count("NVIDIA H200") == 1
+    assert len(text.splitlines()) < 90
 
 
 def test_a_distance_to_nan_is_none_and_of_zeros_is_zero() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -153,11 +154,39 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
 
 
 def test_the_printed_command_is_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import shlex
-
     entry = stored(tmp_path / "f", multiplication(half()), faults=(FAULT,), ptx_pass="sed s/;/;/")
     code, _, _ = ended(capsys, *shlex.split(replay_command(entry))[1:])
     assert code == 1
+
+
+def test_every_command_on_a_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = planted_ptxas(tmp_path / "c c", "1.0")
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("COLUMNS", "400")
+    folder = tmp_path / "a folder"
+    plain = stored(folder, multiplication(half()), faults=(FAULT,))
+    passed = stored(folder, multiplication(half()), faults=(FAULT,), ptx_pass="sed 's/ ;/;/'")
+    assembled = stored(folder, multiplication(half()), faults=(FAULT,), assembler=str(path))
+    for entry in (plain, passed, assembled):
+        page = ended(capsys, "corpus", "show", entry.path)[1]
+        commands = [line.rpartition(" warpfuzz ")[2] for line in page.splitlines()
+                    if " warpfuzz " in line]  # fmt: skip
+        assert len(commands) == 3
+        codes = [ended(capsys, *shlex.split(command))[0] for command in commands]
+        assert codes == [1, 1, 0], commands
+
+
+def test_a_corpus_is_checked(
+    tmp_path: Path, program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "found"
+    assert ended(capsys, "corpus", "check", found)[0] == 0
+    (program.path / "stray").write_text("")
+    code, _, err = ended(capsys, "corpus", "check", found)
+    assert (code, "does not list it" in err) == (3, True)
 
 
 def test_broken_entries_are_errors_in_junit_and_end_no_replay(
