@@ -5,7 +5,8 @@ on the machine disturbs little; every ratio is between runs of this one invocati
 inputs. First `m16n16k16` of f16 with C and D f32, on normal inputs and with special values among
 them: the oracle, a plain vectorised float64 version (products as one (tiles, m, n, k) array) and,
 where an interpreter that has them is given, MMA-Sim (`mmasim`, PyTorch) in batches; the bits of
-all are compared. Then one form of each kind, on random bits, against the first. Usage:
+all are compared. Then one form of each kind, on random bits, against the first, and forms of
+`mma.sync`, registers in and registers out, by their products. Usage:
 
     python benchmarks/oracle_speed.py [--tiles N] [--repeats N] [--mmasim PYTHON]
 """
@@ -25,7 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.isa import mma_form
+from oracle.isa import mma_form, mma_sync_form
+from oracle.lane_products import mma_sync
 from oracle.multiply import mma, permitted
 
 PREFIX = "wmma.mma.sync.aligned.row.col."
@@ -46,6 +48,22 @@ KINDS = (
     PREFIX + "m16n16k16.s32.u8.u8.s32.satfinite",
     PREFIX + "m8n8k32.s32.s4.s4.s32",
     "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
+)
+LANE_PREFIX = "mma.sync.aligned."
+LANE_KINDS = tuple(
+    LANE_PREFIX + rest
+    for rest in (
+        "m16n8k16.row.col.f32.f16.f16.f32",
+        "m16n8k16.row.col.f16.f16.f16.f16",
+        "m8n8k4.row.col.f32.f16.f16.f32",
+        "m16n8k16.row.col.f32.bf16.bf16.f32",
+        "m16n8k8.row.col.f32.tf32.tf32.f32",
+        "m16n8k32.row.col.f32.e4m3.e4m3.f32",
+        "m16n8k16.row.col.f64.f64.f64.f64",
+        "m16n8k32.row.col.s32.s8.s8.s32",
+        "m16n8k64.row.col.s32.s4.s4.s32",
+        "m16n8k256.row.col.s32.b1.b1.s32.xor.popc",
+    )
 )
 SPECIAL = (0x0000, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x0001, 0x83FF)
 """f16 patterns: zeros, infinities, NaN, subnormals."""
@@ -76,6 +94,24 @@ def random_bits(opcode: str, tiles: int) -> Operands:
         wide = np.int64 if dtype.kind == "i" else np.uint64
         operands.append(rng.integers(least, least + (1 << bits), size, wide).astype(dtype))
     return operands[0], operands[1], operands[2]
+
+
+def lanes(opcode: str, products: int) -> tuple[int, Operands]:
+    """Return a number of tiles with about so many products, and near-normal registers of them."""
+    form = mma_sync_form(opcode)
+    size = form.groups * form.shape.m * form.shape.n * form.shape.k
+    tiles, rng = max(1, products // size), np.random.default_rng(0)
+    operands = []
+    for name in "abc":
+        floats = {"f16": np.float16, "f32": np.float32, "tf32": np.float32, "f64": np.float64}
+        count = 32 * form.words(name) * 4
+        kind = floats.get(form.type(name).name)
+        if kind is None:
+            words = rng.integers(0, 256, (tiles, count), np.uint8)
+        else:
+            words = rng.standard_normal((tiles, count // np.dtype(kind).itemsize)).astype(kind)
+        operands.append(words.view(np.uint32).reshape(tiles, 32, form.words(name)))
+    return tiles * size, (operands[0], operands[1], operands[2])
 
 
 def plain_float64(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[np.uint32]:
@@ -219,6 +255,18 @@ def main() -> None:
             "oracle_tiles_per_second": round(rate),
             "over_first": round(rate / first, 2),
             "permitted_tiles_per_second": round(bounds),
+        }
+        print(json.dumps(row), flush=True)
+    usual = normal(tiles, 0.0)
+    for opcode in LANE_KINDS:
+        products, given = lanes(opcode, tiles * 16**3)
+        rate = tiles * 16**3 / timed(lambda: mma(FIRST, *usual), repeats)
+        lane_rate = products / timed(lambda op=opcode, x=given: mma_sync(op, *x), repeats)
+        row = {
+            "inputs": "normal",
+            "opcode": opcode,
+            "products_per_second": round(lane_rate),
+            "over_first": round(lane_rate / rate, 2),
         }
         print(json.dumps(row), flush=True)
 

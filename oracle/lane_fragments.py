@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from oracle.formats import Format, Kind
 from oracle.forms import MmaSyncForm
 from oracle.matrices import LANES
+from oracle.transposition import in_order, transpose
 
 
 @cache
@@ -94,34 +95,59 @@ def unpack(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArra
         the arithmetic wants them: tiles last and, of multiplicands, k first.
     """
     type_ = form.type(operand)
-    elements = _elements(words, type_)
     rows, columns = form.shape.matrix(operand)
     tiles = len(words)
-    if not type_.is_float:
+    if type_.is_float:
+        matrices = _gathered(form, operand, words)
+    else:
+        elements = _elements(words, type_)
         return elements.take(_order(form, operand), axis=1).reshape(tiles, rows, columns)
-    lanes = np.ascontiguousarray(elements.T)
-    matrices = lanes.take(_order(form, operand), axis=0)
     if operand == "a":
         return matrices.reshape(columns, rows, form.groups * tiles).transpose(2, 1, 0)
     return matrices.reshape(rows, columns, form.groups * tiles).transpose(2, 0, 1)
 
 
-def pack(form: MmaSyncForm, matrices: NDArray[Any]) -> NDArray[np.uint32]:
+def _gathered(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArray[Any]:
+    """Return the elements of floats in the order of `unpack`, (elements, tiles)."""
+    kind = np.dtype(form.type(operand).raw).newbyteorder("<")
+    order, tiles = _order(form, operand), len(words)
+    if form.groups > 1:
+        elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
+        gathered: NDArray[Any] = elements.take(order, axis=0)
+        return gathered
+    if kind.itemsize >= 4:
+        lanes = in_order(words.view(kind), (1, 2, 0)).transpose(1, 2, 0)
+        return lanes.reshape(-1, tiles).take(order, axis=0)
+    # Neighbours in a register are neighbours along one axis: registers are gathered, then parted.
+    lanes = in_order(words, (1, 2, 0)).transpose(1, 2, 0).reshape(-1, tiles)
+    parts = 4 // kind.itemsize
+    rows, columns = form.shape.matrix(operand)
+    # (k, m) of A, (k, n) of B, (m, n) of C: neighbours are ks, or ns.
+    inner = {"a": rows, "b": columns}.get(operand, 1)
+    found = np.empty((len(order) // (parts * inner), parts, inner * tiles), kind)
+    firsts = order.reshape(-1, parts, inner)[:, 0].ravel() // parts
+    words_of = lanes.take(firsts, axis=0).view(kind).reshape(len(found), inner * tiles, parts)
+    for part in range(parts):
+        found[:, part] = words_of[:, :, part]
+    return found.reshape(-1, tiles)
+
+
+def pack(form: MmaSyncForm, matrices: NDArray[Any], target: NDArray[np.uint32]) -> None:
     """Deal matrices D out to the registers of the lanes: the reverse of `unpack`.
 
     Parameters
     ----------
     matrices : (form.groups * tiles, m, n), raw patterns of the format of D
-
-    Returns
-    -------
-    uint32 (tiles, 32, words)
+    target : uint32 (tiles, 32, words)
+        Is written.
     """
-    tiles = len(matrices) // form.groups
+    tiles = len(target)
     elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
     lanes = elements.take(_inverse(form, "d"), axis=0)
-    words = np.ascontiguousarray(lanes.T).view(np.uint32)
-    return words.reshape(tiles, LANES, form.words("d"))
+    if lanes.itemsize == 2:
+        lanes = lanes[0::2] | lanes[1::2].astype(np.uint32) << np.uint32(16)
+    registers = target.view(lanes.dtype)
+    transpose(registers, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
 
 
 @cache

@@ -88,7 +88,7 @@ def multiply_lanes(
         left, right, addend = (
             unpack(form, name, words[part]) for name, words in (("a", a), ("b", b), ("c", c))
         )
-        result[part] = pack(form, product(form, left, right, addend, model, scratch))
+        pack(form, product(form, left, right, addend, model, scratch), result[part])
     return result
 
 
