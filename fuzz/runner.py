@@ -13,7 +13,12 @@ from pathlib import Path
 
 from fuzz.findings.verdicts import kind_of_failure
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, TARGETS, parse_target, parse_version
+from oracle.targets import (
+    DEFAULT_TARGET,
+    TARGETS,
+    Module,
+    parse_target,
+)
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, RewritingRunner
@@ -252,11 +257,11 @@ def version_for(wanted: str | None, target: str) -> str:
     UsageError
         If the version or the target does not exist, or the one does not know the other.
     """
-    row, default = parse_target(target), parse_version(DEFAULT_VERSION)
-    version = max(default, row.since) if wanted is None else parse_version(wanted)
-    if not row.known_to(version):
+    module = Module.named(target, wanted)
+    if not module.exists:
+        row = module.target
         raise UsageError(
-            f"PTX ISA version {version} does not know {target}, which is known since {row.since}"
-            f"{f' and until {row.until}' if row.until else ''}; choose another --ptx-version"
+            f"PTX ISA version {module.version} does not know {target}, which is known since "
+            f"{row.since}{f' and until {row.until}' if row.until else ''}; choose another --ptx-version"
         )
-    return str(version)
+    return str(module.version)

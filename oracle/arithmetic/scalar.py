@@ -40,14 +40,15 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     wide = conversions.widen(np.ascontiguousarray(c)) if rule.c_type == "f16" else c
     addend = np.ascontiguousarray(wide.transpose(1, 2, 0)).view(np.float32)
     with np.errstate(all="ignore"):
-        products = left * right
         if rule.order.value == "serial":
             total = np.zeros_like(addend)
-            for product in products:
-                total = total + product
-            total = total + addend
+            for k in range(len(left)):
+                total += left[k] * right[k]
+            total += addend
         else:
-            total = addend + (products[0] + products[1]) + (products[2] + products[3])
+            total = addend
+            for k in (0, 2):
+                total = total + (left[k] * right[k] + left[k + 1] * right[k + 1])
     bits = total.view(np.uint32)
     bits = np.where(np.isnan(total), np.uint32(conversions.CANONICAL_NAN["f32"]), bits)
     return conversions.narrow(bits) if rule.d_type == "f16" else bits
