@@ -262,6 +262,7 @@ def version_for(wanted: str | None, target: str) -> str:
         row = module.target
         raise UsageError(
             f"PTX ISA version {module.version} does not know {target}, which is known since "
-            f"{row.since}{f' and until {row.until}' if row.until else ''}; choose another --ptx-version"
+            f"{row.since}{f' and until {row.until}' if row.until else ''}; choose another "
+            "--ptx-version"
         )
     return str(module.version)
