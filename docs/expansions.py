@@ -26,7 +26,6 @@ from corpus import Corpus, create_corpus
 from fuzz.campaign.draws import Selection
 from fuzz.checks.compiler_suspects import note_case
 from fuzz.checks.program_draws import selected_forms
-from fuzz.commands.corpus import generator
 from fuzz.compilers.candidates import LEVELS, select
 from fuzz.compilers.expansions import (
     Note,
@@ -38,6 +37,7 @@ from fuzz.compilers.expansions import (
 )
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, members_of
+from fuzz.output import generator
 from oracle.errors import InfrastructureError
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.program import Program

@@ -22,11 +22,11 @@ from fuzz.campaign.limits import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
-from fuzz.commands.corpus import generator
 from fuzz.console import dashboard
 from fuzz.console.report import recording_console, save
 from fuzz.explain.page import page_of
 from fuzz.findings.groups import finding_groups
+from fuzz.output import generator
 from fuzz.runner import RunnerChoice
 
 FAULT = "sum-rounded-up"

@@ -201,6 +201,7 @@ def _one_level(levels: str | None) -> int | None:
     type=_FOLDER,
     help="An nvdisasm, for changed expansions.  [default: the one that is here]",
 )
+@_at_least
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
 @_json

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import msgspec
@@ -165,3 +166,8 @@ def emit(row: object) -> None:
     """Write one JSON object on a line of its own, at once."""
     sys.stdout.write(encoded(row))
     sys.stdout.flush()
+
+
+def generator() -> str:
+    """Return what corpora name as their maker."""
+    return f"warpfuzz {version('warpfuzz')}"

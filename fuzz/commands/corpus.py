@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.table import Table
 
-from corpus import Cause, Problem, create_corpus, durable, open_corpus
+from corpus import Problem, create_corpus, durable, open_corpus
 from corpus.archive import is_archive, opened_archive
 from corpus.difference import compare
 from corpus.export import export_zip, json_lines
@@ -20,14 +19,10 @@ from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
+from fuzz.console.problems import report_problems
 from fuzz.console.styles import plain
-from fuzz.output import console, counted, emit, harmless, tracked
+from fuzz.output import console, counted, emit, generator, harmless, tracked
 from oracle.errors import InfrastructureError, UsageError
-
-
-def generator() -> str:
-    """Return what corpora name as their maker."""
-    return f"warpfuzz {version('warpfuzz')}"
 
 
 def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
@@ -209,23 +204,3 @@ def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
     else:
         was = "added" if saved.new else "was there already"
         console().print(f"{saved.id} {was}: {saved.path}", markup=False)
-
-
-def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
-    """Print what is wrong with a corpus, behind all that is right.
-
-    Raises
-    ------
-    InfrastructureError
-        If findings are broken, and `fail` is set. What a killed writer left is no finding.
-    """
-    errors = console(stderr=True)
-    broken = 0
-    for problem in problems:
-        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False, soft_wrap=True)
-        broken += problem.cause is not Cause.LEFTOVER
-    if broken and fail:
-        entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
-        raise InfrastructureError(
-            f"{broken} {entries} broken and left out; mend or remove what is named above"
-        )

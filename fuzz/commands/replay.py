@@ -17,8 +17,8 @@ from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
 from corpus.naming import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
-from fuzz.commands.corpus import report_problems
 from fuzz.console.junit import Test, check_junit, write_junit
+from fuzz.console.problems import report_problems
 from fuzz.findings.answers import Way
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError

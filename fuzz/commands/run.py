@@ -21,9 +21,8 @@ from fuzz.campaign.limits import Budget, parse_duration
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Check
-from fuzz.commands.corpus import generator
 from fuzz.console import print_report, watching, write_report
-from fuzz.output import console, counted, emit
+from fuzz.output import console, counted, emit, generator
 from fuzz.runner import LAYOUTS, RunnerChoice, best_runner, has_device_fault, visible_devices
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import discover, find

@@ -11,6 +11,7 @@ from rich.text import Text
 _ASCII = str.maketrans(
     {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
     | dict.fromkeys("▏▎▍▌▋▊▉", "=")
+    | dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True))
 )
 """One sign for each, so that styles stay where they are."""
 

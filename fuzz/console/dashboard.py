@@ -1,4 +1,4 @@
-"""A campaign at one moment: what it does, who waits for whom, what it reached, what it found."""
+"""A campaign at one moment: what it does, what takes the time, what it reached, what it found."""
 
 from __future__ import annotations
 
@@ -85,8 +85,45 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
         ]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
     found = _findings(groups, status).lines(width, min(wanted, left - len(middle)))
-    lines = [*head, *middle, *found, foot]
+    free = left - len(middle) - len(found)
+    extra = stacked(_extra(status, width), width, free)
+    lines = [*head, *middle, *extra, *found, foot]
     return [fitted(line, width) for line in lines]
+
+
+# What free rows are used for
+
+
+def _extra(status: CampaignStatus, width: int) -> list[Block]:
+    """Return what is shown where rows are left: the newest finding, and the rate over time."""
+    blocks = []
+    if status.families:
+        newest = status.families[-1]
+        lines = [_group(finding_groups([newest])[0], 0), plain(newest.text, style="quiet")]
+        blocks.append(Block(title="newest finding", wanted=2, body=lambda _, rows: lines[:rows]))
+    if len(status.rates) > 1:
+        most = max(status.rates)
+        note = Text(f"at most {most:,.0f} {status.words.case}s a second", style="quiet")
+        blocks.append(
+            Block(
+                title="rate over time",
+                wanted=1,
+                body=lambda columns, _: [_curve(status.rates, columns)],
+                note=note,
+            )
+        )
+    return blocks
+
+
+_STEPS = " ▁▂▃▄▅▆▇█"
+"""Block Elements of Unicode: eighths of a row."""
+
+
+def _curve(rates: Sequence[float], width: int) -> Text:
+    """Return rates as one row of columns, the newest on the right."""
+    shown = list(rates)[-max(width, 0) :]
+    most = max(shown, default=0.0) or 1.0
+    return Text("".join(_STEPS[round(rate / most * 8)] for rate in shown), style="cyan")
 
 
 # Head and foot
@@ -146,7 +183,8 @@ def _counts(status: CampaignStatus) -> Text:
         line.append(f" · {status.answered:,} only accepted or rejected", style="odd")
     if status.unasked:
         line.append(f" · {status.unasked:,} not asked", style="odd")
-    for shown in status.words.counters:
+    # What a narrow terminal cuts off is what is as it should be.
+    for shown in sorted(status.words.counters, key=lambda one: not one.odd):
         count = status.counts[shown.words]
         if count or not shown.odd:
             noun = shown.one if count == 1 else shown.many or f"{shown.one}s"
@@ -177,7 +215,7 @@ def _stages(status: CampaignStatus) -> Block:
         # Half of the bars would be misread; figures need one line.
         return [words, *(bars if len(bars) < rows else [_figures(shares)])][:rows]
 
-    return Block(title="who waits for whom", wanted=lines, body=body)
+    return Block(title="what takes the time", wanted=lines, body=body)
 
 
 def limiting_words(shares: dict[Stage, float], words: Words) -> str:

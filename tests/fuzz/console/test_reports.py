@@ -39,7 +39,7 @@ def test_a_report_has_the_dashboard_and_the_findings(
     status = on_a_gpu(stopped="budget spent", families=_families(tmp_path / "corpus"))
     write_report(status, tmp_path / "corpus", path)
     text = _text(path)
-    assert "who waits for whom" in text
+    assert "what takes the time" in text
     assert "ended: budget spent" in text
     assert text.count("1 element differs") == pages
     assert OPCODES[0] in text

@@ -1,0 +1,102 @@
+"""Who imports whom inside `fuzz`.
+
+cli -> commands -> {console, bench} -> campaign -> checks/protocol
+checks -> {shrinking, compilers} -> findings -> {runner, output}
+commands, console -> explain -> findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_rooms import ROOT, imported
+
+FUZZ = ROOT / "fuzz"
+MODULES = sorted(FUZZ.rglob("*.py"))
+BASE = {"runner", "output"}
+FINDINGS = BASE | {"findings"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "output": set(),
+    "runner": {"output"},
+    "findings": BASE,
+    "shrinking": FINDINGS,
+    "compilers": FINDINGS,
+    "explain": FINDINGS,
+    "measuring": BASE,
+    "checks": FINDINGS | {"shrinking", "compilers"},
+    "campaign": FINDINGS,
+    "bench": FINDINGS | {"checks", "campaign"},
+    "console": FINDINGS | {"explain", "campaign"},
+    "commands": FINDINGS
+    | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "console"},
+    "cli": FINDINGS | {"commands"},
+}
+SHARED = {"fuzz.checks.protocol"}
+"""What campaigns, checks and views speak with each other."""
+DRAWS = {"fuzz.campaign.draws", "fuzz.campaign.coverage", "fuzz.campaign.heartbeat"}
+"""Modules of `campaign` that know no campaign: seeds, counts, signs of life."""
+LEFT = {
+    ("fuzz.findings.case", "fuzz.shrinking"),
+    ("fuzz.runner", "fuzz.findings.verdicts"),
+    ("fuzz.explain.page", "fuzz.console.blocks"),
+    ("fuzz.explain.page", "fuzz.console.styles"),
+}
+"""Imports against the order that are still to be mended; no new ones."""
+CHECKS = ("instruction", "program", "undefined", "compiler")
+"""How the modules of each check begin."""
+PROGRAMS = {"fuzz.checks.program_draws", "fuzz.checks.program_coverage"}
+"""Drawn programs, which several checks run."""
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def inside(path: Path) -> Iterator[str]:
+    return (name for name in imported(path) if name.startswith("fuzz."))
+
+
+def part(name: str) -> str:
+    return name.split(".")[1]
+
+
+def allowed(importer: str, name: str) -> bool:
+    mine, its = part(importer), part(name)
+    if mine == its or its in MAY_IMPORT[mine] or name in SHARED or (importer, name) in LEFT:
+        return True
+    return mine in ("checks", "compilers") and name in DRAWS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_imports_nothing_against_the_order(path: Path) -> None:
+    if path == FUZZ / "__init__.py":
+        return
+    importer = name_of(path)
+    assert not [name for name in inside(path) if not allowed(importer, name)]
+
+
+def check_of(name: str) -> str:
+    return next((check for check in CHECKS if name.split(".")[-1].startswith(check)), "")
+
+
+def test_a_check_never_imports_another() -> None:
+    for path in (FUZZ / "checks").glob("*.py"):
+        for name in inside(path):
+            if part(name) == "checks" and name not in SHARED | PROGRAMS:
+                assert check_of(name) == check_of(name_of(path)), (path.name, name)
+
+
+def test_a_command_never_imports_its_sibling() -> None:
+    siblings = {
+        (path.stem, name)
+        for path in (FUZZ / "commands").glob("*.py")
+        for name in inside(path)
+        if part(name) == "commands"
+    }
+    assert not siblings
+
+
+def test_no_import_is_for_types_alone() -> None:
+    assert not [path for path in MODULES if "TYPE_CHECKING" in path.read_text(encoding="utf-8")]
