@@ -99,8 +99,9 @@ def _extra(status: CampaignStatus, width: int) -> list[Block]:
     blocks = []
     if status.families:
         newest = status.families[-1]
-        lines = [_group(finding_groups([newest])[0], 0), plain(newest.text, style="quiet")]
-        blocks.append(Block(title="newest finding", wanted=2, body=lambda _, rows: lines[:rows]))
+        style = kind_style(newest.kind, known=newest.known is not None)
+        line = Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(newest.text))
+        blocks.append(Block(title="newest finding", wanted=1, body=lambda *_: [line]))
     if len(status.rates) > 1:
         most = max(status.rates)
         note = Text(f"at most {most:,.0f} {status.words.case}s a second", style="quiet")
