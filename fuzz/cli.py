@@ -162,6 +162,9 @@ def _one_level(levels: str | None) -> int | None:
     help="Go on with the campaign of the corpus, with its options; limits count all of it.",
 )
 @click.option(
+    "--trust", is_flag=True, help="With --resume: run the commands that the campaign's state names."
+)
+@click.option(
     "--workers",
     type=click.IntRange(1, _MOST_PROCESSES),
     help="Processes that share the work.  [default: cores]",

@@ -19,11 +19,15 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from corpus import Kind, ShrinkStatus, durable
+from corpus.plain_files import open_plain, read_plain
 from oracle.errors import InfrastructureError
 
 SCHEMA = 2
 """Version of `state.json` that this module writes."""
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A count, in 64 bits: a state may come from anybody."""
+_STATE_BYTES = 256 << 20
+"""Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -50,21 +54,21 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     """A campaign at a moment at which everything that it found is stored."""
 
     schema: int = SCHEMA
-    options: dict[str, Any]
+    options: dict[str, str | int | float | bool | list[str] | None]
     """What decides which cases there are."""
     started: str
     """When the campaign began, UTC."""
-    seconds: Annotated[float, Meta(ge=0)] = 0.0
+    seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0
     """How long it ran, over all resumptions."""
     ended: str = ""
     """Why it ended; empty while it goes on, and if it was killed."""
     rounds: Count = 0
     """Rounds before this one are committed."""
-    parts: dict[int, int] = field(default_factory=dict)
+    parts: dict[Count, Count] = field(default_factory=dict)
     """Rounds from there on that were begun: cases of them that are committed."""
-    whole: list[int] = field(default_factory=list)
+    whole: list[Count] = field(default_factory=list)
     """Rounds from there on that are committed."""
-    skipped: dict[int, str] = field(default_factory=dict)
+    skipped: dict[Count, str] = field(default_factory=dict)
     """Rounds that nobody could run, and why."""
     cases: Count = 0
     compared: Count = 0
@@ -76,7 +80,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     notes: list[dict[str, Any]] = field(default_factory=list)
     coverage: dict[str, Any] = field(default_factory=dict)
     families: list[FamilyRecord] = field(default_factory=list)
-    tries: dict[str, int] = field(default_factory=dict)
+    tries: dict[str, Count] = field(default_factory=dict)
     """By the key of a family: how often it was to be confirmed."""
     turned: dict[str, str] = field(default_factory=dict)
     """By the key of a family that was not confirmed: the key of what it turned out to be."""
@@ -101,10 +105,10 @@ def decode(data: bytes) -> State:
             found = head.get("schema") if isinstance(head, dict) else None
             if isinstance(found, int) and found < SCHEMA:
                 raise ValueError(f"an older warpfuzz wrote it (schema {found}; this one: {SCHEMA})")
-            raise ValueError(f"its schema is {found!r}, and this warpfuzz knows {SCHEMA}")
+            raise ValueError(f"its schema is {found!r:.80}, and this warpfuzz knows {SCHEMA}")
         return msgspec.json.decode(data, type=State)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"it is not whole: {error}") from error
+        raise ValueError(f"it is not whole: {error!s:.300}") from error
 
 
 FOLDER = "campaign"
@@ -130,8 +134,7 @@ class CampaignStore:
         self.folder = corpus / FOLDER
         with durable.explained("write to", self.folder):
             durable.make_folder(self.folder)
-            mode = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            self._lock = os.open(self.folder / LOCK, mode, 0o666)
+            self._lock = open_plain(self.folder / LOCK, os.O_RDWR | os.O_CREAT)
         try:
             self._take()
             with durable.explained("write to", self.folder):
@@ -181,7 +184,7 @@ class CampaignStore:
             path = self.folder / name
             with durable.explained("read", path):
                 try:
-                    data = path.read_bytes()
+                    data = read_plain(path, most=_STATE_BYTES)
                 except FileNotFoundError:
                     continue
             try:
@@ -254,7 +257,10 @@ class CampaignStore:
         """
         line = msgspec.json.encode(figures) + b"\n"
         path = self.folder / STATISTICS
-        with durable.explained("write", path), path.open("ab+") as file:
+        with (
+            durable.explained("write", path),
+            os.fdopen(open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab+") as file,
+        ):
             size = file.seek(0, os.SEEK_END)
             if size:
                 file.seek(size - 1)

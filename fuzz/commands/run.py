@@ -24,13 +24,19 @@ from fuzz.checks.protocol import Check
 from fuzz.console import print_report, watching, write_report
 from fuzz.output import console, counted, emit, generator
 from fuzz.runner import LAYOUTS, RunnerChoice, best_runner, has_device_fault, visible_devices
+from fuzz.trust import check_trusted, remember
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.discovery import discover, find
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
-_KEPT = ("runner", "target", "ptx_version", "ptx_pass", "include_undefined")
-"""Options that a state holds as they are, or None where they were not given."""
+_KEPT: Mapping[str, type] = {
+    **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
+    **dict.fromkeys(("--only", "--fault", "--compilers"), str),
+    "--include-undefined": bool,
+    "--opt": int,
+}
+"""Options that a state keeps for a campaign that goes on, with their types; None: not given."""
 
 
 def run_on(options: Mapping[str, Any]) -> bool:
@@ -44,6 +50,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
+    remember(options["ptx_pass"], *options["assemblers"])
     with ExitStack() as stack:
         corpus = state = store = None
         if options["resume"] and options["corpus"].is_dir():
@@ -232,18 +239,22 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
 
     What was given stays, and is refused later if the campaign was begun with something else.
     """
-    before = state.options
-    if before.get("--compilers") and options["compilers"] is None:
+    before = {name: _kept(state, name, kind) for name, kind in _KEPT.items()}
+    if before["--compilers"] and options["compilers"] is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
             "--compilers (what a corpus names is not run by itself)"
         )
-    kept = {name: before.get(f"--{name.replace('_', '-')}") for name in _KEPT}
-    kept |= {
-        "only": before.get("--only"),
-        "faults": tuple((before.get("--fault") or "").split()),
-        "level": before.get("--opt"),
-        "assemblers": _several(before.get("--assembler")),
+    kept: dict[str, Any] = {
+        "runner": before["--runner"],
+        "target": before["--target"],
+        "ptx_version": before["--ptx-version"],
+        "ptx_pass": before["--ptx-pass"],
+        "include_undefined": before["--include-undefined"],
+        "only": before["--only"],
+        "faults": tuple((before["--fault"] or "").split()),
+        "level": before["--opt"],
+        "assemblers": _several(state.options.get("--assembler")),
     }
     if options["compilers"] is not None:
         kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only")}
@@ -253,6 +264,13 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         for name, value in kept.items()
         if value is not None and options[name] == nothing.get(name)
     }
+    commands = [("--ptx-pass", taken.get("ptx_pass"))]
+    commands += [("--assembler", one) for one in taken.get("assemblers", ())]
+    for option, command in commands:
+        if command is not None:
+            check_trusted(
+                command, option=option, named_by="the campaign's state", trust=options["trust"]
+            )
     return {**options, **taken}
 
 
@@ -261,6 +279,16 @@ def _several(value: object) -> tuple[str, ...]:
     if value is None:
         return ()
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _kept(state: State, name: str, kind: type) -> Any:
+    value = state.options.get(name)
+    if value is not None and type(value) is not kind:
+        raise InfrastructureError(
+            f"the campaign's state has {value!r:.80} for {name}; leave --resume out to start a new "
+            "campaign there (the findings stay)"
+        )
+    return value
 
 
 def _seed(options: Mapping[str, Any], state: State | None) -> int:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from oracle.errors import InfrastructureError, UsageError
+from corpus import durable
+from oracle.errors import UsageError
 
 _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 """Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
@@ -70,12 +71,7 @@ def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
             result.set("type", _clean(test.group))
             result.text = _clean(test.text)
     ElementTree.indent(root)
-    try:
-        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise InfrastructureError(
-            f"{path} cannot be written: {error.strerror}; choose another file with --junit"
-        ) from error
+    durable.write_output(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _clean(text: str) -> str:

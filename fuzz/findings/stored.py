@@ -20,7 +20,7 @@ from fuzz.findings.making import NOTHING, ReplayOptions
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.record import STAND_IN, Standing, standing, words_of
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover, find
 from runners.faults import Place, by_name
@@ -181,6 +181,12 @@ class Replays:
         except (WarpfuzzError, OSError) as error:
             reason = error if isinstance(error, WarpfuzzError) else UsageError(str(error))
             return Replayed(entry=entry, now=Answer(reason=str(reason)), where={}, error=reason)
+        except Exception as error:  # one finding of a stranger's ends no other's replay
+            broken = InfrastructureError(
+                f"{entry.path} cannot be replayed ({type(error).__name__}: {error!s:.300}); mend "
+                "or remove it, or report this"
+            )
+            return Replayed(entry=entry, now=Answer(reason=str(broken)), where={}, error=broken)
 
     def _program(self, entry: Entry, times: int) -> Replayed:
         ready = self._runner(self._options.choice(entry))

@@ -1,0 +1,152 @@
+"""Campaigns and findings from anybody: no command of theirs is run, nothing outside is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
+from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
+from fuzz.commands.replay import Report, replay_path
+from fuzz.commands.run import resumed
+from fuzz.findings.making import ReplayOptions
+from fuzz.findings.stored import Replayed, Replays
+from fuzz.trust import check_trusted, remember
+from oracle.errors import InfrastructureError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def case(number: int, **details: str) -> Case:
+    return Case(
+        kind=Kind.CRASH,
+        family=Family(key=f"k{number}", title="t"),
+        instructions=(f"wmma.{number};",),
+        target="sm_90",
+        ptx_version="8.0",
+        details=dict(details),
+    )
+
+
+def test_a_command_is_trusted_where_it_was_given_and_nowhere_else(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(command: str, *, trust: bool = False) -> None:
+        check_trusted(command, option="--ptx-pass", named_by="the state", trust=trust)
+
+    with pytest.raises(UsageError, match=r"the state names the command '\./pass'.*--trust"):
+        check("./pass")
+    check("./pass", trust=True)
+    check("13.5")
+    remember("./pass", None)
+    check("./pass")
+    (home / "elsewhere").mkdir()
+    monkeypatch.chdir(home / "elsewhere")
+    with pytest.raises(UsageError):
+        check("./pass")
+
+
+def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
+    corpus = create_corpus(home / "c", generator="test")
+    saved = corpus.add(case(1, runner="sim", assembler="/bin/evil"), {})
+    entry = corpus.get(saved.id)
+    with pytest.raises(UsageError, match=r"/bin/evil.*--assembler, or --trust"):
+        ReplayOptions().choice(entry)
+    assert ReplayOptions(trust=True).choice(entry).assembler == "/bin/evil"
+    assert ReplayOptions(assembler="/bin/mine").choice(entry).assembler == "/bin/mine"
+
+
+OPTIONS: dict[str, Any] = {
+    "runner": None, "target": None, "ptx_version": None, "ptx_pass": None, "only": "*",
+    "include_undefined": False, "faults": (), "level": None, "assemblers": (), "trust": False,
+    "compilers": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["--ptx-pass", "--assembler"])
+def test_a_command_that_a_state_names_is_not_run(option: str) -> None:
+    state = State(options={"--runner": "sim", option: "touch owned"}, started="")
+    with pytest.raises(UsageError, match="the campaign's state names the command 'touch owned'"):
+        resumed(OPTIONS, state)
+    assert resumed({**OPTIONS, "trust": True}, state)["runner"] == "sim"
+    given = {"ptx_pass": "cat"} if option == "--ptx-pass" else {"assemblers": ("13.5",)}
+    assert resumed({**OPTIONS, **given}, state) | given == resumed({**OPTIONS, **given}, state)
+
+
+@pytest.mark.parametrize("option", ["--target", "--fault", "--opt", "--only", "--runner"])
+def test_an_option_of_another_type_in_a_state_is_said(option: str) -> None:
+    state = State(options={option: 1.5}, started="")
+    with pytest.raises(InfrastructureError, match=f"has 1.5 for {option}"):
+        resumed(OPTIONS, state)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rounds": 10**30}, {"cases": -1}, {"seconds": 1e300}, {"options": {"--seed": {}}},
+        {"parts": {"0": 10**30}}, {"whole": ["x"]}, {"families": [7]}, {"options": 7},
+        {"tries": {"k": "x"}}, {"schema": 10**30}, {"schema": "x" * 10_000},
+    ],
+)  # fmt: skip
+def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -> None:
+    document = {"schema": SCHEMA, "options": {}, "started": "", **fields}
+    with pytest.raises(ValueError, match=r".") as raised:
+        decode(json.dumps(document).encode())
+    assert len(str(raised.value)) < 600
+
+
+def written_and_read(corpus: Corpus) -> None:
+    with CampaignStore(corpus.path) as store:
+        store.record({"a": 1})
+        store.load()
+
+
+@pytest.mark.parametrize("name", ["", "lock", "statistics.jsonl", "state.json"])
+def test_a_campaign_follows_no_link(name: str, home: Path) -> None:
+    corpus = create_corpus(home / "c", generator="test")
+    precious = home / "precious"
+    precious.mkdir()
+    (precious / "thesis").write_text("years of work")
+    if name:
+        (corpus.path / "campaign").mkdir()
+        (corpus.path / "campaign" / name).symlink_to(precious / "thesis")
+    else:
+        (corpus.path / "campaign").symlink_to(precious)
+    with pytest.raises(InfrastructureError, match="a link is there"):
+        written_and_read(corpus)
+    assert {one.name for one in precious.iterdir()} == {"thesis"}
+    assert (precious / "thesis").read_text() == "years of work"
+
+
+def test_one_bad_finding_ends_no_other_replay(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus: Corpus = create_corpus(home / "c", generator="test")
+    saved = [corpus.add(case(number), {}) for number in range(3)]
+    bad, broken = saved[0].id, saved[1]
+    (broken.path / "finding.json").write_text("[")
+
+    module = Replays._module
+
+    def replayed(self: Replays, entry: Entry, times: int) -> Replayed:
+        if entry.id == bad:
+            raise RecursionError("deep")
+        return module(self, entry, times)
+
+    monkeypatch.setattr(Replays, "_module", replayed)
+    report = Report(junit=home / "out.xml")
+    with pytest.raises(InfrastructureError):
+        replay_path(home / "c", options=ReplayOptions(), report=report)
+    told = capsys.readouterr()
+    assert "RecursionError: deep" in told.err
+    suite = ElementTree.parse(home / "out.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors")) == ("3", "3")
