@@ -395,6 +395,14 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
     type=click.IntRange(1, _MOST_PROCESSES),
     help="Processes.  [default: one for each core]",
 )
+@click.option("--lines", is_flag=True, help="Count the lines that campaigns end with.")
+@click.option(
+    "--images",
+    type=click.IntRange(min=1),
+    default=4_000,
+    show_default=True,
+    help="Images of each campaign of --lines.",
+)
 @click.option("--coverage", is_flag=True, help="Draw programs only, and count what they reach.")
 @click.option(
     "--programs",

@@ -15,6 +15,11 @@ _HOPELESS = frozenset(
 )
 
 
+_PATIENCE = 32
+"""Failed runs beyond the limit while no image is known that fails on its own: twice as many as
+halving 65,536 images takes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Culprit:
     """An image that fails on its own."""
@@ -61,8 +66,9 @@ def isolate(
     Parameters
     ----------
     limit
-        Failed runs after which what is still undecided is left so. A runner may need seconds
-        to recover from each.
+        Failed runs after which what is still undecided is left so, once there is a culprit: an
+        image is found that fails on its own, where one does, however large the batch. A runner
+        may need seconds to recover from each run.
     """
     search = _Search(runner=runner, compiled=compiled, images=images, entry=entry, limit=limit)
     search.look(0, images.shape[0])
@@ -115,10 +121,13 @@ class _Search:
             return
         self.failures += 1
         self.last = outcome
-        self._stopped = outcome.trouble in _HOPELESS or self.failures >= self._limit
-        if end - first == 1 and outcome.trouble not in _HOPELESS:
+        hopeless = outcome.trouble in _HOPELESS
+        if end - first == 1 and not hopeless:
             self.culprits.append(Culprit(index=first, failure=outcome))
-        else:
+        # Without a culprit, halving has found nothing yet that somebody could be told.
+        spent = self.failures >= self._limit and bool(self.culprits)
+        self._stopped = hopeless or spent or self.failures >= self._limit + _PATIENCE
+        if end - first > 1:
             middle = (first + end) // 2
             self.look(first, middle)
             self.look(middle, end)

@@ -26,6 +26,8 @@ TRIES = 8
 """Times that one family is confirmed before what does not replay is only counted."""
 _NOTHING = ""
 """What a suspect turned out to be that did not happen again."""
+_ATTRIBUTIONS = 3
+"""Times that one family is confirmed before what turned out to be the same is only counted."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
 
@@ -76,8 +78,18 @@ class Triage:
     @property
     def settled(self) -> frozenset[str]:
         """Keys of families of which no further case is needed."""
-        tired = (key for key, tries in self.tries.items() if tries >= TRIES and key in self.turned)
+        tired = (key for key in self.turned if self._tired(key))
         return frozenset((*self.members, *tired))
+
+    def _tired(self, key: str) -> bool:
+        """Whether cases of a provisional family are counted with what it turned out to be.
+
+        Never with what is known: each case has to show by itself that it is that.
+        """
+        there = self.members.get(self.turned.get(key, ""))
+        known = there is not None and there.state.known is not None
+        enough = TRIES if there is None or there.state.kind is Kind.FLAKY else _ATTRIBUTIONS
+        return self.tries.get(key, 0) >= enough and not known
 
     @property
     def waiting(self) -> int:
@@ -110,7 +122,7 @@ class Triage:
             self.gone += suspect.cases
             return False
         turned = self.members.get(self.turned.get(key, ""))
-        if turned is not None and (self.tries.get(key, 0) >= TRIES or suspect.stored is None):
+        if turned is not None and (self._tired(key) or suspect.stored is None):
             turned.state.cases += suspect.cases
             return False
         if suspect.stored is None:

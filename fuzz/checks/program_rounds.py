@@ -16,8 +16,16 @@ from fuzz.checks.program_coverage import Batch, ProgramCoverage
 from fuzz.checks.program_draws import round_batches, round_key, selected_forms
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.families import MOST_SEEN, Seen, family_of_difference, family_of_failure
+from fuzz.findings.culprit import in_place_culprits
+from fuzz.findings.families import (
+    MOST_SEEN,
+    Seen,
+    family_of_culprit,
+    family_of_difference,
+    family_of_failure,
+)
 from fuzz.findings.replay import Attempt, Subject
+from fuzz.findings.spectrum import Bench
 from fuzz.findings.verdicts import Verdict, differences, judge, kind_of_failure
 from fuzz.runner import OpenRunner
 from oracle.errors import DeviceLostError
@@ -348,16 +356,26 @@ class RoundWorker:
         )
         some = wrong[:MOST_SEEN]
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
-        for verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
-            chosen = [place for place, one in enumerate(verdicts) if one is verdict]
-            if not chosen:
-                continue
-            count = len(chosen) + (len(wrong) - len(judged)) * (verdict is verdicts[0])
+        bench = Bench(self._runner, self._module(batch, "kernel"))
+        culprits = in_place_culprits(bench, batch.program, images[judged])
+        places: dict[tuple[Verdict, str], list[int]] = {}
+        for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
+            key = "" if culprit is None else culprit.key
+            places.setdefault((verdict, key), []).append(place)
+        rest = len(wrong) - len(judged)
+        for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
+            # What was not judged counts with the first.
+            count = len(chosen) + rest * (chosen[0] == 0)
             index, kind = int(judged[chosen[0]]), verdict.kind
             report.counts["verdicts", kind.value] += count
             expected = expectations[chosen[0]]
             found = differences(batch.program, expected, actual[index])
-            family = family_of_difference(kind, batch.form, found, seen)
+            culprit = culprits[chosen[0]]
+            family = (
+                family_of_difference(kind, batch.form, found, seen)
+                if culprit is None
+                else family_of_culprit(kind, culprit, found)
+            )
             attempt = Attempt(
                 kind=kind,
                 actual=actual[index][None].copy(),

@@ -271,8 +271,7 @@ class Examiner:
         """Name a finding after what is wrong; leave its provisional name where that is unknown."""
         if culprit is None:
             return evidence
-        program, found = evidence.subject.program, evidence.differences()
-        family = family_of_culprit(evidence.kind, culprit, program, found)
+        family = family_of_culprit(evidence.kind, culprit, evidence.differences())
         return replace(evidence, family=family)
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,6 +12,7 @@ from itertools import groupby
 from rich.table import Table
 from rich.text import Text
 
+from corpus.known import load_known
 from fuzz.bench import (
     Column,
     Contents,
@@ -24,7 +25,8 @@ from fuzz.bench import (
     measure,
     measure_reach,
 )
-from fuzz.bench.pooling import Watcher
+from fuzz.bench.lines import Lines, LinesTask, lines_of
+from fuzz.bench.pooling import Watcher, run_all
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from fuzz.output import console, counted, emit
@@ -222,6 +224,10 @@ class Request:
     """Most images that a seed draws."""
     baseline_limit: int
     """The same for baselines."""
+    lines: bool
+    """Whether campaigns run to their end, one for each fault, and their lines are counted."""
+    images: int
+    """Images of each of them."""
     coverage: bool
     """Whether programs are only drawn."""
     programs: int
@@ -245,10 +251,21 @@ class Request:
 
 _OF_FAULTS = ("only", "seeds", "limit", "baseline_limit", "contents")
 """What only the search for planted faults goes by."""
+_OF_SEARCHES = tuple(name for name in _OF_FAULTS if name != "only")
+"""What of it campaigns of their own do not go by."""
 
 
 def check_options(given: Collection[str]) -> None:
     """Raise UsageError if options were given of which one would do nothing beside another."""
+    if "images" in given and "lines" not in given:
+        raise UsageError("--images is how many a campaign of --lines has; add --lines, or leave it")
+    if "lines" in given:
+        idle = [name for name in (*_OF_SEARCHES, "coverage", "programs") if name in given]
+        if idle:
+            raise UsageError(
+                f"--{idle[0].replace('_', '-')} means nothing for --lines, which runs one campaign "
+                "for each fault; leave one of the two out"
+            )
     if "coverage" not in given:
         if "programs" in given:
             raise UsageError("--programs is how many --coverage draws; add --coverage, or leave it")
@@ -271,6 +288,8 @@ def run_bench(request: Request) -> bool:
     InfrastructureError
         If the sound device disagrees with the oracle.
     """
+    if request.lines:
+        return _lines(request)
     return _coverage(request) if request.coverage else _faults(request)
 
 
@@ -292,6 +311,71 @@ def _faults(request: Request) -> bool:
     show = emit_measurement if request.json else print_measurement
     show(measured, plan, seed=request.seed, seeds=request.seeds)
     return bool(measured.missed(plan.columns[0]))
+
+
+def _lines(request: Request) -> bool:
+    """Run a campaign with each fault; tell whether one is many lines, or names the wrong step."""
+    begun = time.perf_counter()
+    target, version = request.module
+    subjects = chosen(request.only, target=target, version=version)
+    tasks = [
+        LinesTask(
+            fault=one.name, target=target, version=version, seed=request.seed,
+            images=request.images, known=load_known(),
+        )
+        for one in subjects
+        if not one.unobservable and not one.is_measured_row
+    ]  # fmt: skip
+    with _watched("images", [request.images] * len(tasks), json=request.json) as watcher:
+        found = run_all(lines_of, tasks, jobs=request.jobs or _cores(), watcher=watcher)
+    seen = [one for one in found if one.titles]
+    summary = {
+        "cases": sum(one.images for one in found),
+        "seconds": round(time.perf_counter() - begun, 3),
+        "seed": request.seed,
+        "found": len(seen),
+        "one_line": sum(len(one.titles) == 1 for one in seen),
+        "named": sum(one.named == len(one.titles) for one in seen),
+        "known": sum(one.known for one in seen),
+        "flaky": sum(one.flaky for one in seen),
+        "most_lines": max((len(one.titles) for one in seen), default=0),
+    }
+    if request.json:
+        rows = [
+            {
+                "name": one.fault, "found": bool(one.titles), "cases": one.images,
+                "lines": len(one.titles), "titles": one.titles, "known": one.known,
+                "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
+            }
+            for one in found
+        ]  # fmt: skip
+        for row in rows:
+            emit(row)
+        emit({"summary": {**summary, "faults": rows}})
+    else:
+        _print_lines(found, summary, request)
+    return summary["one_line"] < len(seen) or summary["named"] < len(seen)
+
+
+def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request: Request) -> None:
+    out = console()
+    table = Table(box=None, pad_edge=False)
+    for heading in ("fault", "lines", "culprit", "what a person reads"):
+        table.add_column(heading, no_wrap=heading != "what a person reads")
+    for one in found:
+        right = one.named == len(one.titles)
+        verdict = "not found" if not one.titles else "named" if right else "another"
+        table.add_row(
+            one.fault, str(len(one.titles)), verdict, "\n".join(one.titles),
+            style="" if len(one.titles) == 1 and right else "bad",
+        )  # fmt: skip
+    out.print(table)
+    out.print(
+        f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
+        f"{counted(request.images, 'image')}: {summary['one_line']} in one line, "
+        f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
+        f"{summary['flaky']} flaky; seed {request.seed}, {summary['seconds']:,.0f} s"
+    )
 
 
 def _coverage(request: Request) -> bool:

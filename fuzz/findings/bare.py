@@ -31,9 +31,9 @@ Values = NDArray[Any]
 
 _ALIGNMENT = 256
 """Bytes; addresses keep what is left of them by this, which decides how memory is accessed."""
-_MARGIN = 512
-"""Bytes behind the last line of a matrix, beside as many as it has: what a wrong stride, layout or
-offset reaches of it is still in the matrix's own buffer."""
+_EXTENTS, _MARGIN = 5, 512
+"""Bytes of a buffer: as many times the extent of its matrix, and these. What a wrong stride, layout
+or offset reaches of it is still in it: 32 lines for 8, as far apart, are 4.5 times as long."""
 _SMALL = 8
 """Largest number in an operand that is to be multiplied exactly: 16 products of them and an addend
 stay below 2^11, up to which f16 has every integer."""
@@ -78,13 +78,15 @@ class Bare:
         """Return D as it lies in images of the program, (count, rows, columns)."""
         return read(images, position(self.program, self.store.place), tile_of(self.store))
 
-    def reload(self, type_: Format) -> Program:
+    def reload(self, type_: Format, *, beside: str = "") -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
 
         Parameters
         ----------
         type_
             Of the accumulator: that of C, or of D.
+        beside
+            Another operand that is loaded as well, to no purpose.
         """
         load, store = self.c, self.store
         matrix = replace(load.form.matrix, type=type_)
@@ -96,7 +98,8 @@ class Bare:
             matrix = replace(matrix, operand="d")
             kept = store_form(matrix, store.form.layout, store.form.space)
             store = Store(form=kept, fragment="c", place=Place(buffer="d"))
-        return _program((load, replace(store, fragment="c")))
+        others = (self.loads[beside],) if beside else ()
+        return _program((*others, load, replace(store, fragment="c")))
 
     def with_form(self, form: MmaForm, operand: str) -> Bare:
         """Return another multiplication that takes the same A or B; the rest plainly."""
@@ -180,7 +183,7 @@ def _program(steps: Sequence[Step]) -> Program:
         Buffer(
             name=step.place.buffer,
             space="global",
-            size=step.place.offset + 2 * tile_of(step).extent + _MARGIN,
+            size=step.place.offset + _EXTENTS * tile_of(step).extent + _MARGIN,
         )
         for step in steps
         if isinstance(step, Load | Store)

@@ -9,7 +9,7 @@ the ISA leaves fragments open between them, both are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -40,6 +40,7 @@ from oracle.steps import (
     Store,
     StoreRegisters,
 )
+from runners.protocol import Images
 
 IN_PLACE = "d in the registers of a multiplicand"
 """What ptxas gets wrong (docs/findings.md)."""
@@ -69,12 +70,20 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
         return None
 
 
-def in_place_culprit(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
-    """Return the multiplication in place without which all is right: with its D elsewhere."""
+def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequence[Culprit | None]:
+    """Return what overwrites its multiplicands, for each image that comes out wrong.
+
+    That is believed of a multiplication whose D is in the registers of A or B if the image comes
+    out right with D elsewhere; None where it does not.
+    """
+    found: list[Culprit | None] = [None] * len(images)
     for form, cured in _renamed(program):
-        if bench.right(cured, image):
-            return Culprit(steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE)
-    return None
+        results = bench.results(cured, images)
+        for index in np.flatnonzero(~results.wrong).tolist() if results is not None else ():
+            found[index] = found[index] or Culprit(
+                steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE, form=form
+            )
+    return found
 
 
 def _in_place(step: Step) -> MmaForm | None:
@@ -120,7 +129,7 @@ class _Search:
 
     def culprit(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
         bench = self._bench
-        found = in_place_culprit(bench, program, image)
+        (found,) = in_place_culprits(bench, program, image[None])
         if found is not None:
             return found
         traced = trace(program, image, target=bench.target)

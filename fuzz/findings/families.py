@@ -245,15 +245,11 @@ def family_of_difference(
     )
 
 
-def family_of_culprit(
-    kind: Kind, culprit: Culprit, program: Program, found: Sequence[Difference]
-) -> Family:
+def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference]) -> Family:
     """Return the family of a finding of which experiments told what is wrong.
 
     Parameters
     ----------
-    program
-        What is left of it.
     found
         What differs.
     """

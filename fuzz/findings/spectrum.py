@@ -118,7 +118,8 @@ class Bench:
         if isinstance(compiled, Failure):
             if _unanswered(compiled):
                 return None
-            return Results(wrong=np.ones(len(images), bool), actual=images, expected=expected)
+            none = np.zeros(len(images), bool)
+            return Results(wrong=~none, ran=none, actual=images, expected=expected)
         many = np.repeat(images, self._copies, axis=0)
         ran = self._runner.run(compiled, many)
         if isinstance(ran, Ran):
@@ -131,7 +132,9 @@ class Bench:
         differs = (actual != np.repeat(expected, self._copies, axis=0)).any(axis=1) | ~alive
         differs = differs.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
-        return Results(wrong=differs.any(axis=1), actual=actual[shown], expected=expected)
+        return Results(
+            wrong=differs.any(axis=1), ran=alive[shown], actual=actual[shown], expected=expected
+        )
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
         """Whether a program comes out right on an image; False if it cannot be asked."""
@@ -159,6 +162,8 @@ class Results:
 
     wrong: NDArray[np.bool_]
     """(count,): which are not what the model says, or have no result."""
+    ran: NDArray[np.bool_]
+    """(count,): which have one."""
     actual: Images
     expected: Images
 
@@ -278,6 +283,9 @@ class _Spectrum:
         return replace(found, form=steps.get(found.steps[0]), witness=witness)
 
     def _culprit(self) -> Culprit:
+        assert self._results is not None
+        if not self._results.ran.any() and not self.reloads_wrong:
+            return self._failing()
         runs = self._wrong_runs()
         if self.reloads_wrong:
             runs.add("reload")
@@ -308,6 +316,14 @@ class _Spectrum:
             if found is not None and found.wrong.any():
                 return Witness(program=program, images=images[found.wrong])
         return None
+
+    def _failing(self) -> Culprit:
+        """Blame a load with which nothing runs, whatever is loaded; else the multiplication."""
+        for operand in "ab":
+            program = self._base.reload(self._base.form.c_type, beside=operand)
+            if not self._bench.right(program, image_of(program, self._contents[0])):
+                return Culprit(steps=(f"wmma.load.{operand}",))
+        return Culprit(steps=("wmma.mma",))
 
     def _access(self, able: Sequence[str]) -> Culprit:
         """Tell loads from the store, where an accumulator that is loaded and stored is another."""

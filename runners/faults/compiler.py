@@ -28,6 +28,8 @@ class _Row:
     """Applied to every statement whose opcode the pattern finds."""
     scratch: bool = False
     """Whether the edit uses registers of its own."""
+    guilty: tuple[str, ...] = ()
+    """As in Fault."""
     whole: Rewriter | None = None
     """Applied to the whole text where an edit of single statements does not do."""
 
@@ -40,6 +42,7 @@ class _Row:
             meaning=self.meaning,
             stands_for=self.stands_for,
             opcodes=re.compile(self.pattern),
+            guilty=self.guilty,
             rewriter=rewrite,
         )
 
@@ -189,6 +192,7 @@ _ADDRESSES = (
         name="copy-vector-end",
         meaning="a vector store repeats its last but one register in the last one's place",
         stands_for="a register tuple allotted one too short",
+        guilty=("copy", "storing registers"),
         pattern=r"^st\..*\.v[24]\.",
         edit=rw.vector_end_repeated,
     ),
@@ -413,6 +417,7 @@ _ELSE = (
         name="elementwise-register-missed",
         meaning="an element-wise operation leaves out its fragment's first register",
         stands_for="a vectorised loop that starts at 1",
+        guilty=("element-wise operation", "branch or loop"),
         pattern=_ELEMENTWISE,
         edit=rw.first_register_missed,
     ),
@@ -420,6 +425,7 @@ _ELSE = (
         name="elementwise-subtracts",
         meaning="an element-wise floating-point addition subtracts",
         stands_for="a sign folded into the wrong operand",
+        guilty=("element-wise operation",),
         pattern=r"^add\.rn\.(?:f16x2|bf16x2|f32|f64)$",
         edit=rw.opcode_changed(r"^add", "sub"),
     ),
@@ -427,6 +433,7 @@ _ELSE = (
         name="elementwise-truncates",
         meaning="element-wise f32 and f64 operations round to zero",
         stands_for="a rounding mode left over from another instruction",
+        guilty=("element-wise operation",),
         pattern=r"^(?:add|sub|mul|fma)\.rn\.(?:f32|f64)$",
         edit=rw.opcode_changed(r"\.rn\.", ".rz."),
     ),
@@ -434,6 +441,7 @@ _ELSE = (
         name="elementwise-complements",
         meaning="an element-wise integer negation only inverts the bits",
         stands_for="the carry of a negation lost",
+        guilty=("element-wise operation",),
         pattern=r"^neg\.s32$",
         edit=rw.opcode_changed(r"^neg\.s32$", "not.b32"),
     ),
@@ -441,6 +449,7 @@ _ELSE = (
         name="branch-inverted",
         meaning="a branch on a value that is zero is taken where it is not",
         stands_for="a condition inverted once too often",
+        guilty=("branch or loop",),
         pattern=r"^bra",
         whole=rw.branch_inverted,
     ),
@@ -448,6 +457,7 @@ _ELSE = (
         name="loop-one-short",
         meaning="a loop that counts down ends one turn early",
         stands_for="a trip count computed wrongly by an unroller",
+        guilty=("branch or loop", "copy"),
         pattern=r"^setp\.(?:eq|ne)\.u32$",
         whole=rw.loop_one_short,
     ),

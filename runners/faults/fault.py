@@ -19,6 +19,15 @@ class Place(StrEnum):
     """Inside the simulated device."""
 
 
+_MNEMONIC = re.compile(r"wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|ldmatrix")
+
+
+def _mnemonics(pattern: str) -> tuple[str, ...]:
+    """Return the instructions that a pattern of opcodes begins with."""
+    found = _MNEMONIC.search(pattern)
+    return (found.group().replace("\\", "").replace("(?:mma|load)", "mma"),) if found else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """One planted fault. Exactly one of `rewriter` and `damage` is given."""
@@ -30,12 +39,20 @@ class Fault:
     """The kind of real bug that this is a model of."""
     opcodes: re.Pattern[str]
     """Which instructions it touches, searched in the opcode."""
+    guilty: tuple[str, ...] = ()
+    """Words for what is wrong, of which the line of a finding has to have one: mnemonics with the
+    matrix that is loaded, or the steps that make what it touches. Given here where the opcodes do
+    not tell."""
     rewriter: Callable[[str], str] | None = None
     damage: Damage | None = None
 
     def __post_init__(self) -> None:
         if (self.rewriter is None) == (self.damage is None):
             raise UsageError(f"fault {self.name} needs either a rewriter or a damage")
+        if not self.guilty:
+            object.__setattr__(self, "guilty", _mnemonics(self.opcodes.pattern))
+        if not self.guilty:
+            raise UsageError(f"fault {self.name} needs to say which instructions are guilty")
 
     @property
     def place(self) -> Place:

@@ -65,9 +65,17 @@ def test_one_culprit_costs_the_logarithm_of_the_batch(culprit: int) -> None:
 def test_it_stops_at_its_limit_and_says_that_it_is_incomplete(limit: int) -> None:
     runner = _Fragile(set(range(128)), Trouble.HANG)
     found = isolate(runner, _COMPILED, _images(128), limit=limit)
-    assert runner.failed == limit
+    assert runner.failed == max(limit, 8)  # so many until there is a culprit
     assert not found.complete
     assert found.last is not None
+
+
+@given(culprit=st.integers(0, 127), limit=st.integers(1, 8))
+def test_the_image_that_fails_is_found_whatever_the_limit(culprit: int, limit: int) -> None:
+    found = isolate(
+        _Fragile({culprit}, Trouble.LAUNCH_FAILURE), _COMPILED, _images(128), limit=limit
+    )
+    assert [one.index for one in found.culprits] == [culprit]
 
 
 def test_a_failure_that_does_not_come_again_has_no_culprit() -> None:

@@ -110,3 +110,21 @@ def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path:
     assert absent == {key for key, count in counts.items() if not count}
     assert counts["step kind", "multiplication"] > 0
     assert ended.summary["cases"] == 24
+
+
+def test_a_campaign_with_a_planted_fault_ends_with_one_line_that_names_the_culprit(
+    tmp_path: Path,
+) -> None:
+    options = ("--lines", "--images", 64, "--jobs", 1, "--target", "sm_90", "--json")
+    ended = warpfuzz(tmp_path, "bench", "--only", "store-layout-flipped", *options)
+    assert ended.code == 0, ended.err
+    (row,) = ended.summary["faults"]
+    assert (row["lines"], row["named"], row["known"], row["flaky"]) == (1, True, 0, 0)
+    assert "wmma.store" in row["titles"][0]
+
+
+@pytest.mark.parametrize("other", [("--seeds", 2), ("--coverage",), ("--limit", 10)])
+def test_what_means_nothing_for_lines_is_refused(tmp_path: Path, other: tuple[object, ...]) -> None:
+    ended = warpfuzz(tmp_path, "bench", "--lines", *other)
+    assert ended.code == 2
+    assert str(other[0]) in ended.err

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simulated_kernels import VARIANTS, kernel, ldmatrix, multiplication
 
 from oracle.errors import UsageError
+from oracle.isa import FORMS
 from runners.faults import CATALOGUE, Fault, Place, by_name
 from runners.faults.statements import edited, statements
 from runners.simulated.parser import parse
@@ -109,3 +110,13 @@ def test_statements_are_read_with_guards_vectors_and_comments() -> None:
     assert one.operands[0] == "[%rd1+8]"
     assert one.vector(1) == ("%a", "%b")
     assert (two.opcode, two.operands) == ("bra.uni", ("LABEL",))
+
+
+@pytest.mark.parametrize("fault", CATALOGUE, ids=lambda fault: fault.name)
+def test_every_fault_says_which_instructions_are_guilty(fault: Fault) -> None:
+    mnemonics = [name for name in fault.guilty if "." in name or name == "ldmatrix"]
+    assert fault.guilty
+    assert all(any(name in form.opcode for form in FORMS) for name in mnemonics)
+    if mnemonics:
+        touched = [form.opcode for form in FORMS if fault.opcodes.search(form.opcode)]
+        assert any(opcode.startswith(tuple(mnemonics)) for opcode in touched)
