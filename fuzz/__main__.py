@@ -1,0 +1,21 @@
+"""The entry point of the command: quiet also when it is interrupted while it starts."""
+
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Import the command and run it; until it can say that it was stopped, a signal just ends."""
+    quiet = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if quiet:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fuzz.cli import main as run
+
+    if quiet:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+if __name__ == "__main__":
+    main()
