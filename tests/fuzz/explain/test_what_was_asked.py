@@ -81,6 +81,21 @@ def test_a_refused_version_or_target_is_no_answer(
     assert ElementTree.parse(tmp_path / "out.xml").getroot().get("errors") == "1"
 
 
+def test_a_bisection_says_what_it_asked_and_takes_another_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = fake_ptxas(tmp_path / "old")
+    entry = module_finding(tmp_path / "found", "9.5", "sm_121f")
+    words = ("bisect", entry.path, "--compilers", old, "--opt", "3", "--json")
+    code, out, err = ended(capsys, *words)
+    assert (code, "sm_121f" in err) == (3, True)
+    assert json.loads(out)["bisect"]["counts"]["could not be asked"] == 1
+    code, out, _ = ended(capsys, *words, "--target", "sm_90")
+    highest = identify(old).highest_version
+    assert code == 0
+    assert json.loads(out)["bisect"]["modules"] == {"V12.0.1": f"sm_90, {highest}"}
+
+
 def test_a_module_is_judged_and_never_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
