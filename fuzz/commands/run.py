@@ -356,7 +356,9 @@ def _make_room(store: CampaignStore) -> None:
     try:
         earlier, _ = store.load()
     except InfrastructureError:
+        # Of an older version, or broken: nobody goes on with it here.
         earlier = None
+        store.abandon()
     if earlier is not None and not earlier.ended:
         store.abandon()
         console(stderr=True).print(
