@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,10 @@ from oracle.models import Model, model_for
 from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import (
+    Barrier,
     Copy,
+    Elementwise,
+    Load,
     LoadRows,
     Multiply,
     Store,
@@ -207,8 +210,10 @@ class _Recorder(Warps):
                 for name in ("events", "cells"):
                     part = getattr(source, name)[start : start + step.size].copy()
                     getattr(destination, name)[offset : offset + step.size] = part
-            case _:
+            case Load() | Multiply() | Elementwise() | LoadRows() | Barrier():
                 pass
+            case _:
+                assert_never(step)
 
     def _note(
         self, place: Place, offsets: NDArray[Any], cells: NDArray[np.int32], number: int
