@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import track
 from rich.segment import Segment
 from rich.theme import Theme
+
+from fuzz.version import warpfuzz_version
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -170,4 +171,4 @@ def emit(row: object) -> None:
 
 def generator() -> str:
     """Return what corpora name as their maker."""
-    return f"warpfuzz {version('warpfuzz')}"
+    return f"warpfuzz {warpfuzz_version()}"

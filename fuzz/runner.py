@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
 
 from fuzz.findings.verdicts import kind_of_failure
+from fuzz.version import warpfuzz_version
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -177,7 +177,7 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             runner=runner,
             target=target,
             ptx_version=version_for(choice.ptx_version, target),
-            version=distribution_version("warpfuzz"),
+            version=warpfuzz_version(),
             device=can.description,
         )
     except BaseException:

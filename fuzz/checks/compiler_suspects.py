@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version as distribution_version
 
 import msgspec
 
@@ -51,6 +50,7 @@ from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
+from fuzz.version import warpfuzz_version
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
@@ -221,7 +221,7 @@ def instructions_of(ptx: str) -> tuple[str, ...]:
 
 
 def _versions() -> Versions:
-    return Versions(warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION)
+    return Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION)
 
 
 def verdicts_on(

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version as distribution_version
 
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
@@ -39,6 +38,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
+from fuzz.version import warpfuzz_version
 from oracle.errors import InfrastructureError
 from oracle.legality import Explanation, explain
 from oracle.targets import parse_target, parse_version
@@ -227,9 +227,7 @@ class Suspects:
                 )
                 for which, judged in one.judgements.items()
             ),
-            versions=Versions(
-                warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION
-            ),
+            versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
             origin=Origin(seed=self._seed, round=number),
             shrink=status,
         )

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fuzz.output import console, emit
+from fuzz.version import warpfuzz_version
 from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.assemblers.discovery import discover
 
@@ -60,7 +61,7 @@ def _parts() -> Iterator[Part]:
     yield Part(
         name="warpfuzz",
         here=True,
-        found=f"{version('warpfuzz')} on Python {platform.python_version()} ({sys.platform})",
+        found=f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})",
         gives="the oracle, legality, and campaigns",
     )
     for name, gives in _PACKAGES:

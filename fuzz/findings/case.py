@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version as distribution_version
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import complexity
+from fuzz.version import warpfuzz_version
 from oracle.errors import InfrastructureError
 from oracle.forms import MmaForm
 from oracle.models import Confidence, model_for, weakest
@@ -131,7 +131,7 @@ def case_of(
                 device=opened.device,
             ),
         ),
-        versions=Versions(warpfuzz=distribution_version("warpfuzz"), generator=GENERATOR_VERSION),
+        versions=Versions(warpfuzz=warpfuzz_version(), generator=GENERATOR_VERSION),
         origin=origin,
         shrink=status,
         complexity=complexity(subject.program, subject.image),

@@ -1,0 +1,22 @@
+"""The packages in a folder on PYTHONPATH, without the metadata of an installation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+
+from fuzz import version
+from fuzz.commands.corpus import generator
+
+
+def test_what_is_not_installed_has_a_version_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(version, "version", missing)
+    version.warpfuzz_version.cache_clear()
+    try:
+        assert generator() == f"warpfuzz {version.UNKNOWN}"
+    finally:
+        version.warpfuzz_version.cache_clear()
