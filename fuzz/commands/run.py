@@ -56,13 +56,12 @@ def run_on(options: Mapping[str, Any]) -> bool:
         if options["resume"] and options["corpus"].is_dir():
             corpus, store = _opened(options["corpus"], stack)
             state = _last_state(store)
-            if state is None:
-                console(stderr=True).print(
-                    f"no campaign is in {options['corpus']} yet; a new one begins",
-                    markup=False, soft_wrap=True,
-                )  # fmt: skip
-            else:
-                options = resumed(options, state)
+        if state is not None:
+            options = resumed(options, state)
+        elif options["resume"]:
+            console(stderr=True).print(
+                f"no campaign is in {options['corpus']} yet; a new one begins", soft_wrap=True
+            )
         budget, known = budget_of(options), known_with(options["known"])
         check_report(options["report"])
         check, devices = _check(options, _seed(options, state))
