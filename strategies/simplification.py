@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strategies.drafts import Draft, draft_matrices, matrices_as_operands, vector
+from oracle.mnemonics import MNEMONICS
+from strategies.drafts import (
+    Draft,
+    draft_lane_vectors,
+    draft_matrices,
+    matrices_as_operands,
+    vector,
+    vectors_as_operands,
+)
 from strategies.vocabulary import slot_names
 
 # What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
@@ -27,7 +35,7 @@ def parts(draft: Draft) -> tuple[str, ...]:
     names = [
         slot
         for slot, plain in _PLAIN.items()
-        if draft.qualifier(slot) not in ("", plain)
+        if (draft.qualifier(slot) not in ("", plain) and not _has_to_be_there(draft, slot, plain))
         or (plain and not draft.qualifier(slot) and slot in slot_names(draft.mnemonic))
     ]
     names += [name for name in _TYPES if _with_plain_types(draft, name) != draft]
@@ -84,6 +92,11 @@ def _is_soup(draft: Draft) -> bool:
 _TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ctype", "f16")}
 
 
+def _has_to_be_there(draft: Draft, slot: str, plain: str) -> bool:
+    """Tell whether a slot that is plain when empty holds what every form has: movmatrix.trans."""
+    return not plain and slot in MNEMONICS[draft.mnemonic].required
+
+
 def _with_plain_types(draft: Draft, name: str) -> Draft:
     if draft.mnemonic != "wmma.mma":
         return draft
@@ -93,6 +106,9 @@ def _with_plain_types(draft: Draft, name: str) -> Draft:
 
 def _with_table_registers(draft: Draft) -> Draft:
     """Return the draft with the vectors that the page's tables give its shape and types."""
+    lanes = draft_lane_vectors(draft)
+    if lanes and len(draft.operands) == 4:
+        return replace(draft, operands=vectors_as_operands(lanes))
     matrices = draft_matrices(draft)
     if draft.mnemonic == "wmma.mma":
         if len(matrices) < 4 or len(draft.operands) != 4:

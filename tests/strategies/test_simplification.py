@@ -142,5 +142,8 @@ def test_the_plainest_form_of_each_instruction_has_no_parts(form: Form) -> None:
         "wmma.mma": "wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16",
         "wmma.store": "wmma.store.d.sync.aligned.row.m16n16k16.f16",
         "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.b16",
+        "mma": "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+        "stmatrix": "stmatrix.sync.aligned.m8n8.x1.b16",
+        "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16",
     }
     assert parts(canonical(form_of(firsts[form.mnemonic]))) == ()
