@@ -119,6 +119,16 @@ def _at_least(command: _Command) -> _Command:
     return option(command)
 
 
+def _model(command: _Command) -> _Command:
+    """Add the option that says by which model results are judged."""
+    option = click.option(
+        "--model",
+        help="TOML file of the model that judges results, as `warpfuzz measure` writes it.  "
+        "[default: the built-in one of the target]",
+    )
+    return option(command)
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
@@ -191,6 +201,7 @@ def _one_level(levels: str | None) -> int | None:
     "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
 )
 @_planted
+@_model
 @click.option(
     "--opt", "levels", help="-O level of code for a GPU; with --compilers several: 0,1,2,3."
 )
@@ -250,6 +261,7 @@ def run(levels: str | None, **options: Any) -> int:
 @_at_least
 @click.option("--quiet", is_flag=True, help="Print only what counts and is not known.")
 @_again
+@_model
 @_json
 def replay(path: Path, **options: Any) -> int:
     """Run saved cases again: a corpus, the folder of a finding, a .ptx file, or `record`.
@@ -310,13 +322,14 @@ def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
 )
 @_at_least
 @_again
+@_model
 @_json
 def bisect(case: str, **options: Any) -> int:
     """Find the first compiler version and -O level that changes a finding's result."""
     from fuzz.commands.bisect import bisect_case
     from fuzz.findings.making import ReplayOptions
 
-    names = ("runner", "target", "ptx_version", "faults", "ptx_pass", "trust")
+    names = ("runner", "target", "ptx_version", "faults", "ptx_pass", "trust", "model")
     made = {name: options.pop(name) for name in names}
     made["faults"] = made["faults"] or None
     found = bisect_case(case, options=ReplayOptions(**made), **options)

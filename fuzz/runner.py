@@ -13,6 +13,8 @@ from pathlib import Path
 from fuzz.findings.verdicts import kind_of_failure
 from fuzz.version import warpfuzz_version
 from oracle.errors import InfrastructureError, UsageError
+from oracle.models import Model, use_model
+from oracle.models.files import read_model
 from oracle.targets import (
     DEFAULT_TARGET,
     TARGETS,
@@ -50,6 +52,8 @@ class RunnerChoice:
     simulated device one that judges the modules, too, and may say what it assembled."""
     layout: int = 0
     """Fragment layout of the simulated device."""
+    model: str | None = None
+    """Path of the model by which results are judged; None: the built-in one of the target."""
     device: int = 0
     """Number of the GPU, as the driver counts."""
     deadline: float | None = None
@@ -63,6 +67,7 @@ class RunnerChoice:
         """
         parts = [f"--fault {name}" for name in self.faults]
         parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
+        parts += [f"--model {_without_folders(self.model)}"] if self.model else []
         parts += [f"--opt {self.level}"] if self.level is not None else []
         parts += [f"--assembler {_without_folders(self.assembler)}"] if self.assembler else []
         return " ".join(parts)
@@ -166,6 +171,8 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         if isinstance(can, Failure):
             kind_of_failure(can)
             raise InfrastructureError(f"{can}")
+        if choice.model is not None:
+            judge_by(Path(choice.model), own=_own_target(can.targets), device=can.description)
         target = choice.target or _own_target(can.targets)
         if target not in can.targets:
             raise UsageError(
@@ -183,6 +190,33 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     except BaseException:
         runner.close()
         raise
+
+
+def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
+    """Have results judged by the model of a file, in this process, from now on.
+
+    Parameters
+    ----------
+    path
+        A TOML file such as `warpfuzz measure` writes.
+    own
+        The target that the device computes as, where that is known.
+    device
+        Its description.
+
+    Raises
+    ------
+    UsageError
+        If the file holds no model, or that of another target.
+    """
+    model = read_model(path)
+    if own is not None and parse_target(own).number != parse_target(model.target).number:
+        raise UsageError(
+            f"the model {path} is of {model.target}, and {device} computes as {own}; give the one "
+            "that `warpfuzz measure --output FILE` writes there"
+        )
+    use_model(model)
+    return model
 
 
 def _check(choice: RunnerChoice) -> None:

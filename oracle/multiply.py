@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.isa import mma_form
-from oracle.models import model_for
+from oracle.models import Model, model_for
+from oracle.models.files import read_model
 from oracle.scratch import own_scratch
 from oracle.transposition import in_order
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.forms import MmaForm, ProductForm
-    from oracle.models import Model
     from oracle.scratch import Scratch
 
 CHUNK_TILES = 512
@@ -35,6 +36,7 @@ def mma(
     c: NDArray[Any],
     *,
     target: str = "sm_90",
+    model: Model | str | Path | None = None,
 ) -> NDArray[Any]:
     """Return the bits that the model of a target gives for one wmma.mma (9.7.14.4.5).
 
@@ -49,6 +51,8 @@ def mma(
     target
         Such as "sm_90" or "sm_90a"; `oracle.models.model_for(target)` says how sure its figures
         are.
+    model
+        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
 
     Returns
     -------
@@ -59,7 +63,11 @@ def mma(
     UsageError
         If the opcode, the target, a shape, a dtype or an element is not allowed.
     """
-    d = multiply(mma_form(opcode), a, b, c, model=model_for(target))
+    if model is None:
+        model = model_for(target)
+    elif isinstance(model, str | Path):
+        model = read_model(Path(model))
+    d = multiply(mma_form(opcode), a, b, c, model=model)
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
 
 

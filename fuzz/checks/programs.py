@@ -36,6 +36,7 @@ from fuzz.checks.protocol import (
     Words,
 )
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+from oracle.models import model_for
 from strategies.programs import GENERATOR_VERSION
 
 _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}
@@ -122,6 +123,8 @@ class Programs:
             "--ptx-pass": choice.ptx_pass,
             "--opt": choice.level,
             "--assembler": choice.assembler,
+            "--model": choice.model,
+            "figures of the model": model_for(facts.target).digest if choice.model else None,
             "--include-undefined": bool(self.asides) or None,
             "images of a program": self.images,
             "smallest programs": self.smallest,
@@ -194,13 +197,17 @@ class ProgramDrawing:
             "options": choice.options,
             "target": facts.target,
             "ptx_version": facts.ptx_version,
+            "model": model_for(facts.target).name,
+            "confidence": model_for(facts.target).confidence.value,
         }
 
 
 def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
     """Return what a replay has to be told to plant the same again."""
     words = [word for name in choice.faults for word in ("--fault", name)]
-    return (*words, *(("--ptx-pass", choice.ptx_pass) if choice.ptx_pass else ()))
+    words += ["--ptx-pass", choice.ptx_pass] if choice.ptx_pass else []
+    words += ["--model", choice.model] if choice.model else []
+    return tuple(words)
 
 
 class ProgramTrier:

@@ -18,6 +18,8 @@ from rich.text import Text
 
 from fuzz.output import console, emit
 from fuzz.version import warpfuzz_version
+from oracle.errors import UsageError
+from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.assemblers.discovery import discover
 
@@ -135,6 +137,22 @@ def _devices() -> Iterator[Part]:
         name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
         found = f"{name}, driver {driver}, compute capability {capability}"
         yield Part(name="GPU", here=True, found=found, gives="a device to test")
+        yield _model(f"sm_{capability.replace('.', '')}", name)
+
+
+def _model(target: str, device: str) -> Part:
+    """Say how sure warpfuzz is of what a device computes."""
+    try:
+        model = model_for(target)
+    except UsageError as error:
+        return Part(name="model", here=False, found=str(error), gives="expected bits")
+    return Part(
+        name="model",
+        here=model.confidence is Confidence.MEASURED,
+        found=f"{model.name}: {model.confidence}",
+        gives=f"the bits that {device} is expected to return",
+        install="warpfuzz measure --output FILE, then --model FILE",
+    )
 
 
 def _no_device(said: str) -> Part:

@@ -20,12 +20,20 @@ from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget, parse_duration
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import CampaignStore, State
-from fuzz.checks.protocol import Check
+from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
 from fuzz.output import console, counted, emit, generator
-from fuzz.runner import LAYOUTS, RunnerChoice, best_runner, has_device_fault, visible_devices
+from fuzz.runner import (
+    LAYOUTS,
+    RunnerChoice,
+    best_runner,
+    has_device_fault,
+    judge_by,
+    visible_devices,
+)
 from fuzz.trust import check_trusted, remember
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.models import Confidence, model_for
 from runners.assemblers.discovery import discover, find
 
 _DEFAULT_SECONDS = 60.0
@@ -37,6 +45,12 @@ _KEPT: Mapping[str, type] = {
     "--opt": int,
 }
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
+
+
+_NOTHING_RUNS = (
+    "--model judges what programs compute, and --runner ptxas runs none; leave it out, or choose "
+    "--runner sim or cuda"
+)
 
 
 def run_on(options: Mapping[str, Any]) -> bool:
@@ -70,6 +84,8 @@ def run_on(options: Mapping[str, Any]) -> bool:
         facts = crew.facts()
         if state is not None:
             check_options(state.options, check.options(facts))
+        if _runner(options) != "ptxas":
+            _say_how_sure(facts)
         if corpus is None or store is None:
             corpus, store = _opened(options["corpus"], stack)
         if state is None:
@@ -143,8 +159,11 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         ptx_version=options["ptx_version"],
         assembler=assemblers[0] if assemblers else None,
         layout=seed % LAYOUTS if name == "sim" else 0,
+        model=options["model"],
         **_planting(options),
     )
+    if choice.model is not None:
+        judge_by(Path(choice.model))
     undefined = Undefined(seed=seed, selection=selection)
     check = Programs(
         choice=choice,
@@ -198,7 +217,12 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
         target=options["target"],
         ptx_version=options["ptx_version"],
         layout=seed % LAYOUTS if name == "sim" else 0,
+        model=options["model"],
     )
+    if choice.model is not None:
+        if name == "ptxas":
+            raise UsageError(_NOTHING_RUNS)
+        judge_by(Path(choice.model))
     check = Compilers(
         choice=choice,
         members=members_of(selected, levels),
@@ -219,6 +243,8 @@ def _instructions(options: Mapping[str, Any], selection: Selection, seed: int) -
             "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
             "whether instructions are accepted; choose --runner sim or cuda"
         )
+    if options["model"] is not None:
+        raise UsageError(_NOTHING_RUNS)
     if options["include_undefined"]:
         raise UsageError(
             "--include-undefined is for campaigns that run programs, and --runner ptxas only asks "
@@ -330,6 +356,19 @@ def _devices(numbers: Sequence[int], name: str) -> tuple[int, ...]:
             )
         return (0,)
     return tuple(numbers) or tuple(range(visible_devices()))
+
+
+def _say_how_sure(facts: Facts) -> None:
+    """Say on the error stream that nobody measured the device, and what to do about it."""
+    model = model_for(facts.target)
+    if model.confidence is Confidence.MEASURED:
+        return
+    console(stderr=True).print(
+        f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
+        "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
+        f"{facts.device} computes, and `--model FILE` judges by it.",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _workers(*, on_gpu: bool) -> int:

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import trunc
 
+import numpy as np
+
 from fuzz.explain.markdown import table
 from fuzz.explain.numbers import Number, decimal, exact, hexadecimal, number, pattern
+from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.fma import chain as fma_chain
 from oracle.formats import FORMATS, Format
 from oracle.forms import MmaForm
-from oracle.models import Model, NanRule, TruncatedDot
+from oracle.models import DoubleChain, Model, NanRule, TruncatedDot, Unit
+from oracle.scratch import own_scratch
 
-_CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
-"""NaN of a dot product (measured on H200, 2026-11)."""
 _TENSOR_CORE = {"f32": "rz, infinite beyond", "f16": "rn"}
 """How a block's sum is rounded to the accumulator's format (measured on H200, 2026-11)."""
 _IN_WORDS = {
@@ -50,8 +54,54 @@ class Element:
 def derive(form: MmaForm, element: Element, model: Model) -> Derivation:
     """Derive one element of D of a multiplication of floats, as a target's model has it."""
     if form.a_type.name == "f64":
-        return _double_chain(form, element, model.double_chain.nan.value)
-    return _truncated(form, element, model.dot_for(form))
+        chain = model.double_chain
+        values = set(chain.values.values()) - {chain.nan.value}
+        if values != {"rising", "fused", "kept"} or not chain.nan.value.order:
+            return _computed_double(form, element, chain)
+        return _double_chain(form, element, chain.nan.value)
+    rule = model.dot_for(form)
+    return _truncated(form, element, rule) if _is_written(rule) else _computed(element, rule)
+
+
+def _is_written(rule: TruncatedDot) -> bool:
+    """Whether the steps below are those of a unit: of all GPUs that were measured so far."""
+    ordinary = {
+        "addend": "first", "low_bits": "cut", "narrowing": "rn",
+        "nan": CANONICAL_NAN[rule.d_type],
+        **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
+    }  # fmt: skip
+    values = rule.values
+    return rule.is_usual and all(values.get(name, one) == one for name, one in ordinary.items())
+
+
+def _computed(element: Element, rule: TruncatedDot) -> Derivation:
+    """Name the figures of a unit whose steps are not written down here, and its result."""
+    operands = (
+        np.array(element.a, FORMATS[rule.multiplicand].raw)[None, None, :],
+        np.array(element.b, FORMATS[rule.multiplicand].raw)[None, :, None],
+        np.array(element.c, FORMATS[rule.c_type].raw)[None, None, None],
+    )
+    bits = int(dot_product(*operands, rule=rule, scratch=own_scratch())[0, 0, 0])
+    return _named(bits, FORMATS[rule.d_type], rule)
+
+
+def _computed_double(form: MmaForm, element: Element, rule: DoubleChain) -> Derivation:
+    """Name the figures of an f64 unit whose steps are not written down here, and its result."""
+    a, b, c = (np.array(x, np.uint64) for x in (element.a, element.b, element.c))
+    operands = (a[None, None, :], b[None, :, None], c[None, None, None])
+    bits = int(fma_chain(*operands, rounding=form.rounding or "rn", rule=rule)[0, 0, 0])
+    return _named(bits, FORMATS["f64"], rule)
+
+
+def _named(bits: int, fmt: Format, unit: Unit) -> Derivation:
+    named = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in unit.values.items())
+    page = _Page()
+    page.say(
+        f"The oracle computes {_shown(bits, fmt)} with the figures of the model: {named}. No GPU "
+        "measured so far has these, and their steps are not written down here.",
+        "",
+    )
+    return Derivation(lines=page.lines, bits=bits)
 
 
 @dataclass(kw_only=True)
@@ -78,15 +128,15 @@ def _truncated(form: MmaForm, element: Element, rule: TruncatedDot) -> Derivatio
             f"C is .{form.c_type.name} and the sum is kept in .{accumulator.name}: "
             f"{_shown(element.c, form.c_type)} is widened to {_shown(total, accumulator)}."
         )
-    length, k = rule.block.value, len(element.a)
-    count = -(-k // length)
-    for block in range(count):
-        start = block * length
+    blocks = rule.blocks(len(element.a))
+    for place, ks in enumerate(blocks, 1):
+        whole = ks == tuple(range(ks[0], ks[-1] + 1))
         page.say(
-            f"Block {block + 1} of {count}: k = {start} to {min(start + length, k) - 1}, and the "
+            f"Block {place} of {len(blocks)}: k = "
+            f"{f'{ks[0]} to {ks[-1]}' if whole else ', '.join(map(str, ks))}, and the "
             f"sum so far, {_shown(total, accumulator)}."
         )
-        terms = list(_terms(form.a_type, element, range(start, min(start + length, k))))
+        terms = list(_terms(form.a_type, element, ks))
         total = _block(page, terms, total, rule)
     if form.d_type.name != accumulator.name:
         total = _narrowed(page, total, accumulator, form.d_type)
@@ -96,7 +146,7 @@ def _truncated(form: MmaForm, element: Element, rule: TruncatedDot) -> Derivatio
 def _widened(bits: int, narrow: Format, wide: Format) -> int:
     one = number(bits, narrow)
     if one.kind == "NaN":
-        return _CANONICAL[wide.name]
+        return CANONICAL_NAN[wide.name]
     if one.kind == "infinity":
         return _infinity(wide, negative=one.negative)
     return pattern(one.value, wide, "rn", negative_zero=one.negative)
@@ -105,7 +155,7 @@ def _widened(bits: int, narrow: Format, wide: Format) -> int:
 def _narrowed(page: _Page, bits: int, wide: Format, narrow: Format) -> int:
     one = number(bits, wide)
     if one.kind == "NaN":
-        made = _CANONICAL[narrow.name]
+        made = CANONICAL_NAN[narrow.name]
     elif one.kind == "infinity":
         made = _infinity(narrow, negative=one.negative)
     else:
@@ -149,7 +199,7 @@ class _Term:
         return sum(one.exponent for one in self.operands)
 
 
-def _terms(format_: Format, element: Element, ks: range) -> Iterator[_Term]:
+def _terms(format_: Format, element: Element, ks: Sequence[int]) -> Iterator[_Term]:
     for k in ks:
         x, y = element.a[k], element.b[k]
         yield _Term(
@@ -213,7 +263,7 @@ def _special(page: _Page, terms: list[_Term], accumulator: Format) -> int | None
     page.table(("term", "operands", "is"), rows)
     signs = {term.negative for term in terms if term.is_infinite}
     if any(term.is_nan for term in terms) or len(signs) > 1:
-        bits = _CANONICAL[accumulator.name]
+        bits = CANONICAL_NAN[accumulator.name]
         why = "one term is NaN" if any(term.is_nan for term in terms) else "infinity - infinity"
         page.say(f"The sum is NaN ({why}), always as **{_shown(bits, accumulator)}**.", "")
         return bits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,10 @@ def case_of(
     if found:
         details["differing elements"] = len(found)
         details["confidence"] = confidence(subject.program, architecture)
+        model = model_for(architecture)
+        details["model"] = model.name
+        if model.file:
+            details["model file"] = Path(model.file).name
     for number, difference in enumerate(found[:_SHOWN_DIFFERENCES], start=1):
         details[f"difference {number}"] = str(difference)
     return Case(

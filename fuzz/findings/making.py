@@ -107,6 +107,8 @@ class ReplayOptions:
     """-O level."""
     trust: bool = False
     """Whether commands and programs that findings name may be run."""
+    model: str | None = None
+    """Path of the model that judges; None: the built-in one of the target."""
 
     def choice(self, entry: Entry, *, compiled: bool = True) -> RunnerChoice:
         """Return the runner for a finding.
@@ -124,6 +126,11 @@ class ReplayOptions:
             If the finding does not say where it ran, or there is no such fault.
         """
         made, finding = Making.of(entry), entry.finding
+        if self.model is None and "model file" in finding.details:
+            raise UsageError(
+                f"finding {entry.id} was judged by the model {finding.details['model']}, which is "
+                "not built in; give its file with --model"
+            )
         target = self.target or finding.target
         name = self.runner or made.runner
         if name not in ("sim", "cuda"):
@@ -136,6 +143,7 @@ class ReplayOptions:
             layout=made.layout if again else 0,
             faults=self.planted(entry, name),
             ptx_pass=self.passed(entry),
+            model=self.model,
         )
         if not compiled:
             return choice
@@ -198,6 +206,8 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
     if made.assembler is not None and not _VERSION.fullmatch(made.assembler):
         words += ["--assembler", made.assembler]
+    if "model file" in entry.finding.details:
+        words += ["--model", str(entry.finding.details["model file"])]
     return shlex.join(words)
 
 

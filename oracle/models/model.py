@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oracle.availability import notes_of
@@ -54,7 +55,7 @@ class Model:
     @property
     def name(self) -> str:
         """What it is called where a result is shown: its origin, and the digest's beginning."""
-        return f"{self.file or self.base} {self.digest[:12]}"
+        return f"{Path(self.file).name or self.base} {self.digest[:12]}"
 
     @property
     def units(self) -> Iterator[Unit]:
@@ -187,9 +188,22 @@ _BASES = {
 was measured: all its figures are labelled inferred."""
 
 
-@cache
+_IN_USE: dict[int, Model] = {}
+"""Models of this process that stand in for built-in ones, by the number of their target."""
+
+
+def use_model(model: Model) -> None:
+    """Have `model_for` return a model for its target, in this process, from now on."""
+    _IN_USE[parse_target(model.target).number] = model
+
+
+def forget_models() -> None:
+    """Have `model_for` return the built-in models again."""
+    _IN_USE.clear()
+
+
 def model_for(target: str) -> Model:
-    """Return the built-in model of a target.
+    """Return the model of a target: the one in use (`use_model`), else the built-in one.
 
     Parameters
     ----------
@@ -203,6 +217,13 @@ def model_for(target: str) -> Model:
         If the target is unknown, or has no warp-level matrix instructions.
     """
     number = parse_target(target).number
+    if number in _IN_USE:
+        return replace(_IN_USE[number], target=target)
+    return _of_target(target, number)
+
+
+@cache
+def _of_target(target: str, number: int) -> Model:
     base = _BASES.get(number)
     if base is None:
         raise UsageError(

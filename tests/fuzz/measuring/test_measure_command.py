@@ -1,0 +1,74 @@
+"""`warpfuzz measure`, and what `--model` does with the file that it writes."""
+
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+
+from fuzz.runner import RunnerChoice, opened
+from oracle.errors import UsageError
+from oracle.models import forget_models, model_for
+from oracle.models.files import model_text, read_model
+
+ONLY = ("--only", "*s32.s?.s?.s32*", "--images", "64")
+
+
+@pytest.fixture(autouse=True)
+def built_in():
+    """No model of one test is in use in another."""
+    yield
+    forget_models()
+
+
+def changed(tmp_path: Path, old: str, new: str) -> Path:
+    text = model_text(model_for("sm_90"))
+    assert old in text
+    path = tmp_path / "changed.toml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", *ONLY, "--output", "model.toml", "--json"
+    )
+    assert done.code == 0, done.err
+    *units, _ = done.rows
+    assert "wmma.mma s32.s8.s8.s32" in {unit["unit"] for unit in units}
+    assert all(unit["refused"] is None and unit["images"] == 64 for unit in units)
+    assert done.summary["figures"] == done.summary["as_in_model"] == len(units)
+    written = read_model(tmp_path / "model.toml")
+    assert written.exact.values == model_for("sm_90").exact.values
+
+
+def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> None:
+    fault = "integer-k-tail-dropped"
+    done = warpfuzz(tmp_path, "measure", "--runner", "sim", *ONLY, "--fault", fault)
+    assert done.code == 1, done.err
+    assert "refused. No rule that a model can express gives what the device returns" in done.out
+
+
+def test_a_pattern_that_fits_nothing_is_a_usage_error(tmp_path: Path) -> None:
+    done = warpfuzz(tmp_path, "measure", "--runner", "sim", "--only", "nothing")
+    assert done.code == 2
+    assert "no form of wmma.mma" in done.err
+
+
+def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:
+    path = changed(tmp_path, "block = 16", "block = 8")
+    choice = RunnerChoice(name="sim", target="sm_80", model=str(path))
+    with pytest.raises(UsageError, match=r"is of sm_90, and .* computes as sm_80"), opened(choice):
+        pass
+
+
+def test_a_runner_that_is_opened_with_a_model_is_judged_by_it(tmp_path: Path) -> None:
+    built_in = model_for("sm_90")
+    path = changed(tmp_path, "block = 16", "block = 8")
+    with opened(RunnerChoice(name="sim", model=str(path))):
+        model = model_for("sm_90a")
+        assert {dot.block.value for dot in model.dots} == {4, 8}
+        assert model.digest != built_in.digest
+        assert model.name.startswith("changed.toml ")
+        assert model_for("sm_80").base == "sm_80"
+    forget_models()
+    assert model_for("sm_90") == built_in
