@@ -1,7 +1,7 @@
 """Who imports whom inside `fuzz`.
 
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
-checks -> {shrinking, compilers} -> findings -> {runner, output}
+checks -> {shrinking, compilers} -> findings -> {runner, output, trust, version}
 commands, console -> explain -> findings
 """
 
@@ -15,11 +15,13 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "output"}
+BASE = {"runner", "output", "version", "trust"}
 FINDINGS = BASE | {"findings"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "output": set(),
-    "runner": {"output"},
+    "version": set(),
+    "trust": set(),
+    "output": {"version"},
+    "runner": {"output", "version"},
     "findings": BASE,
     "shrinking": FINDINGS,
     "compilers": FINDINGS,
@@ -32,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "console"},
     "cli": FINDINGS | {"commands"},
+    "__main__": {"cli"},
 }
 SHARED = {"fuzz.checks.protocol"}
 """What campaigns, checks and views speak with each other."""
