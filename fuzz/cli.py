@@ -479,6 +479,75 @@ def measure(**options: Any) -> int:
 
 
 @app.command()
+@click.option(
+    "--images", type=click.IntRange(min=4), default=8192, show_default=True, help="About how many."
+)
+@click.option("--output", type=_FOLDER, required=True, help="The file.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Same seed, same set.",
+)
+@click.option(
+    "--target", default=DEFAULT_TARGET, show_default=True, help="Value of .target: of the GPUs."
+)
+@click.option("--ptx-version", help="Value of .version.  [default: one that knows the target]")
+@click.option("--only", default="*", help="Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
+@_json
+def distill(**options: Any) -> int:
+    """Make a screening set: programs, images and what must come out, in one file."""
+    from fuzz.commands.distill import make_set
+
+    make_set(**options)
+    return Exit.CLEAN
+
+
+@app.command()
+@click.argument("path", metavar="[SET]", type=_FOLDER, required=False)
+@click.option("--time", default="60", show_default=True, help="How long: 90, 10m, 2h, 1w.")
+@click.option(
+    "--device",
+    "devices",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Number of a GPU; again for others.  [default: all]",
+)
+@click.option(
+    "--pattern",
+    type=click.Choice(["steady", "bursts"]),
+    default="steady",
+    show_default=True,
+    help="Load all the time, or in steps from idle to full of 1 ms to 1 s.",
+)
+@click.option("--runner", type=click.Choice(["sim", "cuda"]), help="[default: cuda, else sim]")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=2**64 - 1),
+    default=0,
+    show_default=True,
+    help="Of the set that is made where none is given, and of the steps of `bursts`.",
+)
+@click.option("--target", help="Value of .target where no set is given.  [default: the device's]")
+@_corpus
+@click.option("--assembler", help="Path or version of a ptxas.  [default: the driver's compiler]")
+@click.option("--opt", "level", type=click.IntRange(0, 3), help="-O level of code for a GPU.")
+@_planted
+@click.option("--junit", type=_FOLDER, help="Write JUnit XML, too: a test for a multiprocessor.")
+@click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
+@_json
+def screen(**options: Any) -> int:
+    """Run every image of a set on every multiprocessor, again and again, and compare there.
+
+    Without a set, one is made while the GPU works on what is there already.
+    """
+    from fuzz.commands.screen import ScreenRequest, run_screening
+
+    return Exit.FINDINGS if run_screening(ScreenRequest(**options)) else Exit.CLEAN
+
+
+@app.command()
 @_json
 def doctor(json: bool) -> int:
     """Say what is here, what is missing, and what each missing part would give."""

@@ -38,6 +38,11 @@ class References:
     number: int = field(default_factory=_NUMBERS.__next__)
     """Tells these from all others of this process."""
 
+    def only(self, index: int) -> References:
+        """Return one image with what must come out."""
+        part = slice(index, index + 1)
+        return References(images=self.images[part], expected=self.expected[part])
+
     def __post_init__(self) -> None:
         if self.images.shape != self.expected.shape or not len(self.images):
             raise UsageError(

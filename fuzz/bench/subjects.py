@@ -137,6 +137,8 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
 
 
 def _unobservable(fault: Fault, available: list[Form], target: str, version: str) -> str:
+    if fault.rare:
+        return "so rare that `warpfuzz screen` has to look for it"
     if any(fault.opcodes.search(form.opcode) for form in available):
         return ""
     if any(fault.opcodes.search(form.opcode) for form in FORMS):

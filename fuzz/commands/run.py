@@ -22,6 +22,7 @@ from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
+from fuzz.console.report import check_report
 from fuzz.output import console, counted, emit, generator
 from fuzz.runner import (
     LAYOUTS,
@@ -333,18 +334,6 @@ def budget_of(options: Mapping[str, Any]) -> Budget:
         quiet=None if quiet is None else parse_duration(quiet),
     )
     return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
-
-
-def check_report(path: Path | None) -> None:
-    """Raise UsageError now for what could not be written at the end of a long campaign."""
-    if path is None:
-        return
-    if path.suffix not in (".svg", ".html"):
-        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
-    if not path.parent.is_dir() or path.is_dir():
-        raise UsageError(
-            f"the report {path} cannot be written: give a file in a folder that is there"
-        )
 
 
 def _devices(numbers: Sequence[int], name: str) -> tuple[int, ...]:

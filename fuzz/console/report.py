@@ -164,3 +164,15 @@ def _print_pages(corpus: Path, ids: Sequence[str], out: Console) -> None:
         except WarpfuzzError as error:
             # One that cannot be shown must not cost the report of the others.
             out.print(f"{identity} cannot be shown: {error}", style="bad", markup=False)
+
+
+def check_report(path: Path | None) -> None:
+    """Raise UsageError now for what could not be written at the end of a long campaign."""
+    if path is None:
+        return
+    if path.suffix not in (".svg", ".html"):
+        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(
+            f"the report {path} cannot be written: give a file in a folder that is there"
+        )

@@ -32,6 +32,7 @@ class _Row:
     """As in Fault."""
     whole: Rewriter | None = None
     """Applied to the whole text where an edit of single statements does not do."""
+    rare: bool = False
 
     def fault(self) -> Fault:
         rewrite = self.whole
@@ -44,6 +45,7 @@ class _Row:
             opcodes=re.compile(self.pattern),
             guilty=self.guilty,
             rewriter=rewrite,
+            rare=self.rare,
         )
 
 
@@ -463,8 +465,52 @@ _ELSE = (
     ),
 )
 
+# They ask for `%smid`, so that a GPU has them, too: one that exists on every GPU, and on the
+# simulated device.
+_MULTIPROCESSOR = (
+    _Row(
+        name="one-multiprocessor-in-1000",
+        meaning="on multiprocessor 57, one wmma.mma in 1,000 gives a wrong lowest bit",
+        stands_for="one bad multiprocessor, often wrong",
+        pattern=_MMA,
+        edit=rw.bit_flipped_on(57, one_in=1_000),
+        scratch=True,
+        rare=True,
+    ),
+    _Row(
+        name="one-multiprocessor-in-million",
+        meaning="on multiprocessor 57, one wmma.mma in 10^6 gives a wrong lowest bit",
+        stands_for="one bad multiprocessor, rarely wrong",
+        pattern=_MMA,
+        edit=rw.bit_flipped_on(57, one_in=10**6),
+        scratch=True,
+        rare=True,
+    ),
+    _Row(
+        name="one-multiprocessor-in-100-million",
+        meaning="on multiprocessor 57, one wmma.mma in 10^8 gives a wrong lowest bit",
+        stands_for="silent data corruption that only a long screening finds",
+        pattern=_MMA,
+        edit=rw.bit_flipped_on(57, one_in=10**8),
+        scratch=True,
+        rare=True,
+    ),
+    _Row(
+        name="full-multiprocessor-in-10000",
+        meaning="multiprocessor 57: one wmma.mma in 10^4 of warp slots from 16 on has a wrong bit",
+        stands_for="a fault that needs load: those slots are used when it is busy",
+        pattern=_MMA,
+        edit=rw.bit_flipped_on(57, one_in=10**4, least_slot=16),
+        scratch=True,
+        rare=True,
+    ),
+)
+
 COMPILER_FAULTS: tuple[Fault, ...] = tuple(
     row.fault()
-    for row in (*_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE)
-)
+    for row in (
+        *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE,
+        *_MULTIPROCESSOR,
+    )
+)  # fmt: skip
 """Every fault that is planted by rewriting PTX."""

@@ -42,6 +42,19 @@ def on_one_multiprocessor(sm: int, corruption: Corruption) -> Corruption:
     return corrupt
 
 
+def on_loaded_multiprocessors(warps: int, corruption: Corruption) -> Corruption:
+    """Corrupt only what runs on multiprocessors that have at least so many warps."""
+
+    def corrupt(words: list[Values], site: Site) -> list[Values]:
+        here = np.bincount(site.sms)[site.sms] >= warps
+        if not here.any():
+            return words
+        pairs = zip(_whole(words, site), corruption(words, site), strict=True)
+        return [np.where(here, broken, sound) for sound, broken in pairs]
+
+    return corrupt
+
+
 def _random_words(site: Site, seed: int, count: int) -> NDArray[np.uint64]:
     """Return (count, warps) random words that depend on seed, launch, line and warp alone."""
     order = np.arange(count, dtype=np.uint64)[:, None] << np.uint64(40)

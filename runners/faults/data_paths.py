@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from runners.faults.corruptions import (
     lanes_crossed,
+    on_loaded_multiprocessors,
     on_one_multiprocessor,
     register_lost,
     stuck_bit,
@@ -162,6 +163,24 @@ _WIRES = (
         stands_for="silent data corruption",
         pattern=_ANY_MMA,
         corrupt=transient(one_in=20_000, seed=2),
+    ),
+    DeviceRow(
+        name="transient-on-one-sm",
+        meaning="on SM 57, about one wmma.mma in 200 flips one random bit of its result",
+        stands_for="one multiprocessor with a marginal path",
+        pattern=_ANY_MMA,
+        corrupt=on_one_multiprocessor(57, transient(one_in=200, seed=3)),
+        rare=True,
+    ),
+    DeviceRow(
+        name="transient-under-load",
+        meaning="on SM 7, about one wmma.mma in 50 flips a bit, while 8 warps or more are there",
+        stands_for="a supply voltage that sags when a multiprocessor is busy",
+        pattern=_ANY_MMA,
+        corrupt=on_one_multiprocessor(
+            7, on_loaded_multiprocessors(8, transient(one_in=50, seed=4))
+        ),
+        rare=True,
     ),
 )
 

@@ -33,6 +33,7 @@ class DeviceRow:
     unit: type[Unit] | None = None
     change: Change | None = None
     corrupt: Corruption | None = None
+    rare: bool = False
 
     def fault(self) -> Fault:
         """Return the fault that the row describes."""
@@ -42,6 +43,7 @@ class DeviceRow:
             meaning=self.meaning,
             stands_for=self.stands_for,
             opcodes=opcodes,
+            rare=self.rare,
             damage=Damage(
                 opcodes=opcodes, unit=self.unit, change=self.change, corrupt=self.corrupt
             ),

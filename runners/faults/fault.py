@@ -45,6 +45,8 @@ class Fault:
     not tell."""
     rewriter: Callable[[str], str] | None = None
     damage: Damage | None = None
+    rare: bool = False
+    """Whether so few images on so few multiprocessors show it that screening has to look for it."""
 
     def __post_init__(self) -> None:
         if (self.rewriter is None) == (self.damage is None):

@@ -9,7 +9,10 @@ from runners.faults.statements import Edit, Statement, declared, edited, stateme
 Rewriter = Callable[[str], str]
 
 # Registers that rewriters add are called so; no other text uses the prefix.
-_SCRATCH = ".reg .b32 %planted<4>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double;"
+_SCRATCH = (
+    ".reg .b32 %planted<4>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double; "
+    ".reg .pred %planted_true<2>;"
+)
 
 
 def rewriter(pattern: str, edit: Edit) -> Rewriter:
@@ -69,6 +72,49 @@ def stride_moved(sign: int) -> Edit:
             f"add.s32 %planted0, {stride}, {nudge};\n    "
             f"{statement.guard}{statement.opcode} {first}, {second}, %planted0;"
         )
+
+    return edit
+
+
+_GOLDEN = 0x9E37_79B1
+"""A prime near 2^32 over the golden ratio: multiples of it spread over all words (Knuth, The Art
+of Computer Programming 3, 6.4)."""
+
+
+def bit_flipped_on(sm: int, *, one_in: int, least_slot: int = 0) -> Edit:
+    """Flip the lowest bit of the first result register on one multiprocessor, now and then.
+
+    Parameters
+    ----------
+    sm
+        Number of the multiprocessor (`%smid`).
+    one_in
+        In how many warps it happens once, as the multiprocessor's clock decides.
+    least_slot
+        Only in warps whose slot on the multiprocessor (`%warpid`) is this one or a higher one:
+        those are used when it is busy.
+    """
+    limit = (1 << 32) // one_in
+
+    def edit(statement: Statement) -> str:
+        register = statement.vector(0)[0]
+        bits = "b64" if ".f64" in statement.opcode else "b32"
+        conditions = [
+            "mov.u32 %planted0, %smid;",
+            f"setp.eq.u32 %planted_true0, %planted0, {sm};",
+            "mov.u32 %planted1, %clock;",
+            f"mul.lo.u32 %planted1, %planted1, {_GOLDEN};",
+            f"setp.lt.u32 %planted_true1, %planted1, {limit};",
+            "and.pred %planted_true0, %planted_true0, %planted_true1;",
+        ]
+        if least_slot:
+            conditions += [
+                "mov.u32 %planted0, %warpid;",
+                f"setp.ge.u32 %planted_true1, %planted0, {least_slot};",
+                "and.pred %planted_true0, %planted_true0, %planted_true1;",
+            ]
+        flip = f"@%planted_true0 xor.{bits} {register}, {register}, 1;"
+        return "\n    ".join([statement.text, *conditions, flip])
 
     return edit
 

@@ -67,7 +67,8 @@ SPECIAL: dict[str, Special] = {
     "%lanemask_lt": _same(_BITS - np.uint32(1)),
     "%lanemask_ge": _same(~(_BITS - np.uint32(1))),
     "%lanemask_gt": _same(~(_BITS | (_BITS - np.uint32(1)))),
-    "%clock": _clock(32),
+    # Warps are issued one after the other.
+    "%clock": Special(32, lambda w: (w.time + w.indices).astype(np.uint32)[None, :]),
     "%clock_hi": _clock(32, 32),
     "%clock64": _clock(64),
     "%globaltimer": _clock(64),

@@ -1,6 +1,7 @@
 """Who imports whom inside `fuzz`.
 
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
+commands, console -> screening -> {bench, checks}
 checks -> {shrinking, compilers} -> findings -> {runner, output, trust, version}
 commands, console -> explain -> findings
 """
@@ -30,9 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},
-    "console": FINDINGS | {"explain", "campaign"},
+    "screening": FINDINGS | {"checks", "campaign", "bench"},
+    "console": FINDINGS | {"explain", "campaign", "screening"},
     "commands": FINDINGS
-    | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "console"},
+    | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"},
     "cli": FINDINGS | {"commands"},
     "__main__": {"cli"},
 }

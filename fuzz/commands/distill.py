@@ -1,0 +1,85 @@
+"""`warpfuzz distill`: a screening set, made by the oracle."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.progress import Progress
+
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
+from fuzz.output import console, emit
+from fuzz.screening.distilling import distill
+from fuzz.screening.sets import ScreeningSet, write_set
+from oracle.errors import UsageError
+from oracle.targets import Module
+
+
+def make_set(
+    *,
+    images: int,
+    output: Path,
+    seed: int,
+    target: str,
+    ptx_version: str | None,
+    only: str,
+    json: bool,
+) -> None:
+    """Make a set and write it.
+
+    Raises
+    ------
+    UsageError
+        If the options do not go together.
+    InfrastructureError
+        If the file cannot be written.
+    """
+    if not output.parent.is_dir() or output.is_dir():
+        raise UsageError(
+            f"--output {output} cannot be written: give a file in a folder that is there"
+        )
+    module = Module.named(target, ptx_version)
+    forms = selected_forms(
+        Selection(pattern=only), target=module.target.name, version=str(module.version)
+    )
+    begun = time.monotonic()
+    out = console(stderr=True)
+    with Progress(console=out, transient=True, disable=json or not out.is_terminal) as bars:
+        task = bars.add_task("", total=1)
+
+        def watch(what: str, done: int, total: int) -> None:
+            bars.update(task, description=what, completed=done, total=total)
+
+        made = distill(forms, module, seed=seed, images=images, watcher=watch)
+    write_set(output, made)
+    seconds = time.monotonic() - begun
+    if json:
+        emit({"summary": {**described(made), "path": str(output), "seconds": round(seconds, 3)}})
+        return
+    console().print(
+        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed {seed}, in "
+        f"{seconds:.0f} s: {output}",
+        markup=False,
+        soft_wrap=True,
+    )
+    for name, covered in made.description.covers.items():
+        missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
+        console().print(
+            f"  {name}: {covered.reached:,} of {covered.total:,}{missing}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def described(made: ScreeningSet) -> dict[str, object]:
+    """Return what a set says of itself, as JSON has it."""
+    return {
+        "images": made.images,
+        "programs": len(made.programs),
+        "target": made.description.target,
+        "ptx_version": made.description.ptx_version,
+        "seed": made.description.seed,
+        "generator": made.description.generator,
+        "covers": made.description.covers,
+    }

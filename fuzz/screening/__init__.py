@@ -1,0 +1,1 @@
+"""Screening: every image of a set on every multiprocessor, compared on the device."""

@@ -1,0 +1,297 @@
+"""Making a set: the programs and images that reach most, in few bytes.
+
+Programs are drawn as a campaign draws them. They are chosen one by one: each time the one that
+reaches most of what no other one does, for its bytes. Every program has its images by the classes
+of its recipe; and where no image shows a planted fault that touches the program, more are looked
+at, and the one that does is taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+
+from fuzz.bench.mutants import Emitted, Mutant
+from fuzz.campaign.draws import derived_seed
+from fuzz.checks.program_coverage import Batch, family_of
+from fuzz.checks.program_draws import Speed, campaign_rounds, round_batches
+from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
+from fuzz.version import warpfuzz_version
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.program import requirements
+from oracle.targets import Module
+from runners.emission import emit
+from runners.faults import CATALOGUE, Fault
+from runners.protocol import Images
+from runners.screening import References
+from strategies.contents import ValueClass, expand
+from strategies.features import Feature, Focus, features_of
+from strategies.programs import GENERATOR_VERSION
+
+LEFT_OUT = frozenset({Feature.OVER_MULTIPLICAND})
+"""Features of programs that do not belong into a set: every compiler so far gives some of those
+with D in the registers of A or B a wrong expansion (docs/findings.md), on every multiprocessor."""
+_MOST_BYTES = 16 << 10
+"""Most bytes of an image and of a warp's shared memory together: three warps of a multiprocessor
+still fit beside each other in a block's shared memory."""
+_ROUNDS = 40
+"""Rounds from which programs are chosen: 320 programs, twice as many as there are forms."""
+_TRIES = 8
+"""Further programs that are drawn about a form of which no program can be in a set so far."""
+_LEAST_IMAGES = 4
+"""Images of a program at least."""
+_SEARCHED = 64
+"""Images beyond a program's own that are looked at for a fault that none of these shows."""
+_SEARCHED_PROGRAMS = 16
+"""Programs, the ones with the smallest images, in which a fault is looked for."""
+
+Watcher = Callable[[str, int, int], None]
+"""Is told what is done, how much of it is done, and how much there is of it."""
+
+
+def candidates(
+    forms: Sequence[MmaForm | LdmatrixForm], module: Module, seed: int
+) -> Iterator[list[Batch]]:
+    """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
+    target, version = module.target.name, str(module.version)
+    for batches in campaign_rounds(
+        forms, target=target, version=version, seed=seed, speed=Speed.INTERPRETED
+    ):
+        yield [batch for batch in batches if _fits(batch)]
+
+
+def _fits(batch: Batch) -> bool:
+    """Whether a program can be in a set."""
+    size = batch.program.image_bytes + batch.program.shared_bytes
+    return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
+
+
+def _about(forms: Sequence[MmaForm | LdmatrixForm], module: Module, key: int) -> list[Batch]:
+    """Draw a program about each form, and return those that can be in a set."""
+    batches = round_batches(
+        forms,
+        target=module.target.name,
+        version=str(module.version),
+        key=key,
+        focuses=[Focus(form=form) for form in forms],
+    )
+    return [batch for batch in batches if _fits(batch)]
+
+
+def reaches(batch: Batch) -> frozenset[str]:
+    """Return the names of all that a program reaches by itself, whatever its images hold."""
+    features = features_of(batch.program)
+    family = family_of(batch.form)
+    return frozenset(
+        (
+            f"about {batch.form.opcode}",
+            *(form.opcode for form in requirements(batch.program)),
+            *(feature.value for feature in features),
+            *(f"{family}: {feature.value}" for feature in features),
+        )
+    )
+
+
+def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
+    """Choose programs that reach all that the pool does, or as much as so many can.
+
+    Parameters
+    ----------
+    pool
+        Of which are chosen.
+    most
+        How many at most.
+    """
+    left = {index: reaches(batch) for index, batch in enumerate(pool)}
+    missing = frozenset[str]().union(*left.values())
+    found: list[Batch] = []
+
+    def worth(index: int) -> tuple[bool, float, int]:
+        new = left[index] & missing
+        # Every form has a program about it, before anything else counts.
+        about = any(name.startswith("about ") for name in new)
+        return about, len(new) / pool[index].program.image_bytes, -index
+
+    while missing and left and len(found) < most:
+        best = max(left, key=worth)
+        new = left.pop(best) & missing
+        if not new:
+            break
+        missing -= new
+        found.append(pool[best])
+    return found
+
+
+def set_program(batch: Batch, number: int, count: int, module: Module) -> SetProgram:
+    """Return a program with its first images, and what the oracle says of them."""
+    return _with_images(batch, number, batch.images(count), module)
+
+
+def _with_images(batch: Batch, number: int, images: Images, module: Module) -> SetProgram:
+    expected = execute(batch.program, images, target=module.target.name).images
+    return SetProgram(
+        entry=f"program_{number}",
+        program=batch.program,
+        references=References(images=images, expected=expected),
+    )
+
+
+def distill(
+    forms: Sequence[MmaForm | LdmatrixForm],
+    module: Module,
+    *,
+    seed: int,
+    images: int,
+    watcher: Watcher,
+) -> ScreeningSet:
+    """Make a set of about so many images.
+
+    Raises
+    ------
+    UsageError
+        If there are too few images for one program.
+    """
+    if images < _LEAST_IMAGES:
+        raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
+    pool: list[Batch] = []
+    for number, batches in enumerate(islice(candidates(forms, module, seed), _ROUNDS)):
+        pool += batches
+        watcher("drawing", number, _ROUNDS)
+    for number in range(_TRIES):
+        there = {batch.form for batch in pool}
+        missing = [form for form in forms if form not in there]
+        if not missing:
+            break
+        watcher("drawing what is missing", number, _TRIES)
+        pool += _about(missing, module, derived_seed(seed, "distill", number))
+    batches = chosen(pool, images // _LEAST_IMAGES)
+    count = images // len(batches)
+    programs = []
+    for number, batch in enumerate(batches):
+        watcher("computing", number, len(batches))
+        programs.append(set_program(batch, number, count, module))
+    shown = _Faults(batches=batches, programs=programs, module=module)
+    shown.look(watcher)
+    covers = {
+        "forms": _covered(
+            [form.opcode for form in forms], {batch.form.opcode for batch in batches}
+        ),
+        "forms with loads and stores": _covered(*_forms(pool, batches)),
+        "features of programs": _covered(
+            [one.value for one in Feature if one not in LEFT_OUT],
+            {one.value for batch in batches for one in features_of(batch.program)},
+        ),
+        "classes of values": _covered(
+            [one.value for one in ValueClass],
+            {one.value for batch in batches for one in batch.recipe.classes[:count]},
+        ),
+        "planted faults": _covered(shown.touching, shown.seen),
+    }
+    return ScreeningSet(
+        description=describe(module, seed=seed, covers=covers), programs=shown.programs
+    )
+
+
+def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Description:
+    """Return what a set says of itself."""
+    return Description(
+        target=module.target.name,
+        ptx_version=str(module.version),
+        architecture=module.target.name,
+        seed=seed,
+        generator=GENERATOR_VERSION,
+        warpfuzz=warpfuzz_version(),
+        covers=covers,
+    )
+
+
+def _covered(names: Sequence[str], reached: set[str]) -> Covered:
+    missing = tuple(name for name in names if name not in reached)
+    return Covered(reached=len(names) - len(missing), total=len(names), missing=missing)
+
+
+def _forms(pool: Sequence[Batch], batches: Sequence[Batch]) -> tuple[list[str], set[str]]:
+    def of(some: Sequence[Batch]) -> set[str]:
+        forms: set[Form] = set().union(*(requirements(batch.program) for batch in some))
+        return {form.opcode for form in forms}
+
+    return sorted(of(pool)), of(batches)
+
+
+@dataclass(kw_only=True)
+class _Faults:
+    """Which planted faults the images show."""
+
+    batches: Sequence[Batch]
+    programs: list[SetProgram]
+    module: Module
+    touching: list[str] = field(default_factory=list)
+    """Names of the faults that touch a program."""
+    seen: set[str] = field(default_factory=set)
+    _emitted: dict[int, Emitted] = field(default_factory=dict)
+
+    def look(self, watcher: Watcher) -> None:
+        """Look for every fault, and add images where that shows one."""
+        for number, fault in enumerate(CATALOGUE):
+            watcher("planting", number, len(CATALOGUE))
+            if fault.rare:
+                continue
+            self._look_for(fault)
+
+    def _look_for(self, fault: Fault) -> None:
+        mutant = Mutant(fault, target=self.module.target.name, layout=0)
+        touched = []
+        order = sorted(range(len(self.programs)), key=lambda at: self._bytes(at))
+        for place in order:
+            one = self.programs[place]
+            if place not in self._emitted:
+                self._emitted[place] = Emitted.of(emit(one.program, module=self.module))
+            emitted = self._emitted[place]
+            module = mutant.load(emitted)
+            if module is None:
+                continue
+            touched.append((place, emitted, module))
+            images, expected = one.references.images, one.references.expected
+            if mutant.first_wrong(module, emitted, images, expected) is not None:
+                self.touching.append(fault.name)
+                self.seen.add(fault.name)
+                return
+            if len(touched) == _SEARCHED_PROGRAMS:
+                break
+        if not touched:
+            return
+        self.touching.append(fault.name)
+        for place, emitted, module in touched:
+            more = self._more(place)
+            first = mutant.first_wrong(module, emitted, more.images, more.expected)
+            if first is not None:
+                self.seen.add(fault.name)
+                self._add(place, more, first)
+                return
+
+    def _bytes(self, place: int) -> int:
+        return self.programs[place].program.image_bytes
+
+    def _more(self, place: int) -> References:
+        """Return the next images of a program, which are not in the set."""
+        batch, there = self.batches[place], len(self.programs[place].references.images)
+        images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
+        expected = execute(batch.program, images, target=self.module.target.name).images
+        return References(images=images, expected=expected)
+
+    def _add(self, place: int, more: References, index: int) -> None:
+        one = self.programs[place]
+        both = [
+            np.concatenate((mine, its[index : index + 1]))
+            for mine, its in (
+                (one.references.images, more.images),
+                (one.references.expected, more.expected),
+            )
+        ]
+        references = References(images=both[0], expected=both[1])
+        self.programs[place] = replace(one, references=references)

@@ -1,0 +1,273 @@
+"""Screening one device: launch after launch, the next one always waiting."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fuzz.findings.verdicts import differences, kind_of_failure
+from fuzz.runner import OpenRunner
+from fuzz.screening.sets import Description, SetProgram
+from fuzz.screening.tally import Tally
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import Module
+from runners.cuda.messages import DeviceHealth
+from runners.emission import emit_screening
+from runners.ledger import Differing
+from runners.protocol import Compiled, Failure
+from runners.screening import Screened, Screener, Screening
+
+_LAUNCH_SECONDS = 0.25
+"""Time of a launch: the device waits 0.5 ms between two, and Ctrl-C is heard so soon."""
+_QUEUED = 2
+"""Launches on their way: one runs, one waits."""
+_EXAMINED_EVERY = 1.0
+"""Seconds between two readings of the sensors, which take milliseconds."""
+_STEPS = (1e-3, 1.0)
+"""Shortest and longest load step of `bursts`, and pause after it, in seconds."""
+_MOST_LIMIT = 1 << 30
+_LOST_RETRIES = 1
+"""Launches of a program that may fail before it is left out."""
+
+
+class Pattern(StrEnum):
+    """How the load is spread over time."""
+
+    STEADY = "steady"
+    """All the time."""
+    BURSTS = "bursts"
+    """In steps from idle to full and back, of 1 ms to 1 s: that is when a supply voltage sags."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Item:
+    """A program that takes its turns."""
+
+    source: SetProgram
+    compiled: Compiled | None = None
+    limit: int = 0
+    """Images that each multiprocessor takes in the next launch."""
+    per_second: float = 0.0
+    """Images that one multiprocessor runs in a second."""
+    differing: int = 0
+    """Images that differed so far."""
+    failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sighting:
+    """A launch in which something differed, or that failed."""
+
+    item: Item
+    differing: tuple[Differing, ...] = ()
+    failure: Failure | None = None
+
+
+class Screen:
+    """The screening of one device.
+
+    Parameters
+    ----------
+    ready
+        Its runner.
+    description
+        Of the set; its expected images are those of one architecture.
+    pattern
+        How the load is spread.
+    seed
+        Of the steps of `bursts`.
+    seen
+        Is told of everything that differs or fails, between two launches.
+
+    Raises
+    ------
+    UsageError
+        If the runner cannot screen.
+    """
+
+    def __init__(
+        self,
+        ready: OpenRunner,
+        description: Description,
+        *,
+        pattern: Pattern = Pattern.STEADY,
+        seed: int = 0,
+        seen: Callable[[Sighting], None],
+    ) -> None:
+        if not isinstance(ready.runner, Screener):
+            raise UsageError(f"{ready.device} cannot screen; choose --runner cuda or sim")
+        self.ready = ready
+        self.runner: Screener = ready.runner
+        self.tally = Tally()
+        self.health: DeviceHealth | None = None
+        self.launches = 0
+        self.busy = 0.0
+        """Seconds in which a launch ran."""
+        self.left_out: list[Item] = []
+        """Programs that were given up, because they brought the device down."""
+        self._description = description
+        self._pattern = pattern
+        self._random = random.Random(seed)
+        self._seen = seen
+        self._new: deque[Item] = deque()
+        """Programs that have yet to be compiled."""
+        self._items: deque[Item] = deque()
+        """Programs that take turns."""
+        self._newcomer = True
+        """Whether a new program comes next: every other launch is one of those that are there, so
+        that the device is busy while there are many to compile (55 ms each, H200, 2026-11-22)."""
+        self._waiting: deque[tuple[Item, Screening]] = deque()
+        self._examined = 0.0
+        self._module = Module.named(description.target, description.ptx_version)
+
+    def add(self, program: SetProgram) -> None:
+        """Take a program in."""
+        self._new.append(Item(source=program))
+
+    @property
+    def programs(self) -> int:
+        """How many programs take turns."""
+        return len(self._items) + len(self._new)
+
+    def step(self) -> None:
+        """Start launches until enough are on their way, and wait for the first.
+
+        Raises
+        ------
+        UsageError
+            If the device computes otherwise than the set expects.
+        DeviceLostError, InfrastructureError
+            If the device is gone, or nothing can be run.
+        """
+        queued = _QUEUED if self._pattern is Pattern.STEADY else 1
+        while len(self._waiting) < queued and self.programs:
+            self._start()
+        if not self._waiting:
+            raise InfrastructureError(
+                "no program of the set can be run any more; all of them brought the device down, "
+                "as said above"
+            )
+        self._collect()
+
+    def finish(self) -> None:
+        """Wait for the launches that are on their way."""
+        while self._waiting:
+            self._collect()
+
+    def again(self, item: Item, image: int, seconds: float) -> Screened | Failure:
+        """Run one image of a program on all multiprocessors for some time."""
+        self.finish()
+        if item.compiled is None:
+            raise InfrastructureError(f"{item.source.entry} was never compiled")
+        one = item.source.references.only(image)
+        limit = max(_LEAST_AGAIN, min(_MOST_LIMIT, int(item.per_second * seconds)))
+        return self.runner.screen(item.compiled, one, limit=limit).collect()
+
+    def _start(self) -> None:
+        item = self._next()
+        if item is None or item.compiled is None:
+            return
+        limit = item.limit
+        if self._pattern is Pattern.BURSTS:
+            load, pause = (self._step_seconds() for _ in range(2))
+            limit = max(1, min(limit, int(item.per_second * load))) if item.per_second else limit
+            time.sleep(pause)
+        now = time.monotonic()
+        examine = now - self._examined >= _EXAMINED_EVERY
+        if examine:
+            self._examined = now
+        launch = self.runner.screen(
+            item.compiled, item.source.references, limit=limit, examine=examine
+        )
+        self._waiting.append((item, launch))
+
+    def _next(self) -> Item | None:
+        """Return the program whose turn it is; None if that cannot be compiled."""
+        if not self._new or (self._items and not self._newcomer):
+            self._newcomer = True
+            item = self._items[0]
+            self._items.rotate(-1)
+            return item
+        self._newcomer = False
+        item = self._new.popleft()
+        compiled = self._compiled(item)
+        if isinstance(compiled, Failure):
+            self._failed(item, compiled)
+            return None
+        item.compiled = compiled
+        item.limit = len(item.source.references.images)
+        self._items.append(item)
+        return item
+
+    def _step_seconds(self) -> float:
+        low, high = _STEPS
+        return math.exp(self._random.uniform(math.log(low), math.log(high)))
+
+    def _compiled(self, item: Item) -> Compiled | Failure:
+        source = item.source
+        module = emit_screening({source.entry: source.program}, module=self._module)
+        compiled = self.runner.compile(module)
+        if isinstance(compiled, Compiled):
+            wanted = self._description.architecture
+            if compiled.architecture != wanted:
+                raise UsageError(
+                    f"the set expects what {wanted} computes, and {self.ready.device} computes as "
+                    f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture}` "
+                    "makes one for it"
+                )
+        return compiled
+
+    def _collect(self) -> None:
+        item, launch = self._waiting.popleft()
+        outcome = launch.collect()
+        if isinstance(outcome, Failure):
+            self._failed(item, outcome)
+            return
+        self.launches += 1
+        self.busy += outcome.seconds
+        self.health = outcome.health or self.health
+        ledger = outcome.ledger
+        self.tally.add(ledger, item.source.entry)
+        item.per_second = int(ledger.finished.max()) / outcome.seconds
+        self._set_limit(item)
+        wrong = int(ledger.wrong.sum())
+        if wrong:
+            item.differing += wrong
+            for one in ledger.differing:
+                self._count_bits(item, one)
+            self._seen(Sighting(item=item, differing=ledger.differing))
+
+    def _set_limit(self, item: Item) -> None:
+        """Let the next launch take _LAUNCH_SECONDS, but run every image once."""
+        images = len(item.source.references.images)
+        wanted = int(item.per_second * _LAUNCH_SECONDS)
+        item.limit = min(max(images, wanted), _MOST_LIMIT)
+
+    def _count_bits(self, item: Item, one: Differing) -> None:
+        expected = item.source.references.expected[one.image]
+        for difference in differences(item.source.program, expected, one.actual):
+            other = difference.expected ^ difference.actual
+            self.tally.bits.update(bit for bit in range(difference.bits) if other >> bit & 1)
+
+    def _failed(self, item: Item, failure: Failure) -> None:
+        """Attribute a failure to a program; leave it out if it is not the first time."""
+        kind_of_failure(failure)
+        item.failures.append(failure)
+        if len(item.failures) <= _LOST_RETRIES:
+            if item.compiled is None:
+                self._new.append(item)
+            return
+        if item in self._items:
+            self._items.remove(item)
+        if item not in self.left_out:
+            self.left_out.append(item)
+            self._seen(Sighting(item=item, failure=failure))
+
+
+_LEAST_AGAIN = 8
+"""Times that an image is run again on each multiprocessor at least."""

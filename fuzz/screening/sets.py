@@ -1,0 +1,198 @@
+"""Screening sets: programs, images and expected images in one file.
+
+A file is a line of text, the length of the header, the SHA-256 of all that follows, the header as
+msgpack, and the images: of each program first those before it and then those after it, raw, each
+block at a multiple of 4096 bytes of the file. It is a function of what was distilled: no time, no
+name of a machine. Nothing has to be computed to use it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.findings.program_files import decode_program, encode_program
+from oracle.errors import InfrastructureError, UsageError
+from oracle.program import Program
+from runners.screening import References
+
+_MAGIC = b"warpfuzz screening set\n"
+_FORMAT = 1
+"""Version of what is written here."""
+_LENGTH_BYTES = 8
+_DIGEST_BYTES = 32
+_ALIGNMENT = 4096
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetProgram:
+    """A program of a set."""
+
+    entry: str
+    """Name of its kernel."""
+    program: Program
+    references: References
+    """Its images, and what must come out."""
+
+
+class Covered(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one dimension a set reaches."""
+
+    reached: int
+    total: int
+    missing: tuple[str, ...] = ()
+    """Names of what it does not reach."""
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What a set says of itself."""
+
+    target: str
+    """Value of `.target` of the modules."""
+    ptx_version: str
+    architecture: str
+    """Whose arithmetic the expected images are: "sm_90"."""
+    seed: int
+    generator: int
+    """Version of the generator of programs and contents."""
+    warpfuzz: str
+    covers: Mapping[str, Covered]
+    """By dimension: forms, kinds of steps, classes of values, planted faults."""
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a program's images lie."""
+
+    entry: str
+    program: bytes
+    count: int
+    image_bytes: int
+    start: int
+    """Byte of the first image, counted from the first block."""
+
+
+class _Header(msgspec.Struct, frozen=True, kw_only=True):
+    format: int
+    description: Description
+    rows: tuple[_Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScreeningSet:
+    """What is screened with."""
+
+    description: Description
+    programs: Sequence[SetProgram]
+
+    @property
+    def images(self) -> int:
+        """How many images it has."""
+        return sum(len(one.references.images) for one in self.programs)
+
+
+def write_set(path: Path, made: ScreeningSet) -> None:
+    """Write a set.
+
+    Raises
+    ------
+    InfrastructureError
+        If the file cannot be written.
+    """
+    rows, blocks, start = [], [], 0
+    for one in made.programs:
+        count, image_bytes = one.references.images.shape
+        rows.append(
+            _Row(
+                entry=one.entry,
+                program=encode_program(one.program),
+                count=count,
+                image_bytes=image_bytes,
+                start=start,
+            )
+        )
+        for images in (one.references.images, one.references.expected):
+            blocks += [images.tobytes(), bytes(-images.nbytes % _ALIGNMENT)]
+            start += _aligned(images.nbytes)
+    header = msgspec.msgpack.encode(
+        _Header(format=_FORMAT, description=made.description, rows=tuple(rows))
+    )
+    before = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES + len(header)
+    parts = [header, bytes(-before % _ALIGNMENT), *blocks]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    try:
+        with path.open("wb") as file:
+            file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
+            file.writelines(parts)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path} cannot be written: {error.strerror}; choose another file"
+        ) from error
+
+
+def read_set(path: Path) -> ScreeningSet:
+    """Read a set; its images stay in the file until they are used.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, it is no set, or it is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "it is empty"
+        raise UsageError(
+            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
+        ) from None
+    start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
+    if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
+        raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
+    digest = hashlib.sha256(data[start:].data).digest()
+    if digest != data[start - _DIGEST_BYTES : start].tobytes():
+        raise UsageError(
+            f"{path} is damaged: its contents do not have the hash that it names; copy it anew, or "
+            "distill it again from its seed"
+        )
+    length = int.from_bytes(data[len(_MAGIC) :][:_LENGTH_BYTES].tobytes(), "little")
+    try:
+        header = msgspec.msgpack.decode(data[start : start + length].tobytes(), type=_Header)
+    except msgspec.MsgspecError as error:
+        raise UsageError(
+            f"{path} was written by another version of warpfuzz ({error}); distill it again"
+        ) from None
+    if header.format != _FORMAT:
+        raise UsageError(
+            f"{path} has format {header.format}, and {_FORMAT} is known here; distill it again"
+        )
+    blocks = data[_aligned(start + length) :]
+    return ScreeningSet(
+        description=header.description,
+        programs=[_program(row, blocks, path) for row in header.rows],
+    )
+
+
+def _program(row: _Row, blocks: NDArray[np.uint8], path: Path) -> SetProgram:
+    size = row.count * row.image_bytes
+    images, expected = (
+        blocks[start : start + size].reshape(row.count, row.image_bytes)
+        for start in (row.start, row.start + _aligned(size))
+    )
+    return SetProgram(
+        entry=row.entry,
+        program=decode_program(row.program, f"{path}, {row.entry}"),
+        references=References(images=images, expected=expected),
+    )
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

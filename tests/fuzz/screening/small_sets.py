@@ -1,0 +1,23 @@
+"""Sets that are made in a second."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
+from fuzz.screening import distilling
+from fuzz.screening.sets import ScreeningSet
+from oracle.targets import Module
+
+MODULE = Module.named("sm_90", "8.0")
+
+
+def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:
+    """Return a set of single-bit multiplications, of few rounds."""
+    forms = selected_forms(Selection(pattern="*popc*"), target="sm_90", version="8.0")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distilling, "_ROUNDS", 2)
+        # What matters here is seen with the first faults as well.
+        patch.setattr(distilling, "CATALOGUE", distilling.CATALOGUE[::9])
+        return distilling.distill(forms, MODULE, seed=seed, images=images, watcher=lambda *_: None)

@@ -1,0 +1,56 @@
+"""A set reaches what the programs from which it was chosen reach, and has what faults need."""
+
+from __future__ import annotations
+
+import numpy as np
+from small_sets import MODULE, distilled
+
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
+from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
+from fuzz.screening.sets import ScreeningSet
+from oracle.execution import execute
+from strategies.features import features_of
+
+
+def test_the_programs_that_are_chosen_reach_all_that_the_pool_does() -> None:
+    forms = selected_forms(Selection(pattern="*"), target="sm_90", version="8.0")
+    rounds = candidates(forms, MODULE, 3)
+    pool = [batch for _ in range(2) for batch in next(rounds)]
+    everything = frozenset[str]().union(*map(reaches, pool))
+    some = chosen(pool, len(pool))
+    assert frozenset[str]().union(*map(reaches, some)) == everything
+    assert len(chosen(pool, 3)) == 3
+
+
+def test_what_a_compiler_gets_wrong_and_what_is_large_is_left_out(small_set: ScreeningSet) -> None:
+    for one in small_set.programs:
+        assert not features_of(one.program) & LEFT_OUT
+        assert one.program.image_bytes <= 16 << 10
+
+
+def test_expected_images_are_the_oracles(small_set: ScreeningSet) -> None:
+    for one in small_set.programs:
+        expected = execute(one.program, one.references.images, target="sm_90").images
+        assert np.array_equal(expected, one.references.expected)
+
+
+def test_a_set_says_what_it_reaches_and_shows_every_fault_that_touches_it(
+    small_set: ScreeningSet,
+) -> None:
+    covers = small_set.description.covers
+    assert covers["forms"].reached == covers["forms"].total == 2
+    assert len(small_set.programs) == 2
+    faults = covers["planted faults"]
+    assert faults.total > 3
+    # One in 20,000 is not to be seen in two dozen images.
+    assert set(faults.missing) <= {"transient-rare", "stuck-bit-on-one-sm", "transient-often"}
+
+
+def test_a_seed_makes_the_same_set_again(small_set: ScreeningSet) -> None:
+    again = distilled()
+    assert again.description == small_set.description
+    for one, other in zip(again.programs, small_set.programs, strict=True):
+        assert one.program == other.program
+        assert np.array_equal(one.references.images, other.references.images)
+    assert distilled(seed=1).programs[0].program != small_set.programs[0].program

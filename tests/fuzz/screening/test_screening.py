@@ -1,0 +1,182 @@
+"""Screening names the multiprocessor that is wrong, how often, and goes on after disasters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import warpfuzz
+
+from corpus import Kind, create_corpus
+from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.screening.examining import Examiner
+from fuzz.screening.screen import Pattern, Screen, Sighting
+from fuzz.screening.sets import ScreeningSet, write_set
+from fuzz.screening.tally import Rate
+from oracle.errors import InfrastructureError, UsageError
+from runners.kernels import KernelModule
+from runners.protocol import Failure, Trouble
+
+
+@contextmanager
+def screening(
+    made: ScreeningSet, *faults: str, pattern: Pattern = Pattern.STEADY
+) -> Iterator[tuple[Screen, list[Sighting]]]:
+    """A screening of a simulated device, and what it has seen."""
+    sightings: list[Sighting] = []
+    with opened(RunnerChoice(name="sim", target="sm_90", faults=faults)) as ready:
+        screen = Screen(ready, made.description, pattern=pattern, seen=sightings.append)
+        for program in made.programs:
+            screen.add(program)
+        yield screen, sightings
+
+
+@pytest.mark.parametrize("pattern", list(Pattern))
+def test_a_sound_device_runs_every_image_everywhere_and_none_differs(
+    small_set: ScreeningSet, pattern: Pattern
+) -> None:
+    with screening(small_set, pattern=pattern) as (screen, sightings):
+        for _ in range(2 * len(small_set.programs)):
+            screen.step()
+        screen.finish()
+        assert not sightings
+        tally = screen.tally
+        assert tally.multiprocessors.tolist() == list(range(132))
+        assert (tally.cases[:132] >= small_set.images).all()
+        assert tally.total.wrong == 0
+        assert tally.total.bound == 3 / tally.total.cases
+        assert tally.pattern == ""
+
+
+@pytest.mark.parametrize(
+    ("fault", "sm", "kind"),
+    [
+        ("stuck-bit-on-one-sm", 1, Kind.VIOLATION),
+        ("transient-under-load", 7, Kind.FLAKY),
+    ],
+)
+def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding(
+    small_set: ScreeningSet, tmp_path: Path, fault: str, sm: int, kind: Kind
+) -> None:
+    corpus = create_corpus(tmp_path / "corpus", generator="test")
+    examiner = Examiner(description=small_set.description, corpus=corpus, device="GPU 2")
+    with screening(small_set, fault) as (screen, sightings):
+        for _ in range(200):
+            screen.step()
+            if sightings:
+                break
+        tally = screen.tally
+        assert tally.faulty.tolist() == [sm]
+        assert tally.rate(sm).wrong == tally.total.wrong > 0
+        assert f"always multiprocessor {sm}" in tally.pattern
+        finding = examiner.examine(screen, sightings[0])
+    assert finding is not None
+    assert finding.kind is kind
+    assert "GPU 2" in finding.sentence
+    assert "none in" in finding.sentence
+    entry = corpus.get(finding.saved.id)
+    assert entry.finding.details["multiprocessor"] == sm
+    assert entry.finding.runners[0].device
+
+
+class _Troubled:
+    """A runner on which some kernels bring the device down."""
+
+    def __init__(self, runner: object, name: str) -> None:
+        self._runner, self._name = runner, name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._runner, name)
+
+    def compile(self, module: KernelModule) -> object:
+        compiled = self._runner.compile(module)  # type: ignore[attr-defined]
+        if module.kernel().entry == self._name:
+            return Failure(trouble=Trouble.HANG, message="loading did not end")
+        return compiled
+
+
+def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    corpus = create_corpus(tmp_path / "corpus", generator="test")
+    examiner = Examiner(description=small_set.description, corpus=corpus, device="GPU 0")
+    bad = small_set.programs[0].entry
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))  # type: ignore[arg-type]
+        sightings: list[Sighting] = []
+        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        for program in small_set.programs:
+            screen.add(program)
+        for _ in range(3 * len(small_set.programs)):
+            screen.step()
+        screen.finish()
+        assert [item.source.entry for item in screen.left_out] == [bad]
+        finding = examiner.examine(screen, sightings[0])
+        others = sum(len(one.references.images) for one in small_set.programs[1:])
+        assert (screen.tally.cases[:132] >= others).all()
+        assert screen.tally.total.wrong == 0
+    assert finding is not None
+    assert finding.kind is Kind.HANG
+
+
+def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        bad = small_set.programs[0]
+        troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))  # type: ignore[arg-type]
+        screen = Screen(troubled, small_set.description, seen=lambda _: None)
+        screen.add(bad)
+        with pytest.raises(InfrastructureError, match="no program of the set"):
+            [screen.step() for _ in range(3)]
+
+
+def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
+    with opened(RunnerChoice(name="sim", target="sm_100")) as ready:
+        screen = Screen(ready, small_set.description, seen=lambda _: None)
+        screen.add(small_set.programs[0])
+        with pytest.raises(UsageError, match="distill --target sm_100"):
+            screen.step()
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (Rate(cases=0, wrong=0), "not run"),
+        (Rate(cases=3 * 10**9, wrong=0), "none in 3,000,000,000, below 1.0e-09"),
+        (Rate(cases=8, wrong=8), "always (8 times)"),
+        (Rate(cases=4_000_000, wrong=1), "1 of 4,000,000, 1 in 4,000,000"),
+    ],
+)
+def test_rates_are_said_with_their_bound(rate: Rate, text: str) -> None:
+    assert str(rate) == text
+
+
+def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "small.set", small_set)
+    arguments = ("screen", "small.set", "--runner", "sim", "--time", "0.1", "--json")
+    ended = warpfuzz(tmp_path, *arguments)
+    assert ended.code == 0, ended.err
+    (device,) = ended.summary["devices"]
+    assert len(device["multiprocessors"]) == 132
+    assert device["wrong"] == 0 < device["cases"] == ended.summary["cases"]
+    ended = warpfuzz(
+        tmp_path, *arguments, "--fault", "stuck-bit-on-one-sm", "--junit", "out.xml",
+        "--report", "out.html",
+    )  # fmt: skip
+    assert ended.code == 1, ended.err
+    (device,) = ended.summary["devices"]
+    wrong = [one["number"] for one in device["multiprocessors"] if one["wrong"]]
+    assert wrong == [1]
+    assert "always multiprocessor 1" in device["pattern"]
+    assert ended.findings
+    failed = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+    names = [case.get("name") for case in failed if case.find("failure") is not None]
+    assert names == ["multiprocessor 1"]
+    assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
+    assert json.dumps(ended.rows)

@@ -1,0 +1,62 @@
+"""A set is read as it was written, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.screening.sets import ScreeningSet, read_set, write_set
+from oracle.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def file(small_set: ScreeningSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small set in a file."""
+    path = tmp_path_factory.mktemp("set") / "small.set"
+    write_set(path, small_set)
+    return path
+
+
+def test_a_set_is_read_as_it_was_written(small_set: ScreeningSet, file: Path) -> None:
+    read = read_set(file)
+    assert read.description == small_set.description
+    assert read.images == small_set.images
+    for one, other in zip(read.programs, small_set.programs, strict=True):
+        assert (one.entry, one.program) == (other.entry, other.program)
+        assert np.array_equal(one.references.images, other.references.images)
+        assert np.array_equal(one.references.expected, other.references.expected)
+
+
+def test_the_same_set_is_the_same_file(small_set: ScreeningSet, file: Path, tmp_path: Path) -> None:
+    write_set(tmp_path / "again.set", small_set)
+    assert (tmp_path / "again.set").read_bytes() == file.read_bytes()
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_a_damaged_byte_is_refused_wherever_it_is(file: Path, data: st.DataObject) -> None:
+    contents = bytearray(file.read_bytes())
+    place = data.draw(st.integers(0, len(contents) - 1))
+    contents[place] ^= data.draw(st.integers(1, 255))
+    damaged = file.with_name("damaged.set")
+    damaged.write_bytes(contents)
+    with pytest.raises(UsageError, match=r"damaged|no screening set|another version"):
+        read_set(damaged)
+
+
+@given(size=st.integers(0, 5000))
+@settings(deadline=None, max_examples=20)
+def test_a_set_that_was_cut_off_is_refused(file: Path, size: int) -> None:
+    cut = file.with_name("cut.set")
+    cut.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(UsageError, match=r"damaged|no screening set|it is empty"):
+        read_set(cut)
+
+
+def test_a_file_that_is_not_there_is_answered_with_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="warpfuzz distill --output FILE"):
+        read_set(tmp_path / "nothing.set")
