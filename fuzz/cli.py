@@ -88,7 +88,12 @@ def _planted(command: _Command) -> _Command:
     ptx_pass = click.option(
         "--ptx-pass", help="Command that every module's PTX goes through, from input to output."
     )
-    return faults(ptx_pass(command))
+    front_end = click.option(
+        "--front-end",
+        help="Compiler that writes the PTX, at the level of --opt: `llvm` (the LLVM of llvmlite), "
+        "`llvm:PYTHON` (that of another Python).  [default: warpfuzz writes it]",
+    )
+    return faults(ptx_pass(front_end(command)))
 
 
 def _again(command: _Command) -> _Command:
@@ -107,7 +112,12 @@ def _again(command: _Command) -> _Command:
         help="Command that every module's PTX goes through; 'none'.  [default: the finding's, "
         "with --trust]",
     )
-    return trust(faults(ptx_pass(command)))
+    front_end = click.option(
+        "--front-end",
+        help="Compiler that writes the PTX; 'none'.  [default: the finding's; with --trust where "
+        "it names a program]",
+    )
+    return trust(faults(ptx_pass(front_end(command))))
 
 
 def _at_least(command: _Command) -> _Command:
@@ -329,7 +339,7 @@ def bisect(case: str, **options: Any) -> int:
     from fuzz.commands.bisect import bisect_case
     from fuzz.findings.making import ReplayOptions
 
-    names = ("runner", "target", "ptx_version", "faults", "ptx_pass", "trust", "model")
+    names = ("runner", "target", "ptx_version", "faults", "ptx_pass", "front_end", "trust", "model")
     made = {name: options.pop(name) for name in names}
     made["faults"] = made["faults"] or None
     found = bisect_case(case, options=ReplayOptions(**made), **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,9 +23,12 @@ from oracle.targets import (
     parse_target,
 )
 from runners.faults import Place, by_name
+from runners.front_ends.runner import FrontEnd, FrontEndRunner
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, RewritingRunner
 
+_FRONT_END_LEVEL = 2
+"""-O level of a front end unless somebody says (that of clang -O2, and of nvcc's LLVM)."""
 _DEFAULT_LEVEL = 3
 """-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
 LAYOUTS = 2
@@ -45,8 +49,11 @@ class RunnerChoice:
     """Names of planted faults."""
     ptx_pass: str | None = None
     """Command that rewrites PTX before the runner gets it."""
+    front_end: str | None = None
+    """Compiler that writes the PTX: "llvm", that of this Python's llvmlite, or "llvm:PYTHON"; None:
+    the PTX is written by warpfuzz."""
     level: int | None = None
-    """-O level; None: the compiler's default."""
+    """-O level, of the front end where there is one; None: the compiler's default."""
     assembler: str | None = None
     """Path or version of the ptxas that compiles for a GPU; None: the driver's compiler. On the
     simulated device one that judges the modules, too, and may say what it assembled."""
@@ -68,6 +75,7 @@ class RunnerChoice:
         parts = [f"--fault {name}" for name in self.faults]
         parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
         parts += [f"--model {_without_folders(self.model)}"] if self.model else []
+        parts += [f"--front-end {_without_folders(self.front_end)}"] if self.front_end else []
         parts += [f"--opt {self.level}"] if self.level is not None else []
         parts += [f"--assembler {_without_folders(self.assembler)}"] if self.assembler else []
         return " ".join(parts)
@@ -166,6 +174,12 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
     if passes or choice.ptx_pass is not None:
         given = [PtxPass(choice.ptx_pass)] if choice.ptx_pass is not None else []
         runner = RewritingRunner(runner, [*passes, *given])
+    if choice.front_end is not None:
+        try:
+            runner = FrontEndRunner(runner, _front_end(choice.front_end, choice.level))
+        except BaseException:
+            runner.close()
+            raise
     try:
         can = runner.capabilities()
         if isinstance(can, Failure):
@@ -222,7 +236,7 @@ def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
 def _check(choice: RunnerChoice) -> None:
     device_faults = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
     if choice.name == "sim":
-        if choice.level is not None and choice.assembler is None:
+        if choice.level is not None and choice.assembler is None and choice.front_end is None:
             raise UsageError(
                 f"--opt {choice.level} says how to compile for a GPU, and the simulated device "
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
@@ -275,6 +289,29 @@ def _assembler(wanted: str) -> Path:
     from runners.assemblers.discovery import find
 
     return Path(find(wanted).path)
+
+
+def _front_end(wanted: str, level: int | None) -> FrontEnd:
+    """Return the compiler of a name such as "llvm" or "llvm:/path/to/python".
+
+    Raises
+    ------
+    UsageError
+        If there is no such front end.
+    InfrastructureError
+        If it cannot be run.
+    """
+    kind, _, python = wanted.partition(":")
+    if kind != "llvm":
+        raise UsageError(
+            f"{wanted!r} names no front end; there is `llvm`, the LLVM of this Python's llvmlite, "
+            "and `llvm:PYTHON`, that of another Python"
+        )
+    from runners.front_ends.llvm import LlvmFrontEnd
+
+    return LlvmFrontEnd(
+        Path(python or sys.executable), level=_FRONT_END_LEVEL if level is None else level
+    )
 
 
 def _own_target(targets: frozenset[str]) -> str:

@@ -121,6 +121,7 @@ class Programs:
             "--ptx-version": facts.ptx_version,
             "--fault": " ".join(choice.faults),
             "--ptx-pass": choice.ptx_pass,
+            "--front-end": choice.front_end,
             "--opt": choice.level,
             "--assembler": choice.assembler,
             "--model": choice.model,
@@ -206,6 +207,7 @@ def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
     """Return what a replay has to be told to plant the same again."""
     words = [word for name in choice.faults for word in ("--fault", name)]
     words += ["--ptx-pass", choice.ptx_pass] if choice.ptx_pass else []
+    words += ["--front-end", choice.front_end] if choice.front_end else []
     words += ["--model", choice.model] if choice.model else []
     return tuple(words)
 

@@ -123,7 +123,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
 
 
 def _planting(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in ("faults", "ptx_pass", "level")}
+    return {name: options[name] for name in ("faults", "ptx_pass", "front_end", "level")}
 
 
 def _runner(options: Mapping[str, Any]) -> str:
@@ -191,10 +191,10 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
 
     if options["assemblers"]:
         raise UsageError("--compilers names all the compilers there are; leave --assembler out")
-    if options["faults"] or options["ptx_pass"]:
+    if options["faults"] or options["ptx_pass"] or options["front_end"]:
         raise UsageError(
-            "planted faults and PTX passes change what every compiler gets, and compilers are "
-            "compared on the same text; leave --fault and --ptx-pass out"
+            "planted faults, PTX passes and front ends change what every compiler gets, and they "
+            "are compared on the same text; leave --fault and --ptx-pass out, and --front-end"
         )
     if options["include_undefined"]:
         raise UsageError(
@@ -241,8 +241,8 @@ def _instructions(options: Mapping[str, Any], selection: Selection, seed: int) -
 
     if any(value not in (None, ()) for value in _planting(options).values()):
         raise UsageError(
-            "--fault, --ptx-pass and --opt change programs that run, and --runner ptxas only asks "
-            "whether instructions are accepted; choose --runner sim or cuda"
+            "--fault, --ptx-pass, --front-end and --opt change programs that run, and --runner "
+            "ptxas only asks whether instructions are accepted; choose --runner sim or cuda"
         )
     if options["model"] is not None:
         raise UsageError(_NOTHING_RUNS)

@@ -19,7 +19,7 @@ from runners.faults import Place, by_name
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
-FAULTS, PASS, ASSEMBLER = "faults", "ptx pass", "assembler"
+FAULTS, PASS, FRONT_END, ASSEMBLER = "faults", "ptx pass", "front end", "assembler"
 """Names in the details of a finding."""
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
@@ -41,6 +41,8 @@ class Making:
     faults: tuple[str, ...]
     ptx_pass: str | None
     """A command; of findings from before 2026-11-22 without its folders."""
+    front_end: str | None = None
+    """What wrote the PTX; None: warpfuzz."""
 
     @classmethod
     def of(cls, entry: Entry) -> Making:
@@ -49,6 +51,7 @@ class Making:
         runner, layout = details.get("runner"), details.get("layout", 0)
         level, assembler = details.get("opt"), details.get(ASSEMBLER)
         faults, ptx_pass = details.get(FAULTS), details.get(PASS)
+        front_end = details.get(FRONT_END)
         options = [word for one in entry.finding.runners for word in _words(one.options)]
         if not isinstance(faults, str):
             faults = " ".join(_after("--fault", options))
@@ -61,6 +64,7 @@ class Making:
             assembler=assembler if isinstance(assembler, str) else None,
             faults=tuple(dict.fromkeys(faults.split())),
             ptx_pass=ptx_pass,
+            front_end=front_end if isinstance(front_end, str) else None,
         )
 
 
@@ -71,6 +75,8 @@ def details_of(choice: RunnerChoice) -> dict[str, str]:
         found[FAULTS] = " ".join(choice.faults)
     if choice.ptx_pass is not None:
         found[PASS] = choice.ptx_pass
+    if choice.front_end is not None:
+        found[FRONT_END] = choice.front_end
     if choice.assembler is not None:
         found[ASSEMBLER] = choice.assembler
     return found
@@ -101,6 +107,8 @@ class ReplayOptions:
     """Names of planted faults; none where it is empty, or `NOTHING` alone."""
     ptx_pass: str | None = None
     """A command; `NOTHING`: none."""
+    front_end: str | None = None
+    """What writes the PTX; `NOTHING`: warpfuzz."""
     assembler: str | None = None
     """Path or version of a ptxas."""
     level: int | None = None
@@ -143,8 +151,11 @@ class ReplayOptions:
             layout=made.layout if again else 0,
             faults=self.planted(entry, name),
             ptx_pass=self.passed(entry),
+            front_end=self.fronted(entry),
             model=self.model,
         )
+        if choice.front_end is not None:
+            choice = replace(choice, level=made.level if self.level is None else self.level)
         if not compiled:
             return choice
         level = self.level if self.level is not None or not again else made.level
@@ -185,10 +196,28 @@ class ReplayOptions:
             f"only with your word: give --ptx-pass again, --ptx-pass {NOTHING}, or --trust"
         )
 
+    def fronted(self, entry: Entry) -> str | None:
+        """Return what writes the PTX for a finding.
+
+        Raises
+        ------
+        UntrustedError
+            If it is a program that only the finding names.
+        """
+        if self.front_end is not None:
+            return None if self.front_end == NOTHING else self.front_end
+        made = Making.of(entry).front_end
+        if made is None or ":" not in made or self.trust:
+            return made
+        raise UntrustedError(
+            f"finding {entry.id} was made with the front end {made!r}; what a corpus names is run "
+            f"only with your word: give --front-end again, --front-end {NOTHING}, or --trust"
+        )
+
     def baseline(self, compiler: str) -> ReplayOptions:
         """Return the same with another compiler, or with `NOTHING` planted."""
         if compiler == NOTHING:
-            return replace(self, faults=(), ptx_pass=NOTHING)
+            return replace(self, faults=(), ptx_pass=NOTHING, front_end=NOTHING)
         return replace(self, assembler=compiler)
 
 
@@ -212,7 +241,10 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
 
 def _passed(made: Making) -> list[str]:
-    return [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
+    words = [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
+    if made.front_end is not None and ":" in made.front_end:
+        words += ["--front-end", made.front_end]
+    return words
 
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:

@@ -317,7 +317,9 @@ class LlvmWriter:
             word = "mul" if operation is Operation.MULTIPLY else "add"
             if type_ == "i32":
                 return self._value(f"{word} i32 {value}, {_signed(constant, 32)}")
-            number = self._cast(integer, str(_signed(constant, bits)), type_)
+            # Hidden from LLVM: it takes x * 1 for x, and `mul` and `add` return another NaN than x.
+            hidden = self._assembly(integer, "mov", hex(constant))
+            number = self._cast(integer, hidden, type_)
             return self._value(f"f{word} {type_} {value}, {number}")
         if operation is Operation.NEGATE and type_ == "i32" and not format_.is_float:
             return self._value(f"sub i32 0, {value}")
@@ -327,8 +329,23 @@ class LlvmWriter:
             Operation.NOT: ("xor", mask),
         }.get(operation, (str(operation), constant))
         raw = self._cast(type_, value, integer)
-        changed = self._value(f"{word} {integer} {raw}, {_signed(operand, bits)}")
+        if format_.is_float and operation in (Operation.NEGATE, Operation.ABSOLUTE):
+            # LLVM takes masks of the sign for `neg` and `abs`, whose NaN PTX leaves open.
+            changed = self._assembly(integer, word, hex(operand), raw)
+        else:
+            changed = self._value(f"{word} {integer} {raw}, {_signed(operand, bits)}")
         return self._cast(integer, changed, type_)
+
+    def _assembly(self, integer: str, opcode: str, constant: str, source: str = "") -> str:
+        """Append one PTX instruction on whole registers that LLVM does not look into."""
+        letter = "l" if integer == "i64" else "r"
+        operands = f"$1, {constant}" if source else constant
+        constraints = f"={letter},{letter}" if source else f"={letter}"
+        argument = f"{integer} {source}" if source else ""
+        return self._value(
+            f'call {integer} asm "{opcode}.b{integer[1:]} $0, {operands};", "{constraints}"'
+            f"({argument})"
+        )
 
     def _cast(self, from_: str, value: str, to: str) -> str:
         return value if from_ == to else self._value(f"bitcast {from_} {value} to {to}")
