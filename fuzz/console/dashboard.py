@@ -146,7 +146,7 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
 def _time(status: CampaignStatus, width: int) -> Text:
     share, words = _spent(status)
     if status.stopped:
-        words = f"{words} · ended: {harmless(status.stopped)}"
+        words = f"{words} · ended: {harmless(status.stopped, one_line=True)}"
     if share is None:
         return Text(words)
     columns = max(_BAR, width - len(words) - 2) if len(words) + _BAR < width else 0

@@ -124,7 +124,7 @@ def heartbeat(status: CampaignStatus) -> str:
     if stalled:
         parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
     parts += [
-        f"{device.name}: {count:,} {name}"
+        harmless(f"{device.name}: {count:,} {name}", one_line=True)
         for device in status.devices
         for name, count in device.errors.items()
         if count

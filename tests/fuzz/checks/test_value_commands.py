@@ -23,7 +23,10 @@ def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path)
     assert again.code == 1
     assert again.ids == ran.ids
     assert {row["verdict"] for row in again.rows[:-1]} == {"reproduced"}
-    gone = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--runner", "sim")
+    # A finding remembers what was planted.
+    remembered = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--json")
+    assert {row["verdict"] for row in remembered.rows[:-1]} == {"reproduced"}
+    gone = warpfuzz(tmp_path, "replay", "warpfuzz-corpus", "--fault", "none")
     assert gone.code == 0
     assert "0 still disagree" in gone.out
 

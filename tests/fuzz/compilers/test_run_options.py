@@ -8,22 +8,27 @@ CASES = ("--cases", "4")
 
 
 @pytest.mark.parametrize(
-    "option",
+    ("option", "said"),
     [
-        ("--include-undefined",),
-        ("--resume",),
-        ("--workers", "2"),
-        ("--device", "0"),
-        ("--findings", "1"),
-        ("--quiet-time", "1m"),
+        (("--include-undefined",), "--include-undefined is for campaigns that run programs"),
+        (("--device", "0"), "--device 0 names a GPU"),
     ],
 )
-def test_what_only_campaigns_on_values_know_is_refused_by_an_assembler(tmp_path, option):
+def test_what_needs_programs_that_run_is_refused_by_an_assembler(tmp_path, option, said):
     path = fake_ptxas(tmp_path / "13.0")
     ended = warpfuzz(tmp_path, "run", "--runner", "ptxas", "--assembler", path, *CASES, *option)
     assert ended.code == 2
-    assert f"{option[0]} is for campaigns on values" in ended.err
+    assert said in ended.err
     assert not (tmp_path / "warpfuzz-corpus").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [("--workers", "2"), ("--findings", "1"), ("--quiet-time", "1m"), ("--resume",)]
+)
+def test_an_assembler_has_the_limits_and_workers_of_every_campaign(tmp_path, option):
+    path = fake_ptxas(tmp_path / "13.0")
+    ended = warpfuzz(tmp_path, "run", "--runner", "ptxas", "--assembler", path, *CASES, *option)
+    assert ended.code == 0, ended.err
 
 
 @pytest.mark.parametrize("option", [("--opt", "3"), ("--fault", "store-d-layout-flipped")])

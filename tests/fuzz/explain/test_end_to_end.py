@@ -45,7 +45,7 @@ def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     # Replayed: there with the fault, gone without it.
     there = warpfuzz(tmp_path, "replay", folder, *FAULT, "--times", 3, "--json")
     assert (there.code, there.rows[0]["verdict"]) == (1, "reproduced")
-    gone = warpfuzz(tmp_path, "replay", folder, "--json")
+    gone = warpfuzz(tmp_path, "replay", folder, "--fault", "none", "--json")
     assert (gone.code, gone.rows[0]["verdict"]) == (0, "gone")
 
     # Exported, and replayed from what was exported.
@@ -55,7 +55,7 @@ def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
     assert warpfuzz(tmp_path, "replay", "elsewhere", *FAULT, "--quiet").code == 1
-    assert warpfuzz(tmp_path, "replay", "elsewhere", "--quiet").code == 0
+    assert warpfuzz(tmp_path, "replay", "elsewhere", "--fault", "none", "--quiet").code == 0
 
     # Reproduced by what needs nothing of warpfuzz.
     made = warpfuzz(tmp_path, "repro", chosen, "--corpus", "elsewhere", "--output", "repro")
