@@ -88,12 +88,16 @@ def _planted(command: _Command) -> _Command:
     ptx_pass = click.option(
         "--ptx-pass", help="Command that every module's PTX goes through, from input to output."
     )
-    front_end = click.option(
+    return faults(ptx_pass(command))
+
+
+def _front_end(command: _Command) -> _Command:
+    option = click.option(
         "--front-end",
         help="Compiler that writes the PTX, at the level of --opt: `llvm` (the LLVM of llvmlite), "
         "`llvm:PYTHON` (that of another Python).  [default: warpfuzz writes it]",
     )
-    return faults(ptx_pass(front_end(command)))
+    return option(command)
 
 
 def _again(command: _Command) -> _Command:
@@ -211,6 +215,7 @@ def _one_level(levels: str | None) -> int | None:
     "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
 )
 @_planted
+@_front_end
 @_model
 @click.option(
     "--opt", "levels", help="-O level of code for a GPU; with --compilers several: 0,1,2,3."

@@ -114,8 +114,8 @@ def test_the_same_seed_has_the_same_findings_and_another_seed_others(tmp_path):
 
 
 def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_path):
-    program = fake_ptxas(tmp_path / "broken", "crash", "bf16")
-    some = ("--cases", 60, "--only", "wmma.load.a*bf16")
+    program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
+    some = ("--cases", 20, "--only", "wmma.load.a*tf32")
     first = campaign(tmp_path, program, *some)
     before = {entry.id for entry in stored(tmp_path)}
     again = campaign(tmp_path, program, *some)
@@ -142,12 +142,13 @@ def test_an_assembler_that_rejects_everything_is_one_finding_for_each_shape_and_
     assert sum(finding["cases"] for finding in told.findings) > len(told.findings)
 
 
+@pytest.mark.slow  # the legal text that hangs comes up once in thousands
 def test_hangs_are_found_and_the_campaign_goes_on_to_its_end(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "hang", ".col.m8n8k4.global.f64 ")
-    told = campaign(tmp_path, program, "--only", "wmma.load.a*f64", "--cases", 300)
+    told = campaign(tmp_path, program, "--only", "wmma.load.a*f64", "--cases", 4000)
     assert told.code == 1
     assert {finding["kind"] for finding in told.findings} == {Kind.HANG}
-    assert told.summary["cases"] == 300
+    assert told.summary["cases"] == 4000
     for entry in stored(tmp_path):
         assert ".col.m8n8k4.global.f64 " in entry.finding.instructions[0]
 
