@@ -124,6 +124,10 @@ def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Dr
 
 
 @dataclass(frozen=True)
+class ForeignFindingError(InfrastructureError):
+    """A finding of another campaign, whose draft cannot be drawn again: it stays as it is."""
+
+
 class Disagreement:
     """An instruction with which something else happens than the ISA says."""
 
@@ -292,7 +296,7 @@ class Examiner:
             )
         draft = next((draft for draft in drafts if draft.text == case.text), None)
         if draft is None:
-            raise InfrastructureError(
+            raise ForeignFindingError(
                 f"finding {entry.id} is of no round of this campaign; a campaign of another "
                 "version or selection stored it"
             )

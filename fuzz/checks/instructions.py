@@ -22,6 +22,7 @@ from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
     Examiner,
+    ForeignFindingError,
     Suspects,
     disagreement_of,
 )
@@ -33,6 +34,7 @@ from fuzz.checks.protocol import (
     Examined,
     Facts,
     Gone,
+    NotExamined,
     Options,
     Pulse,
     RoundJob,
@@ -242,9 +244,12 @@ class InstructionTrier:
             device=_subject(check.assemblers),
         )
 
-    def examine(self, job: Examination) -> Examined | Gone:
-        """Replay a disagreement, or make it plainer."""
-        return self._examiner.examine(job)
+    def examine(self, job: Examination) -> Examined | Gone | NotExamined:
+        """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
+        try:
+            return self._examiner.examine(job)
+        except ForeignFindingError:
+            return NotExamined(id=job.id)
 
     def health(self) -> DeviceStatus | None:
         """Return nothing: there is no device."""
