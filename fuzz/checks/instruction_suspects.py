@@ -123,11 +123,11 @@ def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Dr
     return tried[draft]
 
 
-@dataclass(frozen=True)
 class ForeignFindingError(InfrastructureError):
     """A finding of another campaign, whose draft cannot be drawn again: it stays as it is."""
 
 
+@dataclass(frozen=True)
 class Disagreement:
     """An instruction with which something else happens than the ISA says."""
 
