@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
 from fuzz.campaign.draws import derived_seed, draw
+from fuzz.findings.cells import complexity
 from fuzz.findings.replay import Subject, attempt
-from fuzz.shrinking import complexity, runner_verdicts, shrink
+from fuzz.shrinking import runner_verdicts, shrink
 from oracle.availability import is_available
 from oracle.execution import execute
 from oracle.forms import Form

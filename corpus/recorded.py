@@ -2,7 +2,7 @@
 
 `corpus/record` is a corpus like any other. `answers.json` in it holds, for every finding of an
 assembler, the answer of each version that was asked, at -O3 and as `question` of
-`fuzz.findings.record` puts it.
+`fuzz.findings.questions` puts it.
 """
 
 from __future__ import annotations

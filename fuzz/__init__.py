@@ -1,1 +1,18 @@
 """Campaigns, and everything that a person types."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+
+UNKNOWN = "not installed"
+"""In place of a version where the packages lie in a folder on PYTHONPATH, without metadata."""
+
+
+@cache
+def warpfuzz_version() -> str:
+    """Return the version of the installed distribution, or `UNKNOWN`."""
+    try:
+        return metadata.version("warpfuzz")
+    except metadata.PackageNotFoundError:
+        return UNKNOWN

@@ -14,7 +14,7 @@ from rich.progress import track
 from rich.segment import Segment
 from rich.theme import Theme
 
-from fuzz.version import warpfuzz_version
+from fuzz import warpfuzz_version
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Which runner a campaign or a replay uses, and what is planted in it."""
+"""Which runner a campaign or a replay uses, what is planted in it, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from fuzz.findings.verdicts import kind_of_failure
-from fuzz.version import warpfuzz_version
-from oracle.errors import InfrastructureError, UsageError
+from corpus import Kind
+from fuzz import warpfuzz_version
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.models import Model, use_model
 from oracle.models.files import read_model
 from oracle.targets import (
@@ -24,7 +24,7 @@ from oracle.targets import (
 )
 from runners.faults import Place, by_name
 from runners.front_ends.runner import FrontEnd, FrontEndRunner
-from runners.protocol import Failure, Runner
+from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
 
 _FRONT_END_LEVEL = 2
@@ -337,3 +337,32 @@ def version_for(wanted: str | None, target: str) -> str:
             "--ptx-version"
         )
     return str(module.version)
+
+
+_KINDS = {
+    Trouble.COMPILE_FAILURE: Kind.COMPILE_FAILURE,
+    Trouble.LAUNCH_FAILURE: Kind.LAUNCH_FAILURE,
+    Trouble.STICKY_ERROR: Kind.LAUNCH_FAILURE,
+    Trouble.HANG: Kind.HANG,
+    Trouble.CRASH: Kind.CRASH,
+    Trouble.CORRUPTED_REPLY: Kind.UNREADABLE,
+    Trouble.DEVICE_LOST: Kind.DEVICE_LOST,
+}
+
+
+def kind_of_failure(failure: Failure) -> Kind:
+    """Return what a finding of this failure is called.
+
+    Raises
+    ------
+    DeviceLostError
+        If there is no device: nothing more can be run.
+    InfrastructureError
+        If the runner cannot do it by design, or lacks something: nothing was found.
+    """
+    detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
+    if failure.trouble is Trouble.DEVICE_LOST:
+        raise DeviceLostError(f"{failure}{detail}")
+    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
+        raise InfrastructureError(f"{failure}{detail}")
+    return _KINDS[failure.trouble]

@@ -16,7 +16,7 @@ from fuzz.bench.pooling import Report, Stopping
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, Stage
-from fuzz.findings.groups import finding_groups
+from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from runners.faults import by_name
 

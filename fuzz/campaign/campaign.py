@@ -32,7 +32,7 @@ from fuzz.checks.protocol import (
     flattened,
     nested,
 )
-from fuzz.findings.groups import unknown_groups
+from fuzz.findings.families import unknown_groups
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 
 SHRINK_SECONDS = 20.0

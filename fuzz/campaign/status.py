@@ -9,7 +9,7 @@ from typing import Any
 
 from fuzz.campaign.coverage import CoverageLine
 from fuzz.checks.protocol import Counts, DeviceStatus, Stage, Words, nested
-from fuzz.findings.groups import FamilyState, finding_groups, finding_rows
+from fuzz.findings.families import FamilyState, finding_groups, finding_rows
 
 
 @dataclass(frozen=True, kw_only=True)

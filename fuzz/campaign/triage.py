@@ -19,7 +19,7 @@ from fuzz.checks.protocol import (
     Stored,
     Suspect,
 )
-from fuzz.findings.groups import FamilyState
+from fuzz.findings.families import FamilyState
 from oracle.errors import UsageError
 
 TRIES = 8

@@ -26,7 +26,8 @@ from fuzz.compilers.members import Member, MemberRunner
 from fuzz.compilers.place import Place
 from fuzz.findings.case import MODULE, Evidence, files_of
 from fuzz.findings.replay import Subject, attempt
-from fuzz.findings.verdicts import judge, kind_of_failure
+from fuzz.findings.verdicts import judge
+from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.forms import LdmatrixForm, MmaForm

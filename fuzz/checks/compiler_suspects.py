@@ -20,6 +20,7 @@ from corpus import (
     Versions,
     open_corpus,
 )
+from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
     ConfirmJob,
@@ -40,17 +41,16 @@ from fuzz.findings.case import (
     PROGRAM,
     Evidence,
     case_of,
+    encode_program,
     files_of,
     is_value_finding,
     subject_of,
 )
 from fuzz.findings.families import family_of_flaky, form_name
-from fuzz.findings.program_files import encode_program
 from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
-from fuzz.version import warpfuzz_version
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict

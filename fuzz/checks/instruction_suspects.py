@@ -24,6 +24,7 @@ from corpus import (
     Versions,
     open_corpus,
 )
+from fuzz import warpfuzz_version
 from fuzz.campaign.draws import Selection, derived_seed
 from fuzz.checks.instruction_draws import GENERATOR_VERSION, round_drafts
 from fuzz.checks.protocol import (
@@ -38,7 +39,6 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
-from fuzz.version import warpfuzz_version
 from oracle.errors import InfrastructureError
 from oracle.legality import Explanation, explain
 from oracle.targets import parse_target, parse_version

@@ -26,8 +26,8 @@ from fuzz.findings.families import (
 )
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.spectrum import Bench
-from fuzz.findings.verdicts import Verdict, differences, judge, kind_of_failure
-from fuzz.runner import OpenRunner
+from fuzz.findings.verdicts import Verdict, differences, judge
+from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import LdmatrixForm, MmaForm

@@ -17,10 +17,10 @@ from fuzz.compilers.candidates import Candidate, Selected, fetched, parse_levels
 from fuzz.compilers.fetching import fetcher
 from fuzz.compilers.members import Member
 from fuzz.compilers.probing import Probe, probing
-from fuzz.findings.answers import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.questions import is_by_hand
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.findings.stored import is_expansion
 from fuzz.output import console, counted, emit
 from oracle.errors import InfrastructureError, UsageError

@@ -16,8 +16,8 @@ from subprocess import TimeoutExpired, run
 from rich.table import Table
 from rich.text import Text
 
+from fuzz import warpfuzz_version
 from fuzz.output import console, emit
-from fuzz.version import warpfuzz_version
 from oracle.errors import UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler

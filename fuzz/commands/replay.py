@@ -19,10 +19,10 @@ from corpus.naming import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
 from fuzz.console.junit import Test, check_junit, write_junit
 from fuzz.console.problems import report_problems
-from fuzz.findings.answers import Way
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError
-from fuzz.findings.record import Standing
+from fuzz.findings.questions import Standing
+from fuzz.findings.replay import Way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.output import console, counted, emit, harmless
 from fuzz.runner import has_device_fault

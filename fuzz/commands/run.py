@@ -23,6 +23,7 @@ from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
 from fuzz.console.report import check_report
+from fuzz.findings.making import check_trusted, remember
 from fuzz.output import console, counted, emit, generator
 from fuzz.runner import (
     LAYOUTS,
@@ -32,7 +33,6 @@ from fuzz.runner import (
     judge_by,
     visible_devices,
 )
-from fuzz.trust import check_trusted, remember
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners.assemblers.discovery import discover, find
@@ -65,7 +65,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
-    remember(options["ptx_pass"], *options["assemblers"])
+    remember(options["ptx_pass"], options["front_end"], *options["assemblers"])
     with ExitStack() as stack:
         corpus = state = store = None
         if options["resume"] and options["corpus"].is_dir():

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from corpus import Finding
-from fuzz.findings.answers import Answer, Sample, Way, asked
+from fuzz.findings.replay import Answer, Sample, Way, asked
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,9 @@ from corpus import Entry
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.compilers.matrix import Built, Matrix
 from fuzz.compilers.members import Member
-from fuzz.findings.answers import CannotBeAskedError, Sample, Way
-from fuzz.findings.case import MODULE, PROGRAM
-from fuzz.findings.program_files import decode_program
+from fuzz.findings.case import MODULE, PROGRAM, decode_program
 from fuzz.findings.questions import with_module
+from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.availability import is_available
 from oracle.errors import UsageError

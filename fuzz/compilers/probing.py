@@ -11,10 +11,10 @@ from typing import Protocol
 from corpus import Entry
 from fuzz.compilers.expansions import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
-from fuzz.findings.answers import CannotBeAskedError, Sample
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
+from fuzz.findings.replay import CannotBeAskedError, Sample
 from fuzz.findings.stored import is_expansion
 from fuzz.runner import opened
 from oracle.availability import is_available

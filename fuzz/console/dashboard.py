@@ -15,7 +15,7 @@ from fuzz.checks.protocol import DeviceStatus, Stage, Words
 from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
 from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
 from fuzz.console.tables import what_of
-from fuzz.findings.groups import FindingGroup, finding_groups
+from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import counted, harmless
 
 _TWO_COLUMNS = 110

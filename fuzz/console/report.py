@@ -16,7 +16,7 @@ from fuzz.campaign.status import CampaignStatus
 from fuzz.console.dashboard import dashboard
 from fuzz.console.styles import duration
 from fuzz.console.tables import families_table, told_apart_words, undefined_table
-from fuzz.findings.groups import FamilyState, finding_groups, group_counts
+from fuzz.findings.families import FamilyState, finding_groups, group_counts
 from fuzz.output import THEME, counted
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 

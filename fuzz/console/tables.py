@@ -13,7 +13,7 @@ from corpus import Kind
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import Counts
 from fuzz.console.styles import kind_name, kind_style, plain
-from fuzz.findings.groups import (
+from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
     finding_groups,

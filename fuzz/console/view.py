@@ -13,7 +13,7 @@ from fuzz.campaign.limits import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares
 from fuzz.console.dashboard import dashboard, limiting_words
 from fuzz.console.styles import duration
-from fuzz.findings.groups import FamilyState, finding_row, group_counts, group_name
+from fuzz.findings.families import FamilyState, finding_row, group_counts, group_name
 from fuzz.output import console, counted, emit, harmless
 
 HEARTBEAT_SECONDS = 30.0

@@ -15,10 +15,9 @@ from corpus import Entry, Finding, Kind, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.numbers import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
-from fuzz.findings.places import Result, results
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import Event, Trace, Written, trace
-from fuzz.findings.verdicts import Difference, differences
+from fuzz.findings.verdicts import Difference, Result, differences, results
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
 from oracle.forms import LdmatrixForm, MmaForm

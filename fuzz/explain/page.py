@@ -30,8 +30,7 @@ from fuzz.explain.facts import (
 from fuzz.explain.numbers import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
 from fuzz.findings.making import commands_of
-from fuzz.findings.places import Result
-from fuzz.findings.verdicts import Difference
+from fuzz.findings.verdicts import Difference, Result
 from oracle.formats import Format
 from oracle.forms import MmaForm
 from oracle.program import Program

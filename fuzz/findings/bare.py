@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fuzz.findings.cells import Image
 from oracle.errors import UsageError
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
@@ -25,7 +26,6 @@ from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import Tile, read, write
 from strategies.programs.forms import load_form, store_form
 
-Image = NDArray[np.uint8]
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
 

@@ -1,31 +1,39 @@
 """How a finding was made, so that it can be made again: runner, faults, pass, compiler, level.
 
-What a corpus names as a command or as the path of a program is run only with the user's word: the
-same option given again, or `--trust`.
+A corpus may come from anybody, and its findings and its campaign name assemblers, front ends and
+PTX passes: commands, which are shown, and run only with the user's word. The word is `--trust`,
+the same option given again, or that the same command was given in the same folder on this machine
+before, which is remembered outside of any corpus. A version, such as "13.5", is no command: it
+names one of the assemblers that this machine has anyway.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 
 from corpus import Entry
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
+from runners.assemblers.answers import cache_folder
 from runners.faults import Place, by_name
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
 FAULTS, PASS, FRONT_END, ASSEMBLER = "faults", "ptx pass", "front end", "assembler"
 """Names in the details of a finding."""
-_VERSION = re.compile(r"\d+(\.\d+)*")
+_RELEASE = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
+"""A version of an assembler."""
 
 
 class UntrustedError(UsageError):
-    """A finding needs a program that only the finding names."""
+    """A corpus names a command, and nobody gave his word for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +169,7 @@ class ReplayOptions:
         level = self.level if self.level is not None or not again else made.level
         assembler = self.assembler
         if assembler is None and again and made.assembler is not None:
-            if not (self.trust or _VERSION.fullmatch(made.assembler)):
-                raise UntrustedError(
-                    f"finding {entry.id} was made with the assembler {made.assembler!r}; what a "
-                    "corpus names is run only with your word: give --assembler, or --trust"
-                )
+            self._check_trusted(entry, made.assembler, "--assembler")
             assembler = made.assembler
         return replace(choice, assembler=assembler, level=level)
 
@@ -189,12 +193,9 @@ class ReplayOptions:
         if self.ptx_pass is not None:
             return None if self.ptx_pass == NOTHING else self.ptx_pass
         made = Making.of(entry).ptx_pass
-        if made is None or self.trust:
-            return made
-        raise UntrustedError(
-            f"finding {entry.id} was made behind the PTX pass {made!r}; what a corpus names is run "
-            f"only with your word: give --ptx-pass again, --ptx-pass {NOTHING}, or --trust"
-        )
+        if made is not None:
+            self._check_trusted(entry, made, "--ptx-pass")
+        return made
 
     def fronted(self, entry: Entry) -> str | None:
         """Return what writes the PTX for a finding.
@@ -207,12 +208,12 @@ class ReplayOptions:
         if self.front_end is not None:
             return None if self.front_end == NOTHING else self.front_end
         made = Making.of(entry).front_end
-        if made is None or ":" not in made or self.trust:
-            return made
-        raise UntrustedError(
-            f"finding {entry.id} was made with the front end {made!r}; what a corpus names is run "
-            f"only with your word: give --front-end again, --front-end {NOTHING}, or --trust"
-        )
+        if made is not None and ":" in made:
+            self._check_trusted(entry, made, "--front-end")
+        return made
+
+    def _check_trusted(self, entry: Entry, command: str, option: str) -> None:
+        check_trusted(command, option=option, named_by=f"finding {entry.id}", trust=self.trust)
 
     def baseline(self, compiler: str) -> ReplayOptions:
         """Return the same with another compiler, or with `NOTHING` planted."""
@@ -233,7 +234,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     """
     made = Making.of(entry)
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
-    if made.assembler is not None and not _VERSION.fullmatch(made.assembler):
+    if made.assembler is not None and not _RELEASE.fullmatch(made.assembler):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
@@ -255,3 +256,44 @@ def commands_of(entry: Entry) -> list[tuple[str, str]]:
         ("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(Making.of(entry))])),
         ("without warpfuzz", shlex.join(["warpfuzz", "repro", path])),
     ]
+
+
+def remember(*commands: str | None) -> None:
+    """Keep that the user gave these commands here; a cache that cannot be written is none."""
+    for command in filter(None, commands):
+        with suppress(OSError):
+            path = _mark(command)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+
+def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> None:
+    """Check that a command of a corpus may be run.
+
+    Parameters
+    ----------
+    option
+        What it is for, as a person types it: "--assembler".
+    named_by
+        Who names it, for the message.
+    trust
+        Whether the user said that what the corpus names may be run.
+
+    Raises
+    ------
+    UntrustedError
+        If not; the command is shown.
+    """
+    if trust or _RELEASE.fullmatch(command) or _mark(command).exists():
+        return
+    raise UntrustedError(
+        f"{named_by} names the command {command!r:.500}, which was never given here: a corpus may "
+        f"come from anybody, so it is not run; give --trust if you know it, or {option} with it or "
+        "with another one"
+    )
+
+
+def _mark(command: str) -> Path:
+    # Together with the folder: what a relative path names is another program elsewhere.
+    key = f"{Path.cwd()}\0{command}".encode(errors="surrogateescape")
+    return cache_folder() / "trusted" / sha256(key).hexdigest()

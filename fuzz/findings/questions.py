@@ -1,6 +1,7 @@
 """What can be asked about a stored finding: of assemblers about a module, of runners about images.
 
-Each question gives a `Sample` a time; replaying, bisecting and the record ask nothing else.
+Each question gives a `Sample` a time; replaying, bisecting and the record that ships ask nothing
+else. The record is asked always in the same way, so that its answers can be compared (`ask`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from enum import StrEnum
 
 import msgspec
 import numpy as np
@@ -16,16 +19,18 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind
 from corpus.images import unpack
-from fuzz.findings.answers import CannotBeAskedError, Sample, Way
+from corpus.recorded import Answers
 from fuzz.findings.case import EXPECTED, INPUT, MODULE, PROGRAM, subject_of
-from fuzz.findings.replay import Subject, attempt
-from fuzz.findings.verdicts import Expectation, kind_of, kind_of_failure
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Subject, Way, asked, attempt
+from fuzz.findings.verdicts import Expectation, kind_of
+from fuzz.runner import kind_of_failure
 from oracle.availability import is_available
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.legality import Verdict, explain
 from oracle.program import requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
+from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
@@ -326,3 +331,78 @@ def _described(
 
 def _digest(images: NDArray[np.uint8]) -> str:
     return hashlib.sha256(images.tobytes()).hexdigest()[:_DIGITS]
+
+
+STAND_IN = "sm_80"
+"""Known to every ptxas from 11.0 to 13.5, with every form that is not newer than its PTX ISA."""
+_WORDS = {
+    Outcome.ACCEPTED: "accepted",
+    Outcome.REJECTED: "rejected",
+    Outcome.INTERNAL: "internal error",
+    Outcome.CRASHED: "crash",
+    Outcome.HUNG: "hang",
+    Outcome.UNREADABLE: "unreadable",
+}
+_BY_LABEL = {outcome.name.lower(): words for outcome, words in _WORDS.items()}
+
+
+class Standing(StrEnum):
+    """What a new assembler does about a finding, beside the newest that was asked before."""
+
+    MENDED = "mended"
+    """It does as the ISA says, and the one before did not."""
+    KEPT = "kept"
+    """It does the same."""
+    CHANGED = "changed"
+    """It does something else, and not as the ISA says."""
+
+
+def standing(before: str, now: str, kind: Kind | None) -> Standing:
+    """Say what has become of an answer.
+
+    Parameters
+    ----------
+    before, now
+        As the record has them.
+    kind
+        What a finding of the new answer is called; None where it is as the ISA says.
+    """
+    if before == now:
+        return Standing.KEPT
+    return Standing.MENDED if kind is None else Standing.CHANGED
+
+
+def words_of(answer: Answer) -> str | None:
+    """Return an answer as the record has it: "crash"; None if there is none, or several."""
+    return _BY_LABEL.get(answer.label)
+
+
+def ask(assembler: Assembler, entry: Entry) -> Answer:
+    """Assemble a finding's module at -O3, as all versions of the record were asked."""
+    question = ModuleQuestion(entry, stand_in=STAND_IN)
+    return asked(lambda: question.ask([(assembler, None)]), times=1)
+
+
+def with_answers_of(
+    assembler: Assembler, answers: Answers, entries: Sequence[Entry], *, jobs: int
+) -> Answers:
+    """Return the answers of a record with those of one more assembler.
+
+    Parameters
+    ----------
+    jobs
+        Processes that run at the same time.
+    """
+    name = assembler.version.removeprefix("V")
+    entries = [entry for entry in entries if answers.of(entry.id)]
+    with ThreadPoolExecutor(jobs) as pool:
+        said = list(pool.map(lambda entry: words_of(ask(assembler, entry)), entries))
+    told = {
+        entry.id: dict(zip(answers.asked, answers.of(entry.id), strict=True)) | {name: one}
+        for entry, one in zip(entries, said, strict=True)
+    }
+    order = sorted({*answers.asked, name}, key=lambda one: [int(part) for part in one.split(".")])
+    return Answers(
+        asked=tuple(order),
+        answers={id_: tuple(row[one] for one in order) for id_, row in told.items()},
+    )

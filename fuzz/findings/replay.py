@@ -1,16 +1,23 @@
-"""Running one image of one program again, and saying what became of it."""
+"""What is run again, and what came of it: one image of a program, and one stored finding.
+
+An `Attempt` is one run of a program on an image, with all its bytes. A `Sample` is what one run of
+any stored finding showed, and an `Answer` what several did.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.verdicts import judge, kind_of_failure
+from fuzz.findings.verdicts import judge
+from fuzz.runner import kind_of_failure
+from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.program import Program
 from runners.kernels import KernelModule
@@ -119,31 +126,156 @@ def conclusion(attempts: Sequence[Attempt]) -> Kind | None:
     return first.kind if all(first.like(other) for other in attempts[1:]) else Kind.FLAKY
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
-    """What several runs of one stored case gave."""
+class Way(StrEnum):
+    """How much an answer says."""
 
+    COMPARED = "compared"
+    """The code ran, and every byte of the image was compared with what is expected."""
+    JUDGED = "accepted or rejected"
+    """A compiler accepted or rejected it, or it did not run to its end: nothing was compared."""
+    NOT_ASKED = "could not be asked"
+
+
+class CannotBeAskedError(InfrastructureError):
+    """Nothing can be learnt of a finding in this way: the target is not known there, say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What one run showed."""
+
+    label: str
+    """Equal for results that are the same: "accepted", "match", "violation 3f2a91c0"."""
     kind: Kind | None
-    """None if everything is as expected every time; FLAKY if the runs are not alike."""
-    counts: Mapping[str, int]
-    """How often it was "match", "violation", and so on."""
-    results: frozenset[bytes]
-    """The different images that came out; two compilers agree if these do."""
-    message: str = ""
-    """What the runner said when it failed."""
+    """What a finding of it is called; None where it is as the ISA says."""
+    way: Way = Way.COMPARED
+    message: str = field(default="", compare=False)
+    """What the tool said, or what differs."""
+
+    @property
+    def bad(self) -> bool:
+        """Whether this is a disagreement with the ISA."""
+        return self.kind is not None
 
 
-def outcome_of(attempts: Sequence[Attempt]) -> Outcome:
-    """Return what several runs of one subject say together."""
-    failure = next((one.failure for one in attempts if one.failure is not None), None)
-    return Outcome(
-        kind=conclusion(attempts),
-        counts=Counter("match" if one.kind is None else one.kind.value for one in attempts),
-        results=frozenset(
-            copy.tobytes()
-            for one in attempts
-            if one.actual is not None
-            for copy in np.unique(one.actual, axis=0)
-        ),
-        message="" if failure is None else str(failure),
-    )
+_FULLEST_FIRST = (Way.COMPARED, Way.JUDGED, Way.NOT_ASKED)
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What several runs of one finding showed, with one compiler on one device."""
+
+    samples: Counter[Sample] = field(default_factory=Counter)
+    """Empty where nothing could be asked."""
+    reason: str = ""
+    """Why nothing could be asked."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it could be asked."""
+        return bool(self.samples)
+
+    @property
+    def way(self) -> Way:
+        """How much the fullest of its runs says."""
+        ways = {sample.way for sample in self.samples} or {Way.NOT_ASKED}
+        return next(way for way in _FULLEST_FIRST if way in ways)
+
+    @property
+    def flaky(self) -> bool:
+        """Whether its runs were not alike."""
+        return len(self.samples) > 1
+
+    @property
+    def bad(self) -> bool:
+        """Whether any of its runs disagreed with the ISA."""
+        return any(sample.bad for sample in self.samples)
+
+    @property
+    def kind(self) -> Kind | None:
+        """What a finding of it is called; None where it is as the ISA says every time."""
+        if self.flaky:
+            return Kind.FLAKY
+        return next((sample.kind for sample in self.samples), None)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return self.samples.total()
+
+    @property
+    def label(self) -> str:
+        """What it did, in words."""
+        if not self.known:
+            return Way.NOT_ASKED.value
+        if not self.flaky:
+            return next(iter(self.samples)).label
+        failed = sum(count for sample, count in self.samples.items() if sample.bad)
+        return f"flaky ({failed} of {self.runs} bad)"
+
+    @property
+    def message(self) -> str:
+        """What the tool said, or what differs; why nothing could be asked."""
+        bad_first = sorted(self.samples, key=lambda sample: not sample.bad)
+        return next((sample.message for sample in bad_first if sample.message), self.reason)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each result came out, by its label."""
+        counted: Counter[str] = Counter()
+        for sample, count in self.samples.items():
+            counted[sample.label] += count
+        return dict(counted)
+
+    def same(self, other: Answer) -> bool:
+        """Whether two compilers do the same; of what is flaky, whether it is ever bad."""
+        if self.known and other.known and (self.flaky or other.flaky):
+            return self.bad == other.bad
+        return self.label == other.label
+
+    def verdict(self, was: Kind) -> str:
+        """Say what became of a finding of this kind.
+
+        Returns
+        -------
+        str
+            "reproduced", "changed" (into another kind), "flaky", "gone" or "could not be asked".
+        """
+        if not self.known:
+            return Way.NOT_ASKED.value
+        if self.kind is None:
+            return "gone"
+        # What was not the same every time need not be so in a few runs.
+        if self.kind is was or was is Kind.FLAKY:
+            return "reproduced"
+        return "flaky" if self.kind is Kind.FLAKY else "changed"
+
+
+def asked(sample: Callable[[], Sample | None], *, times: int, into: Answer | None = None) -> Answer:
+    """Ask some times, and return the answer.
+
+    Parameters
+    ----------
+    sample
+        Asks once; None, or `CannotBeAskedError`, where nothing can be learnt.
+    into
+        An answer to which the samples are added.
+
+    Raises
+    ------
+    WarpfuzzError
+        Whatever else `sample` raises.
+    """
+    answer = Answer() if into is None else into
+    for _ in range(times):
+        try:
+            one = sample()
+        except DeviceLostError:
+            raise
+        except CannotBeAskedError as error:
+            answer.reason = str(error)
+            break
+        if one is None:
+            break
+        answer.samples[one] += 1
+    return answer

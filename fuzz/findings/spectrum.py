@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fuzz.findings.bare import Bare, Content, exact, image_of, one
 from fuzz.findings.causes import cause_of, causes_of_load
-from fuzz.findings.verdicts import kind_of_failure
+from fuzz.runner import kind_of_failure
 from oracle.availability import is_available
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute

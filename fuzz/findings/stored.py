@@ -14,11 +14,19 @@ from typing import Self
 
 from corpus import Entry, Finding, Kind
 from corpus.recorded import Answers
-from fuzz.findings.answers import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.findings.case import MODULE, PROGRAM, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions
-from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
-from fuzz.findings.record import STAND_IN, Standing, standing, words_of
+from fuzz.findings.questions import (
+    STAND_IN,
+    HandQuestion,
+    ModuleQuestion,
+    ProgramQuestion,
+    Standing,
+    is_by_hand,
+    standing,
+    words_of,
+)
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler

@@ -1,27 +1,149 @@
-"""What a comparison says, from match to violation, and what a runner's failure is called."""
+"""What a result says: where it lies in the image, how it differs, and what that is called.
+
+A `Result` is a matrix that a program leaves in its image, a `Difference` one element of it that is
+not what was expected, and a `Verdict` what an image says as a whole. `kind_of_difference` names
+in a few words what the differences of an image have in common.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.places import results
-from oracle.errors import DeviceLostError, InfrastructureError
+from oracle.errors import InfrastructureError
 from oracle.execution import execute
-from oracle.image import locate
+from oracle.formats import FORMATS, Format
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.image import locate, position
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
+from oracle.matrices import LANES
 from oracle.permission import permitted
-from oracle.program import Program
+from oracle.places import Place
+from oracle.program import Program, walk
+from oracle.steps import Copy, StoreRegisters
 from runners.assemblers.judgements import Outcome
-from runners.protocol import Failure, Images, Trouble
+from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations
+from strategies.matrices import Placed, outputs
+
+_WORD = 4
+"""Bytes of a register that StoreRegisters writes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A matrix, or registers of all lanes, that a program leaves in its image."""
+
+    name: str
+    """"d", or "d1", "d2", … where there are several; "r" for the registers of ldmatrix."""
+    type: str
+    """Name of the format of an element; "b32" for registers."""
+    bits: int
+    """Size of an element: 16, 32 or 64."""
+    start: int
+    """Byte of the image at which element [0, 0] starts."""
+    rows: int
+    """Rows of the matrix, or lanes."""
+    columns: int
+    """Columns of the matrix, or registers of each lane."""
+    row_bytes: int
+    """Bytes from one row to the next."""
+    column_bytes: int
+    """Bytes from one column to the next."""
+
+    @property
+    def is_registers(self) -> bool:
+        """Whether these are registers of ldmatrix: rows are lanes."""
+        return self.type == "b32"
+
+    @cached_property
+    def offsets(self) -> NDArray[np.int64]:
+        """First byte of each element in the image, int64 (rows, columns)."""
+        rows = np.arange(self.rows, dtype=np.int64)[:, None] * self.row_bytes
+        return self.start + rows + np.arange(self.columns, dtype=np.int64) * self.column_bytes
+
+    @property
+    def bytes(self) -> NDArray[np.int64]:
+        """Every byte of every element, int64 (rows, columns, bytes of an element)."""
+        return self.offsets[:, :, None] + np.arange(self.bits // 8)
+
+    def read(self, image: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        """Return the raw bits of the elements, uint64 (rows, columns)."""
+        parts = image[self.bytes].astype(np.uint64)
+        shifts = 8 * np.arange(self.bits // 8, dtype=np.uint64)
+        # Bytes of one element do not overlap, so that the sum is the word.
+        words: NDArray[np.uint64] = (parts << shifts).sum(axis=2, dtype=np.uint64)
+        return words
+
+    def where(self, row: int, column: int) -> str:
+        """Name an element: "d[3, 4]" (row, column), or "r[lane 5, 1]"."""
+        if self.is_registers:
+            return f"{self.name}[lane {row}, {column}]"
+        return f"{self.name}[{row}, {column}]"
+
+
+def results(program: Program) -> tuple[Result, ...]:
+    """Return the results in a program's image: matrices first, then registers.
+
+    Those in shared memory are found where they are copied to.
+    """
+    matrices = [_matrix(program, placed) for placed in outputs(program)]
+    registers = [
+        Result(
+            name="r", type="b32", bits=8 * _WORD, start=position(program, place), rows=LANES,
+            columns=step.count, row_bytes=_WORD * step.count, column_bytes=_WORD,
+        )
+        for step in walk(program.steps)
+        if isinstance(step, StoreRegisters)
+        for place in _seen(program, step.place)
+    ]  # fmt: skip
+    return (*_numbered(matrices), *_numbered(registers))
+
+
+def _matrix(program: Program, placed: Placed) -> Result:
+    tile = placed.tile
+    element = tile.matrix.type.bits // 8  # accumulators have whole bytes (9.7.14.4.1)
+    by_rows = tile.layout == "row"
+    return Result(
+        name=placed.operand,
+        type=tile.matrix.type.name,
+        bits=tile.matrix.type.bits,
+        start=position(program, placed.place),
+        rows=tile.matrix.rows,
+        columns=tile.matrix.columns,
+        row_bytes=tile.pitch if by_rows else element,
+        column_bytes=element if by_rows else tile.pitch,
+    )
+
+
+def _numbered(found: list[Result]) -> list[Result]:
+    """Give results of one name numbers, where there are several."""
+    if len(found) < 2:
+        return found
+    return [replace(one, name=f"{one.name}{number}") for number, one in enumerate(found, start=1)]
+
+
+def _seen(program: Program, place: Place) -> Iterator[Place]:
+    """Find the places of the image at which the bytes of a place end up."""
+    if program.buffer(place.buffer).space == "global":
+        yield place
+        return
+    for step in walk(program.steps):
+        if not isinstance(step, Copy) or step.source.buffer != place.buffer:
+            continue
+        moved = place.offset - step.source.offset
+        destination = step.destination
+        if 0 <= moved < step.size and program.buffer(destination.buffer).space == "global":
+            yield replace(destination, offset=destination.offset + moved)
 
 
 class Expectation(StrEnum):
@@ -89,35 +211,6 @@ class Verdict(IntEnum):
             case Verdict.VIOLATION:
                 return Kind.VIOLATION
         raise InfrastructureError("a match is no finding; only deviations and violations are")
-
-
-_KINDS = {
-    Trouble.COMPILE_FAILURE: Kind.COMPILE_FAILURE,
-    Trouble.LAUNCH_FAILURE: Kind.LAUNCH_FAILURE,
-    Trouble.STICKY_ERROR: Kind.LAUNCH_FAILURE,
-    Trouble.HANG: Kind.HANG,
-    Trouble.CRASH: Kind.CRASH,
-    Trouble.CORRUPTED_REPLY: Kind.UNREADABLE,
-    Trouble.DEVICE_LOST: Kind.DEVICE_LOST,
-}
-
-
-def kind_of_failure(failure: Failure) -> Kind:
-    """Return what a finding of this failure is called.
-
-    Raises
-    ------
-    DeviceLostError
-        If there is no device: nothing more can be run.
-    InfrastructureError
-        If the runner cannot do it by design, or lacks something: nothing was found.
-    """
-    detail = f" ({failure.detail.strip()})" if failure.detail.strip() else ""
-    if failure.trouble is Trouble.DEVICE_LOST:
-        raise DeviceLostError(f"{failure}{detail}")
-    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
-        raise InfrastructureError(f"{failure}{detail}")
-    return _KINDS[failure.trouble]
 
 
 def judge(
@@ -222,3 +315,102 @@ def differences(
             )
         )  # fmt: skip
     return [one for part in reversed(found) for one in part] + others
+
+
+_FEW = 16
+"""Units in the last place that are few."""
+_ENOUGH = 8
+"""Elements with the same bits flipped that are no accident: each has a chance of one half where
+the last bit is rounded the other way."""
+TELLING = frozenset(
+    {
+        "another NaN", "NaN against a number", "infinity against a number", "the sign of zero",
+        "the sign",
+    }
+)  # fmt: skip
+"""Kinds that a fault has in every image or in none, whatever the images hold."""
+
+
+def kind_of_difference(found: Sequence[Difference], form: MmaForm | LdmatrixForm | None) -> str:
+    """Say in a few words what the differing elements of an image have in common.
+
+    Parameters
+    ----------
+    form
+        What made them; it tells the type of the elements.
+    """
+    if not found:
+        return "not recorded"
+    inside = [one for one in found if one.row >= 0]
+    if len(inside) < len(found):
+        return "bytes outside of the result"
+    displaced = _displaced(inside)
+    if displaced:
+        return displaced
+    masks = {one.expected ^ one.actual for one in inside}
+    values = Counter(_related(one, _type(form, one)) for one in inside)
+    if len(values) == 1 and next(iter(values)) in TELLING:
+        return next(iter(values))
+    if len(masks) == 1 and len(inside) >= _ENOUGH:
+        return "always the same bits flipped"
+    if len(values) == 1:
+        return next(iter(values))
+    if set(values) <= {"last bit toward zero", "last bit away from zero", "a few last bits"}:
+        return "a few last bits"
+    return "other values"
+
+
+def _type(form: MmaForm | LdmatrixForm | None, one: Difference) -> Format | None:
+    if isinstance(form, MmaForm) and form.d_type.bits == one.bits:
+        return form.d_type
+    return None
+
+
+def _displaced(found: Sequence[Difference]) -> str:
+    """Say how values that are all there stand elsewhere; "" if they are not."""
+    if len(found) < 2:
+        return ""
+    expected, actual = (
+        Counter(getattr(one, name) for one in found) for name in ("expected", "actual")
+    )
+    if expected != actual or len(expected) < 2:
+        return ""
+    at = {(one.row, one.column): one.expected for one in found}
+    moves = {"rows": 0, "columns": 0, "transposed": 0}
+    for one in found:
+        moves["transposed"] += at.get((one.column, one.row)) == one.actual
+        for (row, column), value in at.items():
+            moves["rows"] += column == one.column and row != one.row and value == one.actual
+            moves["columns"] += row == one.row and column != one.column and value == one.actual
+    best = max(moves, key=lambda name: moves[name])
+    if moves[best] < len(found):
+        return "elements in each other's places"
+    return "transposed" if best == "transposed" else f"{best} in each other's places"
+
+
+def _related(one: Difference, type_: Format | None) -> str:
+    """Say how the two values of one element are related."""
+    if type_ is None or not type_.is_float:
+        return _integers(one) if type_ == FORMATS["s32"] else "other bits"
+    sign = 1 << (type_.bits - 1)
+    infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
+    want, got = one.expected & ~sign, one.actual & ~sign
+    if want > infinity or got > infinity:
+        return "another NaN" if min(want, got) > infinity else "NaN against a number"
+    if want == got:
+        return "the sign of zero" if not want else "the sign"
+    if infinity in (want, got):
+        return "infinity against a number"
+    if got == 0:
+        return "zero against a number"
+    if (one.expected ^ one.actual) & sign:
+        return "other values"
+    if abs(want - got) == 1:
+        return f"last bit {'toward' if got < want else 'away from'} zero"
+    return "a few last bits" if abs(want - got) <= _FEW else "other values"
+
+
+def _integers(one: Difference) -> str:
+    if one.actual in (0x7FFF_FFFF, 0x8000_0000) or one.expected in (0x7FFF_FFFF, 0x8000_0000):
+        return "a clamped sum against another"
+    return "off by one" if abs(one.actual - one.expected) == 1 else "other values"

@@ -14,12 +14,12 @@ from itertools import islice
 
 import numpy as np
 
+from fuzz import warpfuzz_version
 from fuzz.bench.mutants import Emitted, Mutant
 from fuzz.campaign.draws import derived_seed
 from fuzz.checks.program_coverage import Batch, family_of
 from fuzz.checks.program_draws import Speed, campaign_rounds, round_batches
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
-from fuzz.version import warpfuzz_version
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form, LdmatrixForm, MmaForm

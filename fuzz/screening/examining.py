@@ -13,7 +13,8 @@ from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import family_of_difference, family_of_failure, family_of_flaky
 from fuzz.findings.replay import Attempt, Subject
-from fuzz.findings.verdicts import differences, judge, kind_of_failure
+from fuzz.findings.verdicts import differences, judge
+from fuzz.runner import kind_of_failure
 from fuzz.screening.screen import Item, Screen, Sighting
 from fuzz.screening.sets import Description
 from fuzz.screening.tally import Rate

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fuzz.findings.verdicts import differences, kind_of_failure
-from fuzz.runner import OpenRunner
+from fuzz.findings.verdicts import differences
+from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram
 from fuzz.screening.tally import Tally
 from oracle.errors import InfrastructureError, UsageError

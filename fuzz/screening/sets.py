@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.program_files import decode_program, encode_program
+from fuzz.findings.case import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.program import Program
 from runners.screening import References

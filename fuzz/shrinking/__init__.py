@@ -11,8 +11,7 @@ reductions or the time other than the caller's, many candidates go to the device
 choices behind it.
 """
 
-from fuzz.shrinking.cells import complexity
 from fuzz.shrinking.shrinker import Shrunk, shrink
 from fuzz.shrinking.trials import Verdicts, runner_verdicts
 
-__all__ = ["Shrunk", "Verdicts", "complexity", "runner_verdicts", "shrink"]
+__all__ = ["Shrunk", "Verdicts", "runner_verdicts", "shrink"]

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fuzz.shrinking.cells import AXES, Cells, Ids, cells_of
+from fuzz.findings.cells import AXES, Cells, Ids, cells_of
 from fuzz.shrinking.proposals import gather_terms, propose_terms
 from fuzz.shrinking.trials import Trials
 from oracle.formats import Format, Kind

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.shrinking.cells import Cells, Ids
-from fuzz.shrinking.draft import Image, visit
+from fuzz.findings.cells import Cells, Ids, Image
+from fuzz.shrinking.draft import visit
 from fuzz.shrinking.tiles import image_places, tile_of
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fuzz.findings.cells import Image
 from oracle.places import Buffer
 from oracle.program import Program, walk
 from oracle.steps import Load, LoadRows, Multiply, Step, Store
@@ -44,10 +44,6 @@ def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
         else:
             result.append(step)
     return tuple(result)
-
-
-Image = NDArray[np.uint8]
-"""uint8 (image_bytes,)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

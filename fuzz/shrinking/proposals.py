@@ -16,9 +16,8 @@ from random import Random
 
 import numpy as np
 
-from fuzz.shrinking.cells import Cells
+from fuzz.findings.cells import Cells, Image
 from fuzz.shrinking.dots import ENOUGH, Dot, dots, exponent, nearest, number, term
-from fuzz.shrinking.draft import Image
 from fuzz.shrinking.trials import Trials
 from oracle.formats import Format
 from oracle.forms import MmaForm

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fuzz.shrinking.draft import Draft, Image
+from fuzz.findings.cells import Image
+from fuzz.shrinking.draft import Draft
 from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS

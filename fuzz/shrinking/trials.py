@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from corpus import Kind
+from fuzz.findings.cells import Image
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import Verdict, judge, kind_of_failure
-from fuzz.runner import OpenRunner
-from fuzz.shrinking.draft import Draft, Image, shows_something
+from fuzz.findings.verdicts import Verdict, judge
+from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.shrinking.draft import Draft, shows_something
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.program import Program

@@ -2,7 +2,7 @@
 
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
 commands, console -> screening -> {bench, checks}
-checks -> {shrinking, compilers} -> findings -> {runner, output, trust, version}
+checks -> {shrinking, compilers} -> findings -> {runner, output}
 commands, console -> explain -> findings
 """
 
@@ -16,13 +16,11 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "output", "version", "trust"}
+BASE = {"runner", "output"}
 FINDINGS = BASE | {"findings"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "version": set(),
-    "trust": set(),
-    "output": {"version"},
-    "runner": {"output", "version"},
+    "output": set(),
+    "runner": {"output"},
     "findings": BASE,
     "shrinking": FINDINGS,
     "compilers": FINDINGS,
@@ -43,8 +41,6 @@ SHARED = {"fuzz.checks.protocol"}
 DRAWS = {"fuzz.campaign.draws", "fuzz.campaign.coverage", "fuzz.campaign.heartbeat"}
 """Modules of `campaign` that know no campaign: seeds, counts, signs of life."""
 LEFT = {
-    ("fuzz.findings.case", "fuzz.shrinking"),
-    ("fuzz.runner", "fuzz.findings.verdicts"),
     ("fuzz.explain.page", "fuzz.console.blocks"),
     ("fuzz.explain.page", "fuzz.console.styles"),
 }

@@ -13,9 +13,8 @@ from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
 from fuzz.commands.replay import Report, replay_path
 from fuzz.commands.run import resumed
-from fuzz.findings.making import ReplayOptions
+from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
-from fuzz.trust import check_trusted, remember
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -59,7 +58,7 @@ def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
     corpus = create_corpus(home / "c", generator="test")
     saved = corpus.add(case(1, runner="sim", assembler="/bin/evil"), {})
     entry = corpus.get(saved.id)
-    with pytest.raises(UsageError, match=r"/bin/evil.*--assembler, or --trust"):
+    with pytest.raises(UsageError, match=r"/bin/evil.*--trust if you know it, or --assembler"):
         ReplayOptions().choice(entry)
     assert ReplayOptions(trust=True).choice(entry).assembler == "/bin/evil"
     assert ReplayOptions(assembler="/bin/mine").choice(entry).assembler == "/bin/mine"

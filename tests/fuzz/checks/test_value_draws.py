@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fuzz.campaign.draws import Selection, draw
 from fuzz.checks.program_draws import round_batches, selected_forms
-from fuzz.findings.program_files import decode_program, encode_program
+from fuzz.findings.case import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import MmaForm
 from oracle.image import position

@@ -14,7 +14,7 @@ from fuzz.compilers.bisection import (
     rate_of,
     repeats_for,
 )
-from fuzz.findings.answers import Sample
+from fuzz.findings.replay import Sample
 
 GOOD, BAD, WORSE = (
     Sample(label="match", kind=None),

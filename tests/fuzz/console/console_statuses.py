@@ -13,7 +13,7 @@ from corpus.known import KnownEntry
 from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, Shown, Stage, Words
-from fuzz.findings.groups import FamilyState
+from fuzz.findings.families import FamilyState
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""

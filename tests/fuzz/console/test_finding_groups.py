@@ -18,7 +18,7 @@ from fuzz.campaign.limits import Budget
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
-from fuzz.findings.groups import FamilyState, finding_groups, unknown_groups
+from fuzz.findings.families import FamilyState, finding_groups, unknown_groups
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)

@@ -27,11 +27,11 @@ from fuzz.findings.case import (
     INPUT,
     MODULE,
     PROGRAM,
+    decode_program,
+    encode_program,
     instructions_of,
 )
-from fuzz.findings.places import Result, results
-from fuzz.findings.program_files import decode_program, encode_program
-from fuzz.findings.verdicts import Difference, differences
+from fuzz.findings.verdicts import Difference, Result, differences, results
 from fuzz.output import THEME
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named

@@ -12,7 +12,7 @@ from test_finding_page import OPCODES, stored
 
 from corpus import Kind, Saved
 from fuzz.console import write_report
-from fuzz.findings.groups import FamilyState
+from fuzz.findings.families import FamilyState
 
 
 def _families(folder: Path) -> list[FamilyState]:

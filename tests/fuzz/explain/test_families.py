@@ -11,8 +11,7 @@ from repro_cases import contents, half, multiplication
 from corpus import Kind
 from fuzz.findings.causes import cause_of
 from fuzz.findings.families import Seen, family_of_difference
-from fuzz.findings.kinds import kind_of_difference
-from fuzz.findings.verdicts import Difference, differences
+from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from oracle.execution import execute
 from oracle.isa import mma_form
 from oracle.program import Program

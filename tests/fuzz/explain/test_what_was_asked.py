@@ -15,9 +15,9 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus
 from fuzz.cli import _exit_code
-from fuzz.findings.answers import CannotBeAskedError, Way
 from fuzz.findings.making import Making, ReplayOptions, UntrustedError, replay_command
 from fuzz.findings.questions import ModuleQuestion
+from fuzz.findings.replay import CannotBeAskedError, Way
 from fuzz.findings.stored import Replays
 from runners.assemblers.assembler import identify
 
@@ -160,7 +160,7 @@ def test_a_program_that_a_finding_names_runs_with_the_users_word_alone(
                   tmp_path / "o.xml"), ("bisect", entry.path)):  # fmt: skip
         code, _, err = ended(capsys, *words)
         assert code == 2
-        assert "run only with your word" in " ".join(err.split())
+        assert "which was never given here" in " ".join(err.split())
         assert not ran.exists()
     assert ended(capsys, "replay", entry.path, "--trust")[0] == 1
     assert ran.exists()

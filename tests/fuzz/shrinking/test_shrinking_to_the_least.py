@@ -19,8 +19,9 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
+from fuzz.findings.cells import complexity
 from fuzz.findings.replay import Subject
-from fuzz.shrinking import complexity, shrink
+from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.formats import Kind
 from oracle.program import Program, walk

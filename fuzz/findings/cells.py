@@ -1,4 +1,4 @@
-"""The elements of an image that a shrinker can set to zero, each where its bits lie.
+"""The elements of an image, each where its bits lie: what complexity counts and shrinking zeroes.
 
 Cells are the elements of every matrix that the program loads, each once, however often it is
 loaded, and one for each byte that belongs to none of them. Bits are counted from bit 0 of byte 0.
@@ -13,12 +13,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.shrinking.draft import Image
 from oracle.formats import Format, format_named
 from oracle.image import position
 from oracle.program import Program
 from strategies.matrices import Placed, inputs
 
+Image = NDArray[np.uint8]
+"""uint8 (image_bytes,)."""
 Ids = NDArray[np.intp]
 """Numbers of cells."""
 
