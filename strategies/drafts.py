@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form, MmaSyncForm
@@ -25,12 +27,12 @@ class Draft:
     operands: tuple[str, ...]
     predicate: str = ""
 
-    @property
+    @cached_property
     def opcode(self) -> str:
         """Mnemonic and qualifiers."""
         return ".".join((self.mnemonic, *(text for _, text in self.qualifiers if text)))
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The whole instruction, with its semicolon."""
         guard = f"@{self.predicate} " if self.predicate else ""
@@ -38,11 +40,14 @@ class Draft:
 
     def qualifier(self, slot: str) -> str:
         """Return what stands in a slot, "" if nothing."""
-        return next((text for name, text in self.qualifiers if name == slot), "")
+        for name, text in self.qualifiers:
+            if name == slot:
+                return text
+        return ""
 
-    def with_qualifier(self, slot: str, text: str) -> Draft:
-        """Return the draft with another text in every slot of this name."""
-        changed = tuple((name, text if name == slot else old) for name, old in self.qualifiers)
+    def with_qualifiers(self, texts: Mapping[str, str]) -> Draft:
+        """Return the draft with other texts in every slot that is named."""
+        changed = tuple((name, texts.get(name, old)) for name, old in self.qualifiers)
         return replace(self, qualifiers=changed)
 
 
@@ -50,6 +55,7 @@ REGISTER_PREFIX = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
 """First letter of a register's name, by the type in which it is declared."""
 
 
+@lru_cache(maxsize=1024)
 def vector(registers: int, register_type: str, first: int = 0) -> str:
     """Return a brace-enclosed vector of consecutive registers."""
     prefix = REGISTER_PREFIX[register_type]
@@ -118,9 +124,13 @@ def draft_lane_vectors(draft: Draft) -> dict[str, Vector]:
 
     {} if its shape is none or a type is no element format.
     """
+    if draft.mnemonic != "mma":
+        return {}
     sizes = _SHAPE.fullmatch(draft.qualifier("shape"))
+    if sizes is None:
+        return {}
     types = [FORMATS.get(draft.qualifier(slot)) for slot in ("dtype", "atype", "btype", "ctype")]
-    if draft.mnemonic != "mma" or sizes is None or None in types:
+    if None in types:
         return {}
     d, a, b, c = (type_ for type_ in types if type_ is not None)
     m, n, k = map(int, sizes.groups())

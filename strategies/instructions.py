@@ -112,13 +112,13 @@ class Neighbourhood:
         total = prod(map(len, choices))
         step = max(1, total // _NEIGHBOURHOOD_LIMIT)
         for index in range(self.start % step, total, step):
-            draft = self.origin
+            changed: dict[str, str] = {}
             rest = index
             for axis, texts in zip(self.axes, choices, strict=True):
                 rest, at = divmod(rest, len(texts))
                 for slot in axis:
-                    draft = draft.with_qualifier(slot, texts[at])
-            yield self._with_registers(draft)
+                    changed[slot] = texts[at]
+            yield self._with_registers(self.origin.with_qualifiers(changed))
 
     def _texts(self, axis: tuple[str, ...]) -> tuple[str, ...]:
         kind = kind_of(axis[0])

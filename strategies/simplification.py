@@ -66,7 +66,7 @@ def simplified(draft: Draft, plain: frozenset[str]) -> Draft:
     result = draft
     for slot, text in _PLAIN.items():
         if slot in plain:
-            result = result.with_qualifier(slot, text)
+            result = result.with_qualifiers({slot: text})
     for name in _TYPES:
         if name in plain:
             result = _with_plain_types(result, name)
@@ -101,7 +101,7 @@ def _with_plain_types(draft: Draft, name: str) -> Draft:
     if draft.mnemonic != "wmma.mma":
         return draft
     first, second, plain = _TYPES[name]
-    return draft.with_qualifier(first, plain).with_qualifier(second, plain)
+    return draft.with_qualifiers({first: plain, second: plain})
 
 
 def _with_table_registers(draft: Draft) -> Draft:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +47,7 @@ from oracle.isa import FORMS, forms_by_opcode
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import parse_target, parse_version
 from runners.assemblers.assembler import Assembler
+from runners.assemblers.assembling import Doubt
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge
 from strategies.drafts import Draft
@@ -55,9 +55,11 @@ from strategies.drafts import Draft
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: it is silent while an assembler judges
 some hundred instructions, each of which may take `DEADLINE_SECONDS`."""
-_FIRST_BATCH, _BATCH = 16, 1024
-"""Instructions that are judged together: few while nobody knows whether the assembler hangs, which
-takes seconds for each; more cost fewer processes, but an end is waited for longer."""
+_FIRST_BATCH = 16
+"""Instructions that are judged together while a worker does not know whether the assembler hangs,
+which takes seconds for each. More cost fewer processes, but an end is waited for longer."""
+_GROWTH = 8
+"""Factor by which a batch is larger than the one before it, or smaller where many hung."""
 _HANGS = 2
 """Hangs in a batch after which the next is smaller."""
 _COSTLY_ENOUGH = 2
@@ -96,8 +98,6 @@ class Work:
     version: str
     costly: Mapping[str, int]
     """By likeness: how often it needed a process of its own so far."""
-    hangs: bool
-    """Whether the assembler may hang: it did so, or nobody knows."""
 
 
 def likeness(draft: Draft) -> str:
@@ -195,9 +195,7 @@ class InstructionDrawing:
             for name, count in known.counts["costly"].items()
             if name.startswith(start)
         }
-        asked = known.counts["outcomes"]
-        hangs = not asked or bool(asked[Outcome.HUNG.name.lower()])
-        work = Work(target=target.name, version=str(version), costly=costly, hangs=hangs)
+        work = Work(target=target.name, version=str(version), costly=costly)
         return Drawn(work=work, cases=ROUND_CASES)
 
     def shrinks(self, case: Case) -> bool:
@@ -235,6 +233,9 @@ class InstructionTrier:
         self._check, self._pulse = check, pulse
         self._forms = check.selection.forms()
         self._judges: dict[tuple[int, str, str], Judge] = {}
+        self._batch = _FIRST_BATCH
+        self._failed: set[str] = set()
+        """Likenesses of instructions with which the assembler failed, for any target."""
         self._suspects = Suspects(check.assemblers, seed=check.seed)
         self._examiner = Examiner(check.assemblers, check.selection, seed=check.seed, pulse=pulse)
         self.facts = Facts(
@@ -268,66 +269,74 @@ class InstructionTrier:
             seed=self._check.seed,
             number=job.number,
         )
-        costly = Counter(work.costly)
-        size = _FIRST_BATCH if work.hangs else _BATCH
         end = len(drafts) if job.limit is None else min(len(drafts), job.skip + job.limit)
         at = job.skip
         while at < end and not pulse.interrupted:
-            hung = self._batch(drafts[at : min(at + size, end)], work, costly, report, job)
-            at = min(at + size, end)
+            part = drafts[at : min(at + self._batch, end)]
+            at += len(part)
+            hung = self._judge_batch(part, work, report, job)
             if hung == 0:
-                size = min(size * 2, _BATCH)
+                self._batch = min(self._batch * _GROWTH, ROUND_CASES)
             elif hung > _HANGS:
-                size = max(size // 2, _FIRST_BATCH)
+                self._batch = max(self._batch // _GROWTH, _FIRST_BATCH)
         report.complete = at >= len(drafts)
         pulse.enter(Stage.WAIT)
         return report
 
-    def _batch(
-        self,
-        drafts: Sequence[Draft],
-        work: Work,
-        costly: Counter[str],
-        report: RoundReport,
-        job: RoundJob,
+    def _judge_batch(
+        self, drafts: Sequence[Draft], work: Work, report: RoundReport, job: RoundJob
     ) -> int:
-        """Judge instructions and compare; return how many hung."""
+        """Judge instructions and compare; return how many hung.
+
+        What is left out depends on the round alone, not on how it is cut into batches.
+        """
         pulse, documented = self._pulse, forms_by_opcode()
-        asked = [
-            draft
+        asked = {
+            draft.text: draft
             for draft in drafts
-            if draft.opcode in documented or costly[likeness(draft)] < _COSTLY_ENOUGH
-        ]
-        texts = [draft.text for draft in asked]
+            if not work.costly
+            or draft.opcode in documented
+            or work.costly.get(likeness(draft), 0) < _COSTLY_ENOUGH
+        }
+        pulse.enter(Stage.ORACLE)
+        verdicts = {
+            text: verdict_of(text, target=work.target, ptx_version=work.version) for text in asked
+        }
+
+        def doubt(text: str) -> Doubt:
+            if verdicts[text] is not Verdict.ILLEGAL:
+                return Doubt.NONE
+            return Doubt.STRONG if likeness(asked[text]) in self._failed else Doubt.SOME
+
         pulse.enter(Stage.RUN)
-        judged = {0: self._judge(0, work).judge(texts)}
+        texts = list(asked)
+        judged = {0: self._judge(0, work).judge(texts, doubt)}
         for which, assembler in enumerate(self._check.assemblers[1:], start=1):
             if assembler.accepts(work.version, work.target):
-                judged[which] = self._judge(which, work).judge(texts)
+                judged[which] = self._judge(which, work).judge(texts, doubt)
         pulse.enter(Stage.ORACLE)
         report.cases += len(drafts)
         report.unasked += len(drafts) - len(asked)
+        report.coverage.programs += len(asked)
         counts = report.coverage.counts
-        counts["targets"][work.target] += 1
-        counts["versions"][work.version] += 1
+        counts["targets"][work.target] += len(asked)
+        counts["versions"][work.version] += len(asked)
         hung = 0
-        for place, draft in enumerate(asked):
+        for place, (text, draft) in enumerate(asked.items()):
             answers = {which: some[place] for which, some in judged.items()}
-            first = answers[0]
-            verdict = verdict_of(draft.text, target=work.target, ptx_version=work.version)
+            first, verdict = answers[0], verdicts[text]
             if verdict is Verdict.UNDEFINED:
                 report.answered += 1
             else:
                 report.compared += 1
             report.counts["oracle", verdict.value] += 1
-            report.coverage.programs += 1
             counts["verdicts"][verdict.value] += 1
             counts["outcomes"][first.outcome.name.lower()] += 1
             if draft.opcode in documented:
                 counts["forms"][draft.opcode] += 1
             if first.outcome > Outcome.REJECTED:
                 alike = likeness(draft)
-                costly[alike] += 1
+                self._failed.add(alike)
                 counts["costly"][f"{work.target} {work.version} {alike}"] += 1
             hung += any(one.outcome is Outcome.HUNG for one in answers.values())
             for one in self._disagreements(draft, verdict, answers):

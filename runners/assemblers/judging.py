@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.assembling import assemble
+from runners.assemblers.assembling import Doubt, assemble
 from runners.assemblers.judgements import Judgement, Outcome, Verdict
 from runners.assemblers.session import Session
 from runners.assemblers.sifting import sift
@@ -90,8 +91,20 @@ class Judge:
         self._known: dict[str, Judgement] = {}
         self._check_itself()
 
-    def judge(self, instructions: Sequence[str]) -> list[Judgement]:
+    def judge(
+        self,
+        instructions: Sequence[str],
+        doubt: Callable[[str], Doubt] = lambda instruction: Doubt.NONE,
+    ) -> list[Judgement]:
         """Judge instructions; the result has the order of the input.
+
+        Parameters
+        ----------
+        instructions : sequence of str
+            One line of text each.
+        doubt : callable, optional
+            How likely each of them fails after it was parsed: it costs less to find what fails
+            where that is told right, and changes no verdict.
 
         Raises
         ------
@@ -106,18 +119,20 @@ class Judge:
         for start in range(0, len(fresh), _BATCH * self._jobs):
             batch = fresh[start : start + _BATCH * self._jobs]
             shares = [share for job in range(self._jobs) if (share := batch[job :: self._jobs])]
-            for judged in self._map(shares):
+            for judged in self._map(shares, doubt):
                 judgements.update((one.instruction, one) for one in judged)
         self._remember(judgements[text] for text in fresh)
         return [judgements[text] for text in texts]
 
-    def _map(self, shares: Sequence[Sequence[str]]) -> Iterable[list[Judgement]]:
+    def _map(
+        self, shares: Sequence[Sequence[str]], doubt: Callable[[str], Doubt]
+    ) -> Iterable[list[Judgement]]:
         if len(shares) == 1:
-            return [self._work(shares[0])]
+            return [self._work(shares[0], doubt)]
         with ThreadPoolExecutor(len(shares)) as pool:
-            return list(pool.map(self._work, shares))
+            return list(pool.map(self._work, shares, repeat(doubt)))
 
-    def _work(self, texts: Sequence[str]) -> list[Judgement]:
+    def _work(self, texts: Sequence[str], doubt: Callable[[str], Doubt]) -> list[Judgement]:
         with temporary_folder() as folder:
             session = Session(
                 path=self.assembler.path,
@@ -131,7 +146,7 @@ class Judge:
             sifted = sift(session, texts)
             judged = [session.judgement(text, verdict) for text, verdict in sifted.rejected.items()]
             judged += map(session.judge_alone, sifted.suspects)
-            judged += assemble(session, sifted.survivors)
+            judged += assemble(session, sifted.survivors, doubt)
             self.processes += session.processes
             self._per_file = session.per_file
         return judged

@@ -85,7 +85,7 @@ def test_the_text_of_a_draft_is_predicate_opcode_operands_and_a_semicolon(draft:
 
 @given(legal(), st.sampled_from(["layout", "alayout", "shape", "type", "num", "none"]))
 def test_another_text_in_a_slot_is_there_and_nowhere_else(draft: Draft, slot: str) -> None:
-    changed = draft.with_qualifier(slot, "new")
+    changed = draft.with_qualifiers({slot: "new"})
     there = any(name == slot for name, _ in draft.qualifiers)
     assert changed.qualifier(slot) == ("new" if there else "")
     assert [n for n, _ in changed.qualifiers] == [n for n, _ in draft.qualifiers]
