@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,13 @@ from corpus.problems import BrokenEntryError
 from corpus.schema import explain, read_document
 from corpus.store import Corpus, Saved
 from oracle.errors import UsageError
+from oracle.statements import directives, matrix_instructions, without_comments
 
 CASE_FILE = "case.json"
 """Name of the file that describes the case."""
 
-# What is not ended reaches to the end of the text, so that every sign is looked at once.
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_INSTRUCTION = re.compile(r"\b(?:wmma|ldmatrix)\.[^;]*(?:;|\Z)")
 _CASE_BYTES = 16 << 20
 """Most bytes of all files of a case together."""
-_TARGET = re.compile(r"\.target\s+(sm_\w+)")
-_VERSION = re.compile(r"\.version\s+(\d+\.\d+)")
 
 
 def import_case(corpus: Corpus, folder: Path) -> Saved:
@@ -95,17 +90,12 @@ def _from_module(folder: Path, contents: dict[str, bytes]) -> dict[str, Any]:
     modules = [name for name in contents if name.endswith(".ptx")]
     if not modules:
         raise UsageError(f"{folder} has no PTX module; put the module there, as module.ptx, say")
-    text = _COMMENT.sub(" ", contents[modules[0]].decode(errors="replace"))
+    text = without_comments(contents[modules[0]].decode(errors="replace"))
     found: dict[str, Any] = {}
-    instructions = [
-        " ".join(one.split()) for one in _INSTRUCTION.findall(text) if one.endswith(";")
-    ]
+    instructions = [instruction for _, instruction in matrix_instructions(text)]
     if instructions:
         opcode = instructions[0].split()[0]
         found["instructions"] = instructions
         found["family"] = {"key": opcode, "title": opcode}
-    for field, pattern in (("target", _TARGET), ("ptx_version", _VERSION)):
-        directive = pattern.search(text)
-        if directive is not None:
-            found[field] = directive[1]
-    return found
+    named = zip(("target", "ptx_version"), directives(text), strict=True)
+    return found | {field: value for field, value in named if value is not None}

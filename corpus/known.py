@@ -7,7 +7,6 @@ where that makes sense, a range of assembler versions and a last day.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,10 +17,10 @@ import msgspec
 
 from corpus import durable
 from corpus.finding import Case, Kind, NonEmpty
-from corpus.plain_files import DESCRIPTION_BYTES, read_given
 from corpus.schema import explain
 from corpus.version_range import VersionRange, parse_range
 from oracle.errors import UsageError
+from oracle.given_files import TOML_BYTES, parse_toml, read_given
 from oracle.targets import TARGETS
 
 SCHEMA = 1
@@ -156,7 +155,7 @@ def load_known(path: Path | None = None) -> Known:
     if path is None:
         return parse_known(files("corpus").joinpath(PACKAGED).read_bytes(), PACKAGED)
     with durable.explained("read", path):
-        data = read_given(path, most=DESCRIPTION_BYTES)
+        data = read_given(path, most=TOML_BYTES)
     return parse_known(data, str(path))
 
 
@@ -193,10 +192,7 @@ def parse_known(data: bytes, name: str) -> Known:
     UsageError
         As `load_known`.
     """
-    try:
-        document = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:  # of numbers with too many digits, too
-        raise UsageError(f"{name} is not TOML: {explain(error)}; mend it there") from error
+    document = parse_toml(data, name)
     unknown = sorted(document.keys() - {"schema", "known"})
     if unknown:
         raise UsageError(
@@ -264,9 +260,9 @@ def _patterns(
     if regex is not None:
         try:
             patterns.append(re.compile(regex, re.DOTALL))
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise UsageError(
-                f"{label}, field match.{field}_regex: {regex!r} is no regular expression "
+                f"{label}, field match.{field}_regex: {regex!r:.200} is no regular expression "
                 f"({error}); mend it, or use match.{field} with * and ?"
             ) from error
     return tuple(patterns)

@@ -95,21 +95,6 @@ def read_plain(path: Path, *, most: int = FILE_BYTES) -> bytes:
         return data
 
 
-def read_given(path: Path, *, most: int = FILE_BYTES) -> bytes:
-    """Return the contents of a file that the user named: a link, a pipe or a device may be meant.
-
-    Raises
-    ------
-    OSError
-        EFBIG where there is more than `most` bytes, or as open.
-    """
-    with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise _refused(errno.EFBIG, path)
-    return data
-
-
 def _check_plain(status: os.stat_result, path: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise _refused(errno.ELOOP, path)

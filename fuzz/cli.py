@@ -10,6 +10,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
@@ -143,11 +144,23 @@ def _model(command: _Command) -> _Command:
     return option(command)
 
 
+def _version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    """Print the version; not by click, which fails where the package has no metadata."""
+    if asked:
+        from fuzz.version import warpfuzz_version
+
+        click.echo(f"warpfuzz, version {warpfuzz_version()}")
+        context.exit()
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 clean, 1 findings, 2 usage, 3 the infrastructure failed, 4 device lost.",
 )
-@click.version_option(package_name="warpfuzz")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+    help="Show the version and exit.",
+)  # fmt: skip
 def app() -> None:
     """Differential fuzzer for the warp-level matrix instructions of PTX."""
 
@@ -184,6 +197,11 @@ def _one_level(levels: str | None) -> int | None:
     "--resume",
     is_flag=True,
     help="Go on with the campaign of the corpus, with its options; limits count all of it.",
+)
+@click.option(
+    "--new",
+    is_flag=True,
+    help="Begin a campaign where another one was: its state is put aside, its findings stay.",
 )
 @click.option(
     "--trust", is_flag=True, help="With --resume: run the commands that the campaign's state names."
@@ -238,6 +256,8 @@ def run(levels: str | None, **options: Any) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
     from fuzz.commands.run import run_on
 
+    if options["new"] and options["resume"]:
+        raise UsageError("--resume goes on with a campaign, and --new begins one; leave one out")
     if options["compilers"] is None:
         if options["disassembler"] is not None:
             raise UsageError(
@@ -365,10 +385,16 @@ def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
 
 @app.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@_module
+@click.option("--target", help=f"Value of .target.  [default: the module's, else {DEFAULT_TARGET}]")
+@click.option(
+    "--ptx-version", help=f"Value of .version.  [default: the module's, else {DEFAULT_VERSION}]"
+)
 @_json
-def legal(file: Path, target: str, ptx_version: str, json: bool) -> int:
-    """Judge a file: one verdict for each line, in order (- is standard input)."""
+def legal(file: Path, target: str | None, ptx_version: str | None, json: bool) -> int:
+    """Judge a file: one verdict for each line, in order (- is standard input).
+
+    Of a .ptx file that is a module, the matrix instructions are judged.
+    """
     from fuzz.commands.legality import judge_file
 
     judge_file(file, target=target, ptx_version=ptx_version, json=json)
@@ -777,6 +803,18 @@ def _exit_code(arguments: list[str] | None) -> int:
         return _PIPE_CLOSED
     except OSError as error:
         _say(_sentence(error))
+        return Exit.INFRASTRUCTURE
+    except MemoryError:
+        _say("more memory is needed than there is; end other programs, or ask for less")
+        return Exit.INFRASTRUCTURE
+    except Exception as error:
+        # Python would end with 1, which says that something was found.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        _say(
+            f"internal error: {type(error).__name__}: {error!s:.300} ({Path(where.filename).name}, "
+            f"line {where.lineno}); this is a fault of warpfuzz, so please report it with the "
+            "command"
+        )
         return Exit.INFRASTRUCTURE
 
 

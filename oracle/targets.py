@@ -44,11 +44,11 @@ def parse_version(text: str) -> PtxVersion:
     UsageError
         If no such version exists.
     """
-    match = re.fullmatch(r"(\d{1,3})\.(\d{1,3})", text) if isinstance(text, str) else None
+    match = re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", text) if isinstance(text, str) else None
     version = PtxVersion(int(match[1]), int(match[2])) if match else None
     if version is None or version not in VERSIONS:
         raise UsageError(
-            f"there is no PTX ISA version {text!r}; known are {VERSIONS[0]} to {VERSIONS[-1]}, "
+            f"there is no PTX ISA version {text!r:.80}; known are {VERSIONS[0]} to {VERSIONS[-1]}, "
             'written like "8.0"'
         )
     return version
@@ -128,7 +128,7 @@ def parse_target(text: str) -> Target:
     """
     target = TARGETS.get(text) if isinstance(text, str) else None
     if target is None:
-        raise UsageError(f"there is no target {text!r}; known are {', '.join(TARGETS)}")
+        raise UsageError(f"there is no target {text!r:.80}; known are {', '.join(TARGETS)}")
     return target
 
 

@@ -64,8 +64,8 @@ def check_options(before: Options, now: Options) -> None:
     if names:
         listed = ", ".join(f"{name} {before.get(name)!r} (now {now.get(name)!r})" for name in names)
         raise UsageError(
-            f"the campaign was begun with {listed}; resume it with the same options, or leave "
-            "--resume out to start a new one"
+            f"the campaign was begun with {listed}; resume it with the same options, or give "
+            "--new in place of --resume to begin another"
         )
 
 
@@ -132,7 +132,7 @@ class Campaign:
         self.triage = Triage(corpus=corpus, known=known, shrinks=self.drawing.shrinks)
         self._counts: Counts = Counts({one.words: 0 for one in self.drawing.words.counters})
         self._said = ""
-        self._stopping, self._stopped, self._lost = False, "", ""
+        self._stopping, self._finishing, self._stopped, self._lost = False, False, "", ""
         if state is not None:
             self._restore(state)
         now = time.monotonic()
@@ -188,6 +188,7 @@ class Campaign:
             self._listen()
             self._commit()
             self._tick()
+        self._finishing = True
         self.crew.interrupt()
         deadline = time.monotonic() + (_STOP_SECONDS if self._stopping else _INTERRUPTED_SECONDS)
         while self._rounds.busy and time.monotonic() < deadline:
@@ -376,6 +377,7 @@ class Campaign:
             waiting=self.triage.waiting,
             unreplayed=self.triage.unreplayed,
             gone=self.triage.gone,
+            finishing=self._finishing,
             stopped=self._stopped,
             left_out=self.facts.left_out,
             notes=state.notes,
@@ -419,8 +421,8 @@ class Campaign:
             self._reached.restore(state.coverage)
         except (KeyError, TypeError, ValueError, WarpfuzzError) as error:
             raise InfrastructureError(
-                f"what the campaign has reached cannot be read ({error}); leave --resume out to "
-                "start a new campaign there (the findings stay)"
+                f"what the campaign has reached cannot be read ({error}); --new in place "
+                "of --resume begins another there (the findings stay)"
             ) from None
         self.triage.gone = state.gone
         self.triage.tries, self.triage.turned = dict(state.tries), dict(state.turned)

@@ -80,6 +80,8 @@ class CampaignStatus:
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    finishing: bool = False
+    """Whether no new round begins, and what was found is replayed and made smaller."""
     left_out: Sequence[str] = ()
     """Sentences about what was asked for and cannot be."""
     notes: Sequence[Mapping[str, Any]] = ()
@@ -138,6 +140,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         "stalled": sum(worker.stalled for worker in status.workers),
         "families": len(finding_groups(status.families)),
         "examining": status.waiting,
+        "finishing": status.finishing and not status.stopped,
         "seconds_since_new": round(status.seconds_since_new, 1),
         "reached": {line.name: line.reached for line in status.coverage},
         "devices": [

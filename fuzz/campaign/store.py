@@ -116,6 +116,11 @@ STATE, PREVIOUS, ABANDONED = "state.json", "state.previous.json", "state.abandon
 STATISTICS, SUMMARY, LOCK = "statistics.jsonl", "summary.json", "lock"
 
 
+def holds_campaign(corpus: Path) -> bool:
+    """Whether a corpus holds the state of a campaign, whatever can be done with it."""
+    return any(os.path.lexists(corpus / FOLDER / name) for name in (STATE, PREVIOUS))
+
+
 class CampaignStore:
     """The folder of a campaign, locked as long as this is open.
 
@@ -193,7 +198,7 @@ class CampaignStore:
                 said = said or f"{path} cannot be used: {error}"
         if said:
             raise InfrastructureError(
-                f"{said}; leave --resume out to start a new campaign there (the findings stay)"
+                f"{said}; --new in place of --resume begins another there (the findings stay)"
             )
         return None, ""
 
@@ -217,18 +222,17 @@ class CampaignStore:
             fresh.replace(path)
             durable.sync_folder(self.folder)
 
-    def abandon(self) -> None:
-        """Put the state of an unfinished campaign aside."""
+    def abandon(self) -> bool:
+        """Put the state of a campaign aside; tell whether there was one."""
         with durable.explained("move", self.folder / STATE):
             for name in (STATE, PREVIOUS):
                 with suppress(FileNotFoundError):
                     (self.folder / name).replace(self.folder / ABANDONED)
-                    break
-            with suppress(FileNotFoundError):
-                (self.folder / PREVIOUS).unlink()
+                    return True
+        return False
 
     def forget(self) -> None:
-        """Remove the state, statistics and summary of a campaign that has ended."""
+        """Remove the state, statistics and summary of a campaign."""
         with durable.explained("remove", self.folder):
             for name in (STATE, PREVIOUS, STATISTICS, SUMMARY):
                 with suppress(FileNotFoundError):

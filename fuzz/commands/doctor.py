@@ -74,7 +74,7 @@ def _parts() -> Iterator[Part]:
         here=bool(assemblers.assemblers),
         found=", ".join(one.version for one in assemblers.assemblers) or "none",
         gives="campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
-        install="pip install 'warpfuzz[ptxas]', or warpfuzz compilers fetch 13.5",
+        install="warpfuzz compilers fetch 13.5, or pip install nvidia-cuda-nvcc",
     )
     for problem in assemblers.problems:
         yield Part(name="ptxas", here=False, found=problem, gives="nothing until it is mended")
@@ -88,12 +88,10 @@ def _parts() -> Iterator[Part]:
     )
     yield _driver()
     yield from _devices()
-    yield _package(
-        "pycuda", "running programs on a CUDA GPU", "pip install 'warpfuzz[cuda]' (needs nvcc)"
-    )
+    yield _package("pycuda", "running programs on a CUDA GPU", "pip install pycuda (needs nvcc)")
     yield _package(
         "nvidia-ml-py", "clocks, temperature and ECC errors of the GPU beside each finding",
-        "pip install 'warpfuzz[cuda]'", module="pynvml",
+        module="pynvml",
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,8 +13,11 @@ from rich.text import Text
 
 from fuzz.output import console, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
+from oracle.given_files import GIVEN_BYTES, read_given, reason_of
 from oracle.legality import Explanation, Verdict, explain, explain_lines
 from oracle.reasons import Reason
+from oracle.statements import directives, matrix_instructions, without_comments
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
 
 def explain_one(instruction: str, *, target: str, ptx_version: str, json: bool) -> None:
@@ -31,19 +36,36 @@ def explain_one(instruction: str, *, target: str, ptx_version: str, json: bool) 
         out.print(f"  a form of {form.mnemonic}: {form.page_family}", markup=False)
 
 
-def judge_file(file: Path, *, target: str, ptx_version: str, json: bool) -> None:
-    """Print one verdict for each line of a file, in order."""
-    lines = _read(file)
+def judge_file(file: Path, *, target: str | None, ptx_version: str | None, json: bool) -> None:
+    """Print one verdict for each line of a file, or each matrix instruction of a module, in order.
+
+    Parameters
+    ----------
+    target, ptx_version
+        None: what a module says of itself, or the default.
+    """
+    text = _read(file)
+    plain = without_comments(text) if file.suffix == ".ptx" else ""
+    said = directives(plain)
+    is_module = said[1] is not None
+    if is_module:
+        numbered = list(matrix_instructions(plain))
+    else:
+        numbered, said = list(enumerate(_lines(text), start=1)), (None, None)
+    explanations = explain_lines(
+        (line for _, line in numbered),
+        target=target or said[0] or DEFAULT_TARGET,
+        ptx_version=ptx_version or said[1] or DEFAULT_VERSION,
+    )
     counts: Counter[str] = Counter()
     out = console()
     names = _styled_names(out)
-    for number, explanation in enumerate(
-        explain_lines(lines, target=target, ptx_version=ptx_version), start=1
-    ):
+    for (number, _), explanation in zip(numbered, explanations, strict=True):
         counts[explanation.verdict] += 1
         if json:
+            row = _row(explanation)
             # One write a line, without a flush for each: 100,000 lines take seconds.
-            sys.stdout.write(encoded(_row(explanation)))
+            sys.stdout.write(encoded({"line": number, **row} if is_module else row))
         else:
             # Not through Rich: it takes half a millisecond for each line.
             text = harmless(explanation.instruction.strip(), one_line=True)
@@ -55,7 +77,8 @@ def judge_file(file: Path, *, target: str, ptx_version: str, json: bool) -> None
         sys.stdout.flush()
         total = sum(counts.values())
         parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        out.print(f"{total} lines: {parts or 'none'}")
+        what = "matrix instructions (the rest is not judged)" if is_module else "lines"
+        out.print(f"{total} {what}: {parts or 'none'}")
 
 
 def _styled_names(out: Console) -> dict[Verdict, str]:
@@ -81,21 +104,30 @@ def _reason(reason: Reason) -> dict[str, str]:
     return {"text": reason.text, "section": reason.section, "rule": reason.rule.value}
 
 
-def _read(file: Path) -> list[str]:
-    """Return the lines of a file, without their ends."""
+def _read(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        if str(file) == "-":
+            data = sys.stdin.buffer.read(GIVEN_BYTES + 1)
+            if len(data) > GIVEN_BYTES:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        else:
+            data = read_given(file)
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(
             f"there is no file {file}; give one with an instruction per line"
         ) from None
     except OSError as error:
         raise InfrastructureError(
-            f"{file} cannot be read: {error.strerror}; make it readable, or give another file"
+            f"{file} cannot be read: {reason_of(error)}; make it readable, or give another file"
         ) from None
-    # Not a reason to fail: a line that is no text is malformed, and that is its verdict. And not
-    # `splitlines`, for which a line ends at a form feed, too.
-    lines = data.decode(errors="replace").split("\n")
+    # Not a reason to fail: a line that is no text is malformed, and that is its verdict.
+    return data.decode(errors="replace")
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text, without their ends."""
+    # Not `splitlines`, for which a line ends at a form feed, too.
+    lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

@@ -27,6 +27,7 @@ from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.output import console, counted, emit, harmless
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.given_files import read_given, reason_of
 from oracle.targets import parse_target
 from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
@@ -360,11 +361,11 @@ def _broken_test(problem: Problem) -> Test:
 def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
     """Assemble a module by itself; without a description there is nothing to compare it with."""
     try:
-        module = path.read_text(errors="replace")
+        module = read_given(path).decode(errors="replace")
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}; give a corpus, the folder of a finding, or "
-            f"a {MODULE}"
+            f"{path} cannot be read: {reason_of(error)}; give a corpus, the folder of a "
+            f"finding, or a {MODULE}"
         ) from None
     assembler = find(wanted)
     started = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.limits import Budget, parse_duration
 from fuzz.campaign.status import CampaignStatus, summary
-from fuzz.campaign.store import CampaignStore, State
+from fuzz.campaign.store import ABANDONED, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
 from fuzz.console.report import check_report
@@ -68,9 +69,12 @@ def run_on(options: Mapping[str, Any]) -> bool:
     remember(options["ptx_pass"], options["front_end"], *options["assemblers"])
     with ExitStack() as stack:
         corpus = state = store = None
-        if options["resume"] and options["corpus"].is_dir():
+        if options["corpus"].is_dir() and (options["resume"] or holds_campaign(options["corpus"])):
             corpus, store = _opened(options["corpus"], stack)
-            state = _last_state(store)
+            if options["resume"]:
+                state = _last_state(store)
+            elif not options["new"]:
+                raise UsageError(_held(options["corpus"]))
         if state is not None:
             options = resumed(options, state)
         elif options["resume"]:
@@ -311,8 +315,8 @@ def _kept(state: State, name: str, kind: type) -> Any:
     value = state.options.get(name)
     if value is not None and type(value) is not kind:
         raise InfrastructureError(
-            f"the campaign's state has {value!r:.80} for {name}; leave --resume out to start a new "
-            "campaign there (the findings stay)"
+            f"the campaign's state has {value!r:.80} for {name}; --new in place of --resume begins "
+            "another there (the findings stay)"
         )
     return value
 
@@ -378,19 +382,24 @@ def _last_state(store: CampaignStore) -> State | None:
     return state
 
 
+def _held(folder: Path) -> str:
+    """Say that a folder holds a campaign, and both commands that go on from there."""
+    resume, new = (
+        shlex.join(("warpfuzz", "run", option, "--corpus", str(folder)))
+        for option in ("--resume", "--new")
+    )
+    return (
+        f"{folder} holds a campaign: `{resume}` goes on with it, and `{new}` begins another there "
+        "(findings stay, and its state is put aside); or give another folder with --corpus"
+    )
+
+
 def _make_room(store: CampaignStore) -> None:
     """Put what an earlier campaign left there aside."""
-    try:
-        earlier, _ = store.load()
-    except InfrastructureError:
-        # Of an older version, or broken: nobody goes on with it here.
-        earlier = None
-        store.abandon()
-    if earlier is not None and not earlier.ended:
-        store.abandon()
+    if store.abandon():
         console(stderr=True).print(
-            f"an unfinished campaign of seed {earlier.options.get('--seed')} was there, and a new "
-            f"one begins; its state is kept as {store.folder / 'state.abandoned.json'}",
+            "a campaign was there, and a new one begins; the state of the earlier one is kept as "
+            f"{store.folder / ABANDONED}",
             markup=False,
             soft_wrap=True,
         )

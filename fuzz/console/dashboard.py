@@ -147,6 +147,8 @@ def _time(status: CampaignStatus, width: int) -> Text:
     share, words = _spent(status)
     if status.stopped:
         words = f"{words} · ended: {harmless(status.stopped, one_line=True)}"
+    elif status.finishing:
+        words = f"{words} · finishing"
     if share is None:
         return Text(words)
     columns = max(_BAR, width - len(words) - 2) if len(words) + _BAR < width else 0
@@ -200,6 +202,8 @@ def _foot(status: CampaignStatus, budget: Budget) -> Text:
     if status.waiting:
         some = "finding is" if status.waiting == 1 else "findings are"
         line.append(f" · {status.waiting:,} {some} being confirmed and shrunk", style="odd")
+    if not status.stopped:
+        line.append(" · Ctrl-C ends it")
     return line
 
 

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.limits import Budget
-from fuzz.campaign.status import CampaignStatus, stage_shares
+from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
 from fuzz.console.dashboard import dashboard, limiting_words
 from fuzz.console.styles import duration
 from fuzz.findings.families import FamilyState, finding_row, group_counts, group_name
@@ -18,6 +18,8 @@ from fuzz.output import console, counted, emit, harmless
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""
+STATE_SECONDS = 10.0
+"""Between two lines of state with --json: as often as a campaign writes its statistics."""
 _PER_SECOND = 4
 """Redraws of a terminal."""
 
@@ -72,7 +74,7 @@ class LineWatching:
         self._out = out
         self._told: set[tuple[object, str | None]] = set()
         """Names of the groups of which there was a line."""
-        self._begun = False
+        self._begun = self._finishing = False
         self._last = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -85,6 +87,7 @@ class LineWatching:
         """Print what is new, and how far the campaign is if the last such line is a while ago."""
         if not self._begun:
             self._begun = True
+            self._print("Ctrl-C ends the campaign with its report; what it found is kept")
             for sentence in status.left_out:
                 self._print(f"left out: {sentence}")
         for family in status.families:
@@ -93,9 +96,11 @@ class LineWatching:
                 self._told.add(name)
                 self._print(_news(family))
         now = time.monotonic()
-        if now - self._last >= HEARTBEAT_SECONDS:
+        finishing = status.finishing and not status.stopped and bool(status.waiting)
+        if now - self._last >= HEARTBEAT_SECONDS or (finishing and not self._finishing):
             self._last = now
             self._print(heartbeat(status))
+        self._finishing = finishing
 
     def _print(self, line: str) -> None:
         self._out.print(line, markup=False, soft_wrap=True)
@@ -121,6 +126,8 @@ def heartbeat(status: CampaignStatus) -> str:
     ]
     if status.waiting:
         parts.append(f"{counted(status.waiting, 'finding')} to be replayed and shrunk")
+    if status.finishing and not status.stopped:
+        parts.append("finishing")
     if stalled:
         parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
     parts += [
@@ -142,10 +149,11 @@ def _found(status: CampaignStatus) -> str:
 
 
 class JsonWatching:
-    """One JSON object for each family as it is found, and nothing else."""
+    """One JSON object for each family as it is found, and one of the campaign now and then."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._last = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -154,11 +162,15 @@ class JsonWatching:
         """Nothing is held open."""
 
     def update(self, status: CampaignStatus) -> None:
-        """Print families that are new."""
+        """Print families that are new, and the state if the last one is a while ago."""
         for family in status.families:
             if family.key not in self._told:
                 self._told.add(family.key)
                 emit({"finding": finding_row(family)})
+        now = time.monotonic()
+        if now - self._last >= STATE_SECONDS:
+            self._last = now
+            emit({"state": statistics(status)})
 
 
 def watching(budget: Budget, *, json: bool) -> Watching:

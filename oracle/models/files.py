@@ -22,7 +22,7 @@ such as `narrowing` where the accumulator's format is that of D, is left out.
 
 from __future__ import annotations
 
-import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
+from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.models.figures import (
     ROUNDINGS,
     Confidence,
@@ -146,14 +147,13 @@ def read_model(path: Path) -> Model:
         If the file cannot be read, is no TOML, or holds something that no model has.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        data = read_given(path, most=TOML_BYTES)
+    except OSError as error:
         raise UsageError(
-            f"the model {path} cannot be read: {reason}; give a TOML file such as "
+            f"the model {path} cannot be read: {reason_of(error)}; give a TOML file such as "
             "`warpfuzz measure --output FILE` writes"
         ) from None
-    return parse_model(text, str(path))
+    return _Reader(str(path)).model(parse_toml(data, f"the model {path}"))
 
 
 def parse_model(text: str, name: str) -> Model:
@@ -164,11 +164,7 @@ def parse_model(text: str, name: str) -> Model:
     UsageError
         As `read_model`.
     """
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the model {name} is no TOML: {error}; mend that place") from None
-    return _Reader(name).model(table)
+    return _Reader(name).model(parse_toml(text.encode(), f"the model {name}"))
 
 
 @dataclass(frozen=True)
@@ -178,7 +174,7 @@ class _Reader:
     name: str
 
     def wrong(self, where: str, what: str) -> UsageError:
-        return UsageError(f"the model {self.name}, {where}: {what}")
+        return UsageError(f"the model {self.name}, {where:.200}: {what:.1000}")
 
     def model(self, table: Table) -> Model:
         top = "at the top"
@@ -194,13 +190,13 @@ class _Reader:
             self.complete(dot, f"[[dot]] ({dot.types})")
         scalars = self.units(ScalarDot, SCALAR, table, "scalar")
         dot_units: tuple[DotUnit, ...] = (*dots, *scalars)
-        served = [
+        served = Counter(
             (unit.instruction, unit.types, shape)
             for unit in dot_units
             for shape in unit.shapes or ("",)
-        ]
-        for key in served:
-            if served.count(key) > 1:
+        )
+        for key, count in served.items():
+            if count > 1:
                 words = " ".join(part for part in key if part)
                 raise self.wrong(f"[[dot]] of {words}", "stands there twice; leave one out")
         doubles = None

@@ -82,7 +82,7 @@ def find(wanted: str | None = None) -> Assembler:
     asked = "no ptxas is here" if wanted is None else f"no ptxas {wanted} is here"
     raise UsageError(
         f"{asked} (found: {here}); fetch one with `warpfuzz compilers fetch {wanted or '13.0'}`, "
-        "install the extra with `pip install 'warpfuzz[ptxas]'`, or give its path"
+        "install one with `pip install nvidia-cuda-nvcc`, or give its path"
     )
 
 

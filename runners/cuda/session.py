@@ -59,7 +59,7 @@ def import_driver() -> Any:
     except ImportError as error:
         if (error.name or "").split(".")[0] == "pycuda" and "_driver" not in (error.name or ""):
             text = (
-                "PyCUDA is not installed; `pip install 'warpfuzz[cuda]'` builds it against the "
+                "PyCUDA is not installed; `pip install pycuda` builds it against the "
                 "machine's CUDA toolkit"
             )
         elif "libcuda" in str(error):

@@ -69,6 +69,7 @@ def warpfuzz(home: Path, *arguments, stdin=b"", timeout=120, **more) -> Ended:
         err=ended.stderr.decode(errors="replace"),
     )
     assert "Traceback" not in result.err + result.out, result.err
+    assert "internal error" not in result.err, result.err
     return result
 
 

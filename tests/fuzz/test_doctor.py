@@ -41,3 +41,5 @@ def test_every_missing_part_says_how_to_get_it(tmp_path: Path) -> None:
     ran = _doctor(tmp_path)
     assert {"warpfuzz", "ptxas", "nvdisasm", "pycuda"} <= {row["name"] for row in ran.rows}
     assert all(row["install"] for row in ran.rows if not row["here"])
+    # No index has warpfuzz itself.
+    assert not any("install 'warpfuzz" in row["install"] for row in ran.rows)

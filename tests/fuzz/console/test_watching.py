@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def test_a_pipe_gets_one_line_for_each_new_family(
         assert isinstance(watcher, LineWatching)
         for families in ([], [first], [first], [first, second], [second]):
             watcher.update(on_a_gpu(families=families))
-    lines = capsys.readouterr().out.splitlines()
+    how_to_stop, *lines = capsys.readouterr().out.splitlines()
+    assert how_to_stop.startswith("Ctrl-C ends the campaign")
     assert [line.partition("; ")[0] for line in lines] == ["violation: one", "deviation: two"]
     assert all(line.endswith(f"({first.saved.id}): {first.text}") for line in lines)  # type: ignore[union-attr]
 
@@ -56,9 +58,34 @@ def test_a_pipe_gets_a_sign_of_life_now_and_then(
         for _ in range(100):
             clock.now += HEARTBEAT_SECONDS / 10
             watcher.update(status)
-    lines = capsys.readouterr().out.splitlines()
+    _, *lines = capsys.readouterr().out.splitlines()
     assert 9 <= len(lines) <= 10
     assert set(lines) == {heartbeat(status)}
+
+
+def test_what_is_left_when_the_time_is_over_is_told_at_once(
+    clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = replace(on_a_gpu(families=[]), finishing=True, stopped="", waiting=3)
+    with watching(Budget(), json=False) as watcher:
+        for _ in range(3):
+            watcher.update(status)
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert lines == [heartbeat(status)]
+    assert "3 findings to be replayed and shrunk; finishing" in lines[0]
+
+
+def test_json_has_a_line_of_state_every_ten_seconds(
+    clock: _Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = on_a_gpu(families=[])
+    with watching(Budget(), json=True) as watcher:
+        for _ in range(100):
+            clock.now += 1.0
+            watcher.update(status)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [list(row) for row in rows] == [["state"]] * 10
+    assert rows[0]["state"]["cases"] == status.cases
 
 
 @FEW

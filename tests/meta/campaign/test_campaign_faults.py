@@ -118,7 +118,7 @@ def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_
     some = ("--cases", 20, "--only", "wmma.load.a*tf32")
     first = campaign(tmp_path, program, *some)
     before = {entry.id for entry in stored(tmp_path)}
-    again = campaign(tmp_path, program, *some)
+    again = campaign(tmp_path, program, *some, "--new")
     assert first.ids == again.ids
     assert {entry.id for entry in stored(tmp_path)} == before
     assert again.code == 1

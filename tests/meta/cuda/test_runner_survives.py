@@ -235,7 +235,7 @@ def test_a_device_that_is_not_there_at_the_start_is_lost(mode: str, words: str) 
 
 @pytest.mark.parametrize(
     ("fake", "words"),
-    [("absent", "pip install 'warpfuzz[cuda]'"), ("driverless", "install the driver")],
+    [("absent", "pip install pycuda"), ("driverless", "install the driver")],
 )
 def test_missing_software_is_named_with_what_to_install(fake: str, words: str) -> None:
     with fake_runner(fake) as runner:

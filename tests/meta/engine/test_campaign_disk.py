@@ -61,7 +61,7 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, fo
         path: path.read_bytes() for path in corpus.rglob("*.json") if "campaign" not in str(path)
     }
     # Another fault has another finding, which has to be stored.
-    options = ("--fault", "store-one-row-off", "--seed", "6", "--cases", "32")
+    options = ("--fault", "store-one-row-off", "--seed", "6", "--cases", "32", "--new")
     folders = [path for path in corpus.glob(folder) if path.is_dir()]
     for path in folders:
         path.chmod(0o555)
@@ -111,7 +111,7 @@ def test_broken_and_half_written_entries_do_not_stop_a_campaign(tmp_path: Path) 
     listed = warpfuzz(tmp_path, "corpus", "list", CORPUS)
     assert listed.code == 3
     assert "0" * 16 in " ".join(listed.err.split())
-    again = warpfuzz(tmp_path, *RUN, *FAULT)
+    again = warpfuzz(tmp_path, *RUN, *FAULT, "--new")
     assert again.code == 1, again.err
     shutil.rmtree(half)
     assert families(tmp_path) == found

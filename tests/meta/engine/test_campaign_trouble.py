@@ -24,7 +24,7 @@ CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) -> None:
     with started(tmp_path, *ENDLESS, *CALM) as process:
         wait_for_cases(tmp_path, process, 8)
@@ -98,8 +98,8 @@ def test_states_that_cannot_be_used_are_said_by_name(
     resumed = campaign(tmp_path, 16, "--resume")
     assert resumed.code == 3
     assert words in " ".join(resumed.err.split())
-    assert "leave --resume out" in " ".join(resumed.err.split())
-    assert campaign(tmp_path, 16).code == 0
+    assert "--new in place of --resume" in " ".join(resumed.err.split())
+    assert campaign(tmp_path, 16, "--new").code == 0
 
 
 def test_other_options_are_no_resumption(tmp_path: Path) -> None:
@@ -128,13 +128,16 @@ def test_that_there_is_nothing_to_resume_is_said(tmp_path: Path) -> None:
     assert f"no campaign is in {CORPUS} yet" in " ".join(resumed.err.split())
 
 
-def test_an_unfinished_campaign_is_not_overwritten_silently(tmp_path: Path) -> None:
-    with started(tmp_path, *ENDLESS, *CALM) as process:
-        wait_for_cases(tmp_path, process, 1)
-        process.kill()
-    fresh = campaign(tmp_path, 8)
-    assert fresh.code == 0
-    assert "an unfinished campaign of seed 3 was there" in " ".join(fresh.err.split())
+def test_a_campaign_is_not_overwritten_where_resume_was_forgotten(tmp_path: Path) -> None:
+    campaign(tmp_path, 8)
+    before = state(tmp_path)
+    for check in ("sim", "ptxas"):
+        refused = warpfuzz(tmp_path, "run", "--runner", check, "--cases", 16)
+        assert refused.code == 2
+        for option in ("--resume", "--new"):
+            assert f"`warpfuzz run {option} --corpus {CORPUS}`" in " ".join(refused.err.split())
+    assert state(tmp_path) == before
+    assert campaign(tmp_path, 8, "--new").code == 0
     assert (tmp_path / CORPUS / "campaign" / "state.abandoned.json").is_file()
 
 

@@ -117,7 +117,7 @@ def test_a_compiler_that_compiles_nothing_ends_the_campaign(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("fake", "mode", "code", "words"),
     [
-        ("absent", "", 3, "pip install 'warpfuzz[cuda]'"),
+        ("absent", "", 3, "pip install pycuda"),
         ("driverless", "", 3, "install the driver"),
         ("working", "gone", 4, "finds no device"),
         ("working", "babbles", 4, "answered garbage"),

@@ -72,7 +72,7 @@ WRONG = [
     ("[exact]", "[integers]", "there is no integers"),
     ('value = ["b", "c"', 'value = ["d", "c"', "nan_order is ['d', 'c', 'a']"),
     ("nan_invalid =", "# nan_invalid =", "nan_invalid is None; give an integer"),
-    ("block = 16", "block = ", "is no TOML"),
+    ("block = 16", "block = ", "is not TOML"),
 ]  # fmt: skip
 
 

@@ -30,6 +30,6 @@ def make_runner(name: str) -> Runner:
     if name == WITH_PTXAS:
         assemblers = discover().assemblers
         if not assemblers:
-            pytest.skip("no ptxas is here; `pip install warpfuzz[ptxas]` brings one")
+            pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
         return CudaRunner(compiler=PtxasCompiler(assemblers[0].path))
     return CudaRunner()

@@ -21,7 +21,7 @@ def assembler() -> PtxasCompiler:
     """The newest ptxas that is here."""
     assemblers = discover().assemblers
     if not assemblers:
-        pytest.skip("no ptxas is here; `pip install 'warpfuzz[ptxas]'` brings one")
+        pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
     return PtxasCompiler(assemblers[0].path, level=1)
 
 

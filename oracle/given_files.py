@@ -1,0 +1,82 @@
+"""Files that a user names: read below a bound, and TOML that only its reader's time can break."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from oracle.errors import UsageError
+
+GIVEN_BYTES = 64 << 20
+"""Most bytes of a module or a list of instructions: a million of them."""
+TOML_BYTES = 1 << 20
+"""Most bytes of a model or a list of known discrepancies; those that ship have 5 KB to 40 KB."""
+
+_KEY = rb"""(?:[\w-]+|"[^"\n]{0,80}"|'[^'\n]{0,80}')"""
+_LONG_KEY = re.compile(rb"(?:" + _KEY + rb"[ \t]*\.[ \t]*){64}")
+"""A key of so many parts, for which `tomllib` takes the square of the time."""
+
+
+def read_given(path: Path, *, most: int = GIVEN_BYTES) -> bytes:
+    """Return the contents of a file that the user named: a link or a device may be meant.
+
+    Raises
+    ------
+    OSError
+        EFBIG where there is more than `most` bytes, ENXIO for a pipe with a name, at which one
+        would wait until somebody writes, or as open.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if stat.S_ISDIR(found.st_mode):
+            raise _refused(errno.EISDIR, path)
+        # One of a shell, such as /dev/stdin, leads to no name.
+        if stat.S_ISFIFO(found.st_mode) and path.resolve().exists():
+            raise _refused(errno.ENXIO, path)
+        os.set_blocking(file.fileno(), True)
+        data = b"" if found.st_size > most else file.read(most + 1)
+    if max(found.st_size, len(data)) > most:
+        raise _refused(errno.EFBIG, path)
+    return data
+
+
+def parse_toml(data: bytes, name: str) -> dict[str, Any]:
+    """Return what a TOML text says.
+
+    Parameters
+    ----------
+    name
+        Where the text is from, for messages.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or is nested deeper, or has longer keys or numbers, than anybody writes.
+    """
+    try:
+        if _LONG_KEY.search(data):
+            raise ValueError("a key has more than 64 parts")
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not TOML: {error!s:.300}; mend it there") from None
+
+
+_REASONS = {
+    errno.EFBIG: "it is larger than any file of this kind",
+    errno.ENXIO: "it is a pipe",
+    errno.EISDIR: "it is a folder",
+}
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a file that a user named cannot be read, as a part of a sentence."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
+
+
+def _refused(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))
