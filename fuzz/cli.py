@@ -147,7 +147,7 @@ def _model(command: _Command) -> _Command:
 def _version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     """Print the version; not by click, which fails where the package has no metadata."""
     if asked:
-        from fuzz.version import warpfuzz_version
+        from fuzz import warpfuzz_version
 
         click.echo(f"warpfuzz, version {warpfuzz_version()}")
         context.exit()
