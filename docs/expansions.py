@@ -39,7 +39,7 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, members_of
 from fuzz.output import generator
 from oracle.errors import InfrastructureError
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm, MmaForm
 from oracle.program import Program
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import Disassembler, find_disassembler
@@ -49,7 +49,7 @@ OLDEST = "7.7"
 """The highest PTX ISA version of ptxas 11.7, the oldest one."""
 LEVEL = 3
 """Whose expansions are listed: what ptxas does if nobody asks for a level."""
-Key = tuple[MmaForm | LdmatrixForm, Program]
+Key = tuple[MainForm, Program]
 
 
 @dataclass(frozen=True, kw_only=True)

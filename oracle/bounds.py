@@ -21,16 +21,25 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
-from oracle.formats import Format
-from oracle.forms import LoadForm, StoreForm
+from oracle.formats import FORMATS, Format
+from oracle.forms import LoadForm, MmaSyncForm, ProductForm, StoreForm
+from oracle.lane_fragments import pack, unpack
+from oracle.lane_steps import (
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.matrix_moves import distribute
 from oracle.models import Model
 from oracle.operations import Operation
 from oracle.places import Place, Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise, LoadRows, Multiply
+from oracle.steps import Copy, Elementwise, Multiply
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -40,7 +49,7 @@ from oracle.tags import (
     spread,
     without_torn,
 )
-from oracle.warps import Planes, Warps
+from oracle.warps import Planes, Warps, transposed_registers
 
 
 class BoundedWarps(Warps):
@@ -80,18 +89,89 @@ class BoundedWarps(Warps):
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""
-        form = step.form
         a, b, c = (self.names[name] for name in (step.a, step.b, step.c))
-        result = super().multiply(step)
+        return self._product(step.form, a, b, c, super().multiply(step)["bits"])
+
+    def _product(
+        self, form: ProductForm, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]
+    ) -> Planes:
+        """Return the matrices D with what is known of them; `bits` are those of the model."""
         unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
         unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
         if form.d_type.name not in FLOATS:
             tags = np.where(unknown, np.uint8(UNKNOWN), np.uint8(EXACT))
-            return _filled({**result, "low": result["bits"], "high": result["bits"], "tag": tags})
+            return {"bits": bits, "low": bits, "high": bits, "tag": tags}
         least, most = _ends(c, form.c_type)
         low, high, nan = enclosure(form, a["bits"], b["bits"], least, most)
         nan |= c["tag"] == BOUNDED_OR_NAN
-        return _bounded(result["bits"], low, high, nan, unknown, form.d_type)
+        return _bounded(bits, low, high, nan, unknown, form.d_type)
+
+    def multiply_lanes(self, step: MultiplyLanes) -> Planes:
+        """Return the registers of A x B + C, each element with the tag of its bytes."""
+        form = step.form
+        names = {"a": step.a, "b": step.b, "c": step.c}
+        operands = {operand: self._elements(form, operand, names[operand]) for operand in names}
+        exact = super().multiply_lanes(step)["bits"]
+        bits = unpack(form, "d", exact)
+        found = self._product(form, operands["a"], operands["b"], operands["c"], bits)
+        found["tag"] = spread(found["tag"], form.d_type)
+        registers = {}
+        for plane in self.PLANES:
+            registers[plane] = np.empty_like(exact)
+            pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
+        return registers
+
+    def _elements(self, form: MmaSyncForm, operand: str, name: str) -> Planes:
+        """Return the matrices of an operand, (form.groups * count, rows, columns)."""
+        registers = self.names[name]
+        matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
+        words = matrix["tag"]
+        matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
+        return _filled(matrix)
+
+    def pack_registers(self, step: PackRegisters) -> Planes:
+        """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
+        source = self.names[step.source]
+        tags = gather(source["tag"], FORMATS["f32"])
+        wide = _filled({**source, "tag": tags})
+        nan = np.isnan(wide["bits"].view(np.float32)) & (tags == EXACT)
+        # The bits of a NaN that a conversion returns are open, and only f16 has tags of bounds.
+        tags = np.where(nan, np.uint8(BOUNDED_OR_NAN), tags)
+        if step.type not in FLOATS:
+            tags = np.where(tags == EXACT, np.uint8(EXACT), np.uint8(UNKNOWN))
+        low, high = (wide[plane].view(np.float32) for plane in ("low", "high"))
+        empty = nan | ~(low <= high)
+        ends = {
+            "low": np.where(empty, np.float32(np.inf), low).view(np.uint32),
+            "high": np.where(empty, np.float32(-np.inf), high).view(np.uint32),
+        }
+        halves = spread(tags, FORMATS[step.type]).astype(np.uint32)
+        return {
+            "bits": packed(source["bits"], step.type),
+            "low": packed(ends["low"], step.type),
+            "high": packed(ends["high"], step.type),
+            "tag": halves[..., 0::2] | halves[..., 1::2] << np.uint32(16),
+        }
+
+    def transpose_registers(self, step: TransposeRegisters) -> Planes:
+        """Return what movmatrix gives; only what stays together in 16 bits stays bounded."""
+        registers = super().transpose_registers(step)
+        source = np.ascontiguousarray(self.names[step.source]["tag"])
+        whole = without_torn(source.view(np.uint8).reshape(*source.shape, 2, 2))
+        tags = whole.reshape(*source.shape, 4).view(np.uint32)[..., 0]
+        registers["tag"] = transposed_registers(tags)
+        return registers
+
+    def store_rows(self, step: StoreRows) -> None:
+        """Write rows as stmatrix does; transposed, only whole units of 16 bits stay bounded."""
+        super().store_rows(step)
+        memory, start = self.at(Place(buffer=step.buffer))
+        unit = 2 if step.form.transposed else 4
+        rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
+        index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        tags = memory["tag"][:, index]
+        whole = without_torn(tags.reshape(*tags.shape[:-1], -1, unit))
+        memory["tag"][:, index] = whole.reshape(tags.shape)
 
     def elementwise(self, step: Elementwise) -> Planes:
         """Return a fragment after an element-wise operation."""

@@ -23,24 +23,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA, STORAGE, STORE, LdmatrixForm
+from oracle.forms import (
+    FRAGMENTS,
+    LDMATRIX,
+    LOAD,
+    MMA,
+    MMA_SYNC,
+    MOVMATRIX,
+    STMATRIX,
+    STORAGE,
+    STORE,
+    LdmatrixForm,
+)
+from oracle.held import Fragment, Held
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program
 from oracle.steps import (
-    WORD_BYTES,
     Barrier,
     Branch,
     Copy,
     Elementwise,
-    Fragment,
-    Held,
     Load,
-    LoadRows,
     Loop,
     Multiply,
     Step,
     Store,
-    StoreRegisters,
     Straight,
 )
 from oracle.storage import Tile
@@ -204,10 +220,21 @@ class _Analysis:
             case LoadRows():
                 self.uses(step, LDMATRIX, at, state)
                 self.load_rows(step, at, state)
-            case StoreRegisters():
+            case StoreRows():
+                self.uses(step, STMATRIX, at, state)
+                self.store_rows(step, at, state)
+            case LoadRegisters() | StoreRegisters():
                 self.uses(step, LDMATRIX, at, state)
-                if self.aligned(step.place, WORD_BYTES, "a lane's 32-bit registers", at):
-                    self.run_of_bytes(step.place, step.size, "write", at, state)
+                what = f"a lane's {step.bits}-bit registers"
+                if self.aligned(step.place, step.bits // 8, what, at):
+                    kind = "read" if isinstance(step, LoadRegisters) else "write"
+                    self.run_of_bytes(step.place, step.size, kind, at, state)
+            case MultiplyLanes():
+                self.uses(step, MMA_SYNC, at, state)
+            case TransposeRegisters():
+                self.uses(step, MOVMATRIX, at, state)
+            case PackRegisters():
+                self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)
             case Barrier():
@@ -336,6 +363,29 @@ class _Analysis:
                 continue
             if lane < form.addresses:
                 self.access(step.buffer, self.start(place) + np.arange(size), "read", at, state)
+
+    def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
+        self.space(step.form.space or "shared", step.buffer, STMATRIX, at)
+        size = step.form.ROW_BYTES
+        written: dict[int, int] = {}
+        for lane, address in enumerate(step.addresses[: step.form.addresses]):
+            place = Place(buffer=step.buffer, offset=address)
+            what = f"the row of lane {lane}"
+            if not (
+                self.aligned(place, size, what, at, STMATRIX) and self.inside(place, size, at, what)
+            ):
+                continue
+            if address in written:
+                self.report(
+                    at,
+                    Cause.RACE,
+                    CONSISTENCY,
+                    f"lanes {written[address]} and {lane} name the same row; which is written "
+                    "last is open, so part them",
+                )
+                continue
+            written[address] = lane
+            self.access(step.buffer, self.start(place) + np.arange(size), "write", at, state)
 
     def copy(self, step: Copy, at: str, state: _State) -> None:
         inside = [self.inside(place, step.size, at) for place in (step.source, step.destination)]

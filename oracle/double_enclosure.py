@@ -1,4 +1,4 @@
-"""The enclosure of the f64 wmma.mma: see oracle.enclosure for what an enclosure is.
+"""The enclosure of f64 multiplications: see oracle.enclosure for what an enclosure is.
 
 The page (9.7.14.4.5) gives the rounding mode and nothing else: neither an order, nor whether
 products are rounded on their own. It says nothing of subnormal f64 inputs, so they are kept.
@@ -13,7 +13,8 @@ anything, so the exact sum is an upper bound; with .rp it is a lower one.
 
 Computation: every output has a frame, the largest exponent of its leaves. In it, products are
 unevaluated sums of two doubles, and so is their sum, to which a margin of 2^-95 of the sum of
-magnitudes is given, more than its rounding errors can make (each is below 2^-104 of it).
+magnitudes is given, more than its rounding errors can make (each is below 2^-104 of it, and there
+are less than 100).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from oracle.special_bounds import are_apart, class_sum, with_special
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.forms import MmaForm
+    from oracle.forms import ProductForm
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]
@@ -43,7 +44,7 @@ _FAR = -400
 """Terms this far below the frame are raised to it: what they add is far below the margin."""
 _MARGIN = 2.0**-95
 _GROWTH = 1 + 2.0**-45
-"""1 + 2 m 2^-52 with m = 5, and the rounding of the sums of magnitudes."""
+"""1 + 2 m 2^-52 with m of 17 at most, and the rounding of the sums of magnitudes."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class _Elements:
 
 
 def double_chunk(
-    form: MmaForm,
+    form: ProductForm,
     a_bits: NDArray[Any],
     b_bits: NDArray[Any],
     c_low_bits: NDArray[Any],

@@ -1,10 +1,12 @@
-"""What the ISA permits a floating-point wmma.mma to return on any target: a sound enclosure.
+"""What the ISA permits a floating-point multiplication to return on any target: an enclosure.
 
 The page (9.7.14.4.5) promises for `.f16` that products are formed "with at least single
 precision", and accumulated with at least single precision, or at least half precision where both
 `.ctype` and `.dtype` are `.f16`; for `.bf16` and `.tf32` products "with specified precision",
 accumulated with at least single precision. "The accumulation order, rounding and handling of
-subnormal inputs is unspecified." This is read as follows.
+subnormal inputs is unspecified." mma.sync (9.7.14.5.14) promises the same, and of `.e4m3` and
+`.e5m2` what it promises of `.bf16`; an f16 result of theirs is given the half precision that an
+H200 has there. This is read as follows.
 
 Assumptions
 -----------
@@ -63,7 +65,7 @@ can overflow, NaN is possible as well.
 Infinite and NaN operands follow IEEE 754: a NaN, 0 * inf, and infinities of both signs give NaN;
 otherwise infinities give an infinity. inf times a subnormal is an infinity or, flushed, a NaN.
 
-Computation: products are exact in float64; sums of float64 are given a margin of 2^-47 of the sum
+Computation: products are exact in float64; sums of float64 are given a margin of 2^-46 of the sum
 of magnitudes, more than their roundings can make (and none where W = 0); at the end the bounds are
 moved inwards to numbers of the format of D, which every result is. With C f32 and D f16, the
 single-precision result is rounded once more, to either neighbour.
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.formats import Format
-    from oracle.forms import MmaForm
+    from oracle.forms import ProductForm
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
@@ -93,25 +95,25 @@ if TYPE_CHECKING:
 
 _CHUNK_TILES = 64
 """Tiles bounded together: 128 KiB for each float64 array of 16 x 16 matrices, 4 MiB in all."""
-_MARGIN = 2.0**-47
-"""Allowance for float64 sums of at most 17 terms, relative to the sum of magnitudes: such a sum is
-off by less than 17 * 2^-53 of it, and two of them and a few more operations are made."""
+_MARGIN = 2.0**-46
+"""Allowance for float64 sums of at most 33 terms, relative to the sum of magnitudes: such a sum is
+off by less than 33 * 2^-53 of it, and two of them and a few more operations are made."""
 _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 
 def enclosure(
-    form: MmaForm,
+    form: ProductForm,
     a: NDArray[Any],
     b: NDArray[Any],
     c: NDArray[Any],
     c_high: NDArray[Any] | None = None,
 ) -> Bounds:
-    """Return the bounds of what one floating-point wmma.mma may return on any target.
+    """Return the bounds of what one floating-point multiplication may return on any target.
 
     Parameters
     ----------
     form
-        A form whose multiplicands are f16, bf16, tf32 or f64.
+        A form whose multiplicands are floats.
     a, b, c
         Raw bit patterns, shapes (..., m, k), (..., k, n) and (..., m, n).
     c_high
@@ -178,6 +180,8 @@ class _Elements:
         significand = fraction | ((field > 0).astype(np.int64) << fmt.fraction_bits)
         exponent = np.maximum(field, 1) - fmt.bias
         infinite = field == (1 << fmt.exponent_bits) - 1
+        if not fmt.has_infinity:  # its largest exponent has numbers, and a NaN behind them
+            infinite &= fraction == (1 << fmt.fraction_bits) - 1
         unit = np.ldexp(1.0, exponent - fmt.fraction_bits)
         size = np.where(infinite, 0.0, significand * unit)
         lowest = np.where(infinite, 0, significand & -significand) * unit
@@ -198,7 +202,7 @@ class _Elements:
 
 
 def _chunk(
-    form: MmaForm,
+    form: ProductForm,
     a_bits: NDArray[Any],
     b_bits: NDArray[Any],
     c_low_bits: NDArray[Any],

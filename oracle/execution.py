@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
-from oracle.forms import MmaForm
+from oracle.forms import ProductForm
 from oracle.image import check_images
 from oracle.models import Confidence, Model, model_for, weakest
 from oracle.places import Uniform, Word
@@ -40,7 +40,7 @@ class Expectation:
     @cached_property
     def confidence(self) -> Confidence:
         """Least sure of the figures of the model that the program's results depend on."""
-        forms = [form for form in requirements(self.program) if isinstance(form, MmaForm)]
+        forms = [form for form in requirements(self.program) if isinstance(form, ProductForm)]
         return weakest((Confidence.MEASURED, *(self.model.confidence_for(form) for form in forms)))
 
 

@@ -50,6 +50,11 @@ class Format:
         return (1 << (self.exponent_bits - 1)) - 1
 
     @property
+    def has_infinity(self) -> bool:
+        """Whether a float has infinities; else its largest exponent has numbers and one NaN."""
+        return self.name != "e4m3"
+
+    @property
     def ignored_bits(self) -> int:
         """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
         if not self.is_float:

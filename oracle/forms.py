@@ -261,6 +261,10 @@ class MmaSyncForm:
         types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
         return types[operand]
 
+    def matrix(self, operand: str) -> Matrix:
+        """Return matrix "a", "b", "c" or "d" of one of the multiplications."""
+        return Matrix(operand=operand, shape=self.shape, type=self.type(operand))
+
     def vector(self, operand: str) -> Vector:
         """Return the registers of "d", "a", "b" or "c": each element stands in one lane."""
         type_ = self.type(operand)
@@ -381,6 +385,9 @@ class MovmatrixForm:
 
 ProductForm = MmaForm | MmaSyncForm
 """Forms that multiply matrices."""
+
+MainForm = MmaForm | LdmatrixForm | MmaSyncForm | StmatrixForm | MovmatrixForm
+"""Forms that a program can be about: loads and stores of wmma only serve others."""
 
 Form = LoadForm | StoreForm | MmaForm | LdmatrixForm | MmaSyncForm | StmatrixForm | MovmatrixForm
 

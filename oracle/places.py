@@ -18,6 +18,9 @@ IMAGE_ALIGNMENT = 256
 
 SPACES = ("global", "shared")
 
+WORD_BYTES = 4
+"""Bytes of a `Word`, and of a register of 32 bits."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 
 

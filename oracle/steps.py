@@ -9,14 +9,14 @@ Whoever only asks for these need not know which steps there are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Self
+from dataclasses import dataclass
 
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
-from oracle.matrices import LANES, Matrix
+from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.held import Fragment, StepBase, Use
+from oracle.lane_steps import LaneStep, LoadRows, MultiplyLanes, StoreRows, TransposeRegisters
+from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
-from oracle.places import Place, Span, Uniform, Word, check, check_name, check_range
+from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_name, check_range
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -24,143 +24,6 @@ MAX_ITERATIONS = 15
 MAX_NESTING = 8
 """Most branches and loops around one step: drawn programs have 2 (2026-11). Whatever goes down
 into steps calls itself as often."""
-
-WORD_BYTES = 4
-"""Bytes of a `Word`, and of a register of 32 bits."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fragment:
-    """A fragment of wmma: which lane holds which element is left open (9.7.14.4.1)."""
-
-    matrix: Matrix
-    """Accumulators are operand "c", whether a load or a multiplication wrote them."""
-    layout: str | None
-    """"row" or "col" of a multiplicand, None where any will do; accumulators have none."""
-
-    @staticmethod
-    @cache
-    def of(matrix: Matrix, layout: str | None) -> Fragment:
-        """Return the fragment of a matrix; that of a D is one of C."""
-        if matrix.operand in "cd":
-            return Fragment(matrix=replace(matrix, operand="c"), layout=None)
-        return Fragment(matrix=matrix, layout=layout)
-
-    @property
-    def any_layout(self) -> bool:
-        """Whether it is a multiplicand whose layout is left open."""
-        return self.layout is None and self.matrix.operand in "ab"
-
-    @property
-    def register_type(self) -> str:
-        """PTX type in which the registers are declared, without the dot."""
-        return self.matrix.register_type
-
-    @property
-    def registers(self) -> int:
-        """Registers in each lane."""
-        return self.matrix.registers
-
-    @property
-    def words(self) -> int:
-        """Registers of 32 bits that it takes in each lane."""
-        return self.matrix.registers * self.matrix.register_bits // 32
-
-    def __str__(self) -> str:
-        m = self.matrix
-        role = "accumulator" if m.operand == "c" else f"multiplicand {m.operand.upper()}"
-        layout = f" .{self.layout}" if self.layout else ""
-        return f"{role} .{m.shape.name} .{m.type.name}{layout}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Registers:
-    """Registers of 32 bits in each lane, whose contents are known lane by lane."""
-
-    registers: int
-
-    @property
-    def register_type(self) -> str:
-        """PTX type in which the registers are declared, without the dot."""
-        return "b32"
-
-    @property
-    def words(self) -> int:
-        """Registers of 32 bits that it takes in each lane."""
-        return self.registers
-
-    def __str__(self) -> str:
-        return f"{self.registers} registers of ldmatrix"
-
-
-Held = Fragment | Registers
-"""What a name holds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """One place of a step in which a name stands."""
-
-    field: str
-    """Field of the step: "a", "fragment", ..."""
-    name: str
-    holds: Held
-    """What the name has to hold, or holds afterwards."""
-    written: bool = False
-    """Whether the step writes the name; else it reads it."""
-
-
-class _Step:
-    """What every step says of itself; what it does not have is empty."""
-
-    @property
-    def uses(self) -> tuple[Use, ...]:
-        """Names in the order of the fields."""
-        return ()
-
-    @property
-    def reads(self) -> tuple[Use, ...]:
-        """Names that are read."""
-        return tuple(use for use in self.uses if not use.written)
-
-    @property
-    def writes(self) -> Use | None:
-        """The name that is written."""
-        return next((use for use in self.uses if use.written), None)
-
-    @property
-    def carried(self) -> str | None:
-        """Name of the value that the result continues: the accumulator, or the source."""
-        return None
-
-    @property
-    def bytes_read(self) -> tuple[Span, ...]:
-        """Bytes of buffers that are read."""
-        return ()
-
-    @property
-    def bytes_written(self) -> tuple[Span, ...]:
-        """Bytes of buffers that are written."""
-        return ()
-
-    @property
-    def uniform(self) -> Uniform | None:
-        """What a branch or a loop depends on."""
-        return None
-
-    @property
-    def blocks(self) -> Mapping[str, tuple[Step, ...]]:
-        """Steps inside, by the field that holds them."""
-        return {}
-
-    def with_blocks(self, blocks: Mapping[str, tuple[Step, ...]]) -> Self:
-        """Return the step with other steps inside, by the fields of `blocks`."""
-        return replace(self, **blocks) if blocks else self  # type: ignore[type-var]
-
-    def reading(self, old: str, new: str) -> Self:
-        """Return the step with one name read where it reads another."""
-        changes = {use.field: new for use in self.reads if use.name == old}
-        return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
 
 def _check_access(stride: int | None, stride_in_register: bool, immediate: int) -> None:
@@ -192,7 +55,7 @@ def _tile_text(matrix: Matrix, layout: str, place: Place, stride: int | None) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load(_Step):
+class Load(StepBase):
     """wmma.load of a fragment (9.7.14.4.3)."""
 
     form: LoadForm
@@ -225,7 +88,7 @@ class Load(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Multiply(_Step):
+class Multiply(StepBase):
     """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may be the name of any of the other three."""
 
     form: MmaForm
@@ -265,7 +128,7 @@ class Multiply(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Store(_Step):
+class Store(StepBase):
     """wmma.store of a fragment (9.7.14.4.4)."""
 
     form: StoreForm
@@ -297,7 +160,7 @@ class Store(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elementwise(_Step):
+class Elementwise(StepBase):
     """The same operation on every register of a fragment ("Manipulating fragment contents")."""
 
     operation: Operation
@@ -341,82 +204,7 @@ class Elementwise(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadRows(_Step):
-    """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
-
-    form: LdmatrixForm
-    registers: str
-    """Name of the destination: `form.registers` registers of 32 bits in each lane."""
-    buffer: str
-    addresses: tuple[int, ...]
-    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
-    `form.addresses` leaves out are not used, except on sm_75, where they must be valid."""
-    immediate: int = 0
-    """Bytes of every address that stand in the instruction; the lanes' registers hold the
-    rest."""
-
-    def __post_init__(self) -> None:
-        check_name(self.registers, "vector of registers")
-        check(
-            len(self.addresses) == LANES,
-            f"{len(self.addresses)} addresses given; ldmatrix takes one for each of {LANES} lanes",
-        )
-        for address in self.addresses:
-            check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
-        check_range(
-            self.immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,"
-        )
-
-    @property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.form.registers)
-        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
-
-    @property
-    def bytes_read(self) -> tuple[Span, ...]:
-        """Rows at the addresses that are used, in the order of the lanes."""
-        return tuple(
-            Span.block(self.buffer, address, self.form.ROW_BYTES)
-            for address in self.addresses[: self.form.addresses]
-        )
-
-    def __str__(self) -> str:
-        return f"load rows {self.registers} from {self.buffer}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreRegisters(_Step):
-    """Each lane stores its registers of 32 bits: lane l its i-th at place + 4 (l count + i)."""
-
-    registers: str
-    count: int
-    """Registers in each lane: 1, 2 or 4, as the ldmatrix that wrote them has."""
-    place: Place
-
-    def __post_init__(self) -> None:
-        check_name(self.registers, "vector of registers")
-        check(self.count in (1, 2, 4), f"{self.count} registers given; there are 1, 2 or 4")
-
-    @property
-    def size(self) -> int:
-        """Bytes that are written."""
-        return LANES * self.count * WORD_BYTES
-
-    @property
-    def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.count)
-        return (Use(field="registers", name=self.registers, holds=holds),)
-
-    @property
-    def bytes_written(self) -> tuple[Span, ...]:
-        return (Span.block(self.place.buffer, self.place.offset, self.size),)
-
-    def __str__(self) -> str:
-        return f"store registers {self.registers} to {self.place}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Copy(_Step):
+class Copy(StepBase):
     """The lanes copy bytes between buffers, in no particular order."""
 
     source: Place
@@ -440,7 +228,7 @@ class Copy(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Barrier(_Step):
+class Barrier(StepBase):
     """`bar.warp.sync` of all lanes: orders the memory accesses before it with those after it."""
 
     def __str__(self) -> str:
@@ -469,7 +257,7 @@ def _check_nesting(steps: tuple[Step, ...]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Branch(_Step):
+class Branch(StepBase):
     """A warp-uniform branch."""
 
     condition: Uniform
@@ -499,7 +287,7 @@ class Branch(_Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop(_Step):
+class Loop(StepBase):
     """A warp-uniform loop; the count is read once, before the first iteration."""
 
     count: Uniform
@@ -528,10 +316,16 @@ class Loop(_Step):
         return f"repeat {self.count} times"
 
 
-Straight = Load | Multiply | Store | Elementwise | LoadRows | StoreRegisters | Copy | Barrier
+Straight = Load | Multiply | Store | Elementwise | LaneStep | Copy | Barrier
 """The steps that hold no other steps."""
 
 Step = Straight | Branch | Loop
 
-Instruction = Load | Multiply | Store | LoadRows
-"""The steps that are one matrix instruction each, with a `form`."""
+Product = Multiply | MultiplyLanes
+"""The steps that multiply matrices."""
+
+Main = Product | LoadRows | StoreRows | TransposeRegisters
+"""The steps that a program can be about: each is a matrix instruction that computes or moves."""
+
+Instruction = Load | Store | Main
+"""The steps that are matrix instructions of one form each, `form`."""

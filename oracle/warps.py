@@ -12,25 +12,27 @@ from typing import Any, ClassVar, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
 from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
-from oracle.matrix_moves import distribute
+from oracle.lane_products import multiply_lanes
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.matrices import LANES
+from oracle.matrix_moves import collect, distribute, transposed
 from oracle.models import Model
 from oracle.multiply import multiply
 from oracle.places import Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Multiply,
-    Store,
-    StoreRegisters,
-    Straight,
-)
+from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Store, Straight
 from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
@@ -81,8 +83,18 @@ class Warps:
                 self.names[step.destination] = self.elementwise(step)
             case LoadRows():
                 self.names[step.registers] = self.load_rows(step)
+            case StoreRows():
+                self.store_rows(step)
+            case LoadRegisters():
+                self.names[step.registers] = self.load_registers(step)
             case StoreRegisters():
                 self.store_registers(step)
+            case MultiplyLanes():
+                self.names[step.d] = self.multiply_lanes(step)
+            case TransposeRegisters():
+                self.names[step.destination] = self.transpose_registers(step)
+            case PackRegisters():
+                self.names[step.destination] = self.pack_registers(step)
             case Copy():
                 self.copy(step)
             case Barrier():  # steps follow each other here, so that there is nothing to order
@@ -124,6 +136,26 @@ class Warps:
             for plane in self.PLANES
         }
 
+    def store_rows(self, step: StoreRows) -> None:
+        """Write rows as stmatrix does."""
+        memory, start = self.at(Place(buffer=step.buffer))
+        rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
+        index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        for plane in self.PLANES:
+            memory[plane][:, index] = collect(step.form, self.names[step.registers][plane])
+
+    def load_registers(self, step: LoadRegisters) -> Planes:
+        """Return words of memory, lane after lane, uint32 (count, 32, words)."""
+        memory, offset = self.at(step.place)
+        (use,) = step.uses
+        return {
+            plane: np.ascontiguousarray(memory[plane][:, offset : offset + step.size])
+            .view("<u4")
+            .astype(np.uint32, copy=False)
+            .reshape(self.count, LANES, use.holds.words)
+            for plane in self.PLANES
+        }
+
     def store_registers(self, step: StoreRegisters) -> None:
         """Write what `names` holds as registers, lane after lane."""
         memory, offset = self.at(step.place)
@@ -131,6 +163,20 @@ class Warps:
             words = np.ascontiguousarray(self.names[step.registers][plane])
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
+
+    def multiply_lanes(self, step: MultiplyLanes) -> Planes:
+        """Return the registers of A x B + C."""
+        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}
+
+    def transpose_registers(self, step: TransposeRegisters) -> Planes:
+        """Return every register as movmatrix gives it."""
+        source = self.names[step.source]
+        return {plane: transposed_registers(source[plane]) for plane in self.PLANES}
+
+    def pack_registers(self, step: PackRegisters) -> Planes:
+        """Return pairs of f32 registers, rounded to a narrower format."""
+        return {"bits": packed(self.names[step.source]["bits"], step.type)}
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""
@@ -182,6 +228,12 @@ class Warps:
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:
     return {plane: array[mask] for plane, array in planes.items()}
+
+
+def transposed_registers(registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return every register as movmatrix gives it, uint32 (count, 32, registers)."""
+    apart = registers.transpose(0, 2, 1)[..., None]  # (count, registers, 32, 1)
+    return transposed(apart)[..., 0].transpose(0, 2, 1)
 
 
 def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDArray[Any]:

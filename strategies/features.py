@@ -13,7 +13,16 @@ from enum import StrEnum
 from typing import assert_never
 
 from oracle.errors import UsageError
-from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.forms import Form, MainForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
@@ -24,12 +33,12 @@ from oracle.steps import (
     Copy,
     Elementwise,
     Load,
-    LoadRows,
     Loop,
+    Main,
     Multiply,
+    Product,
     Step,
     Store,
-    StoreRegisters,
 )
 from oracle.storage import Tile
 from strategies.fragment_flow import MOST_REGISTERS, flow_of, most_live
@@ -80,6 +89,11 @@ class Feature(StrEnum):
     ELEMENTS_XOR = "elements: xor", Dimension.STEP
     ELEMENTS_NOT = "elements: not", Dimension.STEP
     LDMATRIX = "ldmatrix", Dimension.STEP
+    MMA_SYNC = "mma.sync", Dimension.STEP
+    STMATRIX = "stmatrix", Dimension.STEP
+    MOVMATRIX = "movmatrix", Dimension.STEP
+    PACKED = "pairs of registers packed", Dimension.STEP
+    LOAD_REGISTERS = "load of registers", Dimension.STEP
     STORE_REGISTERS = "store of registers", Dimension.STEP
     COPY = "copy", Dimension.STEP
     BARRIER = "barrier", Dimension.STEP
@@ -107,6 +121,10 @@ class Feature(StrEnum):
     CHANGED_ACCUMULATOR = "elements of c or d changed", Dimension.PROGRAM
     LDMATRIX_OF_STORE = "ldmatrix reads what wmma.store wrote", Dimension.PROGRAM
     LDMATRIX_LOADED = "registers of ldmatrix are stored and loaded by wmma", Dimension.PROGRAM
+    FED_BY_LDMATRIX = "ldmatrix feeds mma.sync", Dimension.PROGRAM
+    D_AS_MULTIPLICAND = "d of mma.sync is a or b of the next", Dimension.PROGRAM
+    STMATRIX_OF_D = "stmatrix stores d of mma.sync", Dimension.PROGRAM
+    OVER_PART = "d in some of the registers of a or b", Dimension.PROGRAM
     LOOP_CONSTANT = "loop with a constant count", Dimension.PROGRAM
     LOOP_WORD = "loop with a count from memory", Dimension.PROGRAM
     BRANCH_CONSTANT = "branch on a constant", Dimension.PROGRAM
@@ -145,6 +163,40 @@ class Feature(StrEnum):
     LDMATRIX_GENERIC = "ldmatrix: generic", Dimension.SPACE
     LDMATRIX_SHARED = "ldmatrix: .shared", Dimension.SPACE
     LDMATRIX_SHARED_CTA = "ldmatrix: .shared::cta", Dimension.SPACE
+    STMATRIX_GENERIC = "stmatrix: generic", Dimension.SPACE
+    STMATRIX_SHARED = "stmatrix: .shared", Dimension.SPACE
+    STMATRIX_SHARED_CTA = "stmatrix: .shared::cta", Dimension.SPACE
+
+
+_OF_LANES = frozenset(
+    {
+        Feature.MMA_SYNC, Feature.STMATRIX, Feature.MOVMATRIX, Feature.PACKED,
+        Feature.LOAD_REGISTERS, Feature.FED_BY_LDMATRIX, Feature.D_AS_MULTIPLICAND,
+        Feature.STMATRIX_OF_D, Feature.OVER_PART, Feature.STMATRIX_GENERIC,
+        Feature.STMATRIX_SHARED, Feature.STMATRIX_SHARED_CTA,
+    }
+)  # fmt: skip
+"""Features that only programs on registers known by lane have."""
+_OF_BOTH = frozenset(
+    {
+        Feature.LDMATRIX, Feature.LDMATRIX_GENERIC, Feature.LDMATRIX_SHARED,
+        Feature.LDMATRIX_SHARED_CTA, Feature.STORE_REGISTERS, Feature.COPY, Feature.BARRIER,
+        Feature.BRANCH, Feature.LOOP, Feature.ONE_MULTIPLICATION, Feature.D_AS_C, Feature.CHAIN,
+        Feature.IN_PLACE_REGISTERS, Feature.OVER_MULTIPLICAND, Feature.A_REUSED, Feature.B_REUSED,
+        Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES, Feature.LIVE_8, Feature.LIVE_16,
+        Feature.LOOP_CONSTANT, Feature.LOOP_WORD, Feature.BRANCH_CONSTANT, Feature.BRANCH_WORD,
+        Feature.TWO_ARMS, Feature.NESTED, Feature.STEPS_12, Feature.STEPS_24,
+        Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE,
+    }
+)  # fmt: skip
+"""Features that these programs and those of wmma can have."""
+
+
+def possible_features(form: Form) -> tuple[Feature, ...]:
+    """Return what a program about a form can be asked for, in the order of `Feature`."""
+    if isinstance(form, MmaSyncForm | StmatrixForm | MovmatrixForm):
+        return tuple(one for one in Feature if one in _OF_LANES or one in _OF_BOTH)
+    return tuple(one for one in Feature if one not in _OF_LANES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +262,25 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.LDMATRIX
             yield Feature(f"ldmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
             yield from _of_immediate(step.immediate)
+        case StoreRows():
+            yield Feature.STMATRIX
+            yield Feature(f"stmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
+            yield from _of_immediate(step.immediate)
+        case MultiplyLanes():
+            yield Feature.MMA_SYNC
+            if step.d == step.c:
+                yield Feature.IN_PLACE_REGISTERS
+            for name, operand in ((step.a, "a"), (step.b, "b")):
+                if step.d == name:
+                    yield Feature.OVER_MULTIPLICAND
+                    if step.form.words("d") < step.form.words(operand):
+                        yield Feature.OVER_PART
+        case TransposeRegisters():
+            yield Feature.MOVMATRIX
+        case PackRegisters():
+            yield Feature.PACKED
+        case LoadRegisters():
+            yield Feature.LOAD_REGISTERS
         case StoreRegisters():
             yield Feature.STORE_REGISTERS
         case Copy():
@@ -284,13 +355,14 @@ def _of_stride(step: Load | Store, *, shared: bool) -> Iterator[Feature]:
 def _structure(program: Program) -> Iterator[Feature]:
     """Yield what follows from the steps' order and from the names, not from addresses."""
     steps = tuple(walk(program.steps))
-    multiplies = [step for step in steps if isinstance(step, Multiply)]
+    multiplies = [step for step in steps if isinstance(step, Product)]
     if len(multiplies) == 1:
         yield Feature.ONE_MULTIPLICATION
     if len({step.form.shape for step in multiplies}) > 1:
         yield Feature.SEVERAL_SHAPES
     if len({step.form.a_type for step in multiplies}) > 1:
         yield Feature.SEVERAL_TYPES
+    yield from _of_registers(steps)
     flow = flow_of(program.steps)
     if flow.chain >= 1:
         yield Feature.D_AS_C
@@ -311,6 +383,25 @@ def _structure(program: Program) -> Iterator[Feature]:
         yield Feature.STEPS_12
     if len(steps) >= 24:
         yield Feature.STEPS_24
+
+
+def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
+    """Yield where registers known by lane come from, each name from the last step that wrote it."""
+    makers: dict[str, Step] = {}
+    for step in steps:
+        sources = {use.field: makers.get(use.name) for use in step.reads}
+        if isinstance(step, MultiplyLanes):
+            if any(isinstance(source, LoadRows) for source in sources.values()):
+                yield Feature.FED_BY_LDMATRIX
+            if any(isinstance(sources[operand], MultiplyLanes) for operand in "ab"):
+                yield Feature.D_AS_MULTIPLICAND
+        elif isinstance(step, StoreRows) and isinstance(sources["registers"], MultiplyLanes):
+            yield Feature.STMATRIX_OF_D
+        if step.writes is not None:
+            # What is packed or transposed is still the D that it was.
+            carried = makers.get(step.carried or "")
+            moved = isinstance(step, PackRegisters | TransposeRegisters) and carried is not None
+            makers[step.writes.name] = carried if moved and carried is not None else step
 
 
 def _of_memory(program: Program) -> Iterator[Feature]:
@@ -377,15 +468,18 @@ OF_OPERATION: dict[Operation, Feature] = {
 """The feature of each element-wise operation."""
 
 
-def main_form(program: Program) -> MmaForm | LdmatrixForm:
-    """Return the form of a program's first multiplication or ldmatrix.
+def main_form(program: Program) -> MainForm:
+    """Return the form of the step that a program is about.
+
+    That is its first mma.sync, which ldmatrix feeds and stmatrix stores; without one, its first
+    wmma.mma, ldmatrix, stmatrix or movmatrix.
 
     Raises
     ------
     UsageError
-        If it has neither.
+        If it has none.
     """
-    for step in walk(program.steps):
-        if isinstance(step, Multiply | LoadRows):
-            return step.form
-    raise UsageError("the program has no multiplication and no ldmatrix; there is nothing to judge")
+    found = [step.form for step in walk(program.steps) if isinstance(step, Main)]
+    if not found:
+        raise UsageError("the program has no matrix instruction; there is nothing to judge")
+    return next((form for form in found if isinstance(form, MmaSyncForm)), found[0])

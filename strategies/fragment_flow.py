@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from oracle.lane_steps import MultiplyLanes
 from oracle.places import Uniform, Word
 from oracle.steps import (
     Branch,
@@ -62,7 +63,7 @@ class _Tracer:
 
     def step(self, step: Step, values: _Values) -> _Values:
         match step:
-            case Multiply():
+            case Multiply() | MultiplyLanes():
                 for operand, name in (("a", step.a), ("b", step.b)):
                     values.uses[operand, name] += 1
                     self.uses[operand] = max(self.uses[operand], values.uses[operand, name])

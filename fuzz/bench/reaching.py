@@ -9,7 +9,7 @@ from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.checks.program_coverage import ProgramCoverage
 from fuzz.checks.program_draws import Speed, campaign_rounds
 from oracle.availability import is_available
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import ValueClass
@@ -33,7 +33,7 @@ class Reach:
 class Campaign:
     """What one campaign draws."""
 
-    forms: tuple[MmaForm | LdmatrixForm, ...]
+    forms: tuple[MainForm, ...]
     target: str
     version: str
     seed: int
@@ -41,7 +41,7 @@ class Campaign:
 
 
 def campaigns_of(
-    forms: tuple[MmaForm | LdmatrixForm, ...],
+    forms: tuple[MainForm, ...],
     *,
     target: str,
     version: str,

@@ -12,7 +12,7 @@ from fuzz.checks.program_coverage import Batch
 from fuzz.checks.program_draws import Speed, campaign_rounds
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Images
@@ -27,7 +27,7 @@ LAYOUTS = 2
 class Plan:
     """What every seed searches for, and how long."""
 
-    forms: tuple[MmaForm | LdmatrixForm, ...]
+    forms: tuple[MainForm, ...]
     target: str
     version: str
     subjects: tuple[Subject, ...]

@@ -30,7 +30,7 @@ from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
@@ -80,7 +80,7 @@ class MatrixRounds:
         matrix: Matrix,
         place: Place,
         *,
-        forms: Sequence[MmaForm | LdmatrixForm],
+        forms: Sequence[MainForm],
         seed: int,
         disassembler: Disassembler | None,
         pulse: Pulse,
@@ -288,7 +288,7 @@ class MatrixRounds:
     def _refused(
         self,
         built: Built,
-        form: MmaForm | LdmatrixForm | None,
+        form: MainForm | None,
         failed: Sequence[Member],
         job: RoundJob,
         report: RoundReport,

@@ -51,7 +51,7 @@ from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -78,7 +78,7 @@ KINDS = {
 
 def family_of(
     kind: Kind,
-    form: MmaForm | LdmatrixForm | None,
+    form: MainForm | None,
     members: Sequence[Member],
     among: Sequence[Member],
 ) -> Family:
@@ -135,7 +135,7 @@ class Refusal:
     """A module that some members do not compile."""
 
     module: KernelModule
-    form: MmaForm | LdmatrixForm | None
+    form: MainForm | None
     """What its program is about; None if it takes a module of several programs."""
     verdicts: Mapping[Member, Verdict]
     """What each member that was asked does with it."""

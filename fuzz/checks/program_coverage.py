@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from fuzz.campaign.coverage import Coverage, CoverageLine
 from fuzz.campaign.draws import derived_seed
-from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.forms import Form, MainForm
 from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.features import Dimension, Feature, Focus, features_of, main_form
+from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
 
 T = TypeVar("T")
 
@@ -49,10 +49,10 @@ class Batch:
     """Images that the round runs it on."""
 
     @property
-    def form(self) -> MmaForm | LdmatrixForm:
+    def form(self) -> MainForm:
         """The form that the program is about."""
         form = self.focus.form
-        return form if isinstance(form, MmaForm | LdmatrixForm) else main_form(self.program)
+        return form if isinstance(form, MainForm) else main_form(self.program)
 
     def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
         """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
@@ -106,7 +106,7 @@ class ProgramCoverage(Coverage):
         self,
         key: int,
         count: int,
-        forms: Sequence[MmaForm | LdmatrixForm],
+        forms: Sequence[MainForm],
         *,
         first: int = 0,
     ) -> list[Focus]:
@@ -127,7 +127,7 @@ class ProgramCoverage(Coverage):
         first
             How many were chosen under this key before; where the dealing goes on.
         """
-        families: dict[str, list[MmaForm | LdmatrixForm]] = {}
+        families: dict[str, list[MainForm]] = {}
         for form in forms:
             families.setdefault(family_of(form), []).append(form)
         chosen = []
@@ -141,16 +141,20 @@ class ProgramCoverage(Coverage):
                 order[start:] + order[:start],
                 key=lambda form: self.counts["main_forms"][form.opcode],
             )
-            wishes = self._wishes(family, random.Random(derived_seed(key, "wishes", index)))
+            random_ = random.Random(derived_seed(key, "wishes", index))
+            wishes = self._wishes(form, random_)
             chosen.append(Focus(form=form, features=wishes))
         return chosen
 
-    def _wishes(self, family: str, random_: random.Random) -> frozenset[Feature]:
+    def _wishes(self, form: MainForm, random_: random.Random) -> frozenset[Feature]:
+        family, possible = family_of(form), possible_features(form)
         dimensions = list(Dimension)
         random_.shuffle(dimensions)
         wishes = []
         for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-            features = [feature for feature in Feature if feature.dimension is dimension]
+            features = [feature for feature in possible if feature.dimension is dimension]
+            if not features:
+                continue
             random_.shuffle(features)
             wishes.append(min(features, key=partial(self._known, family)))
         return frozenset(wishes)

@@ -20,7 +20,7 @@ from fuzz.campaign.draws import Selection, derived_seed, draw
 from fuzz.checks.program_coverage import Batch, ProgramCoverage
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MainForm
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import ValueClass, recipes
@@ -81,9 +81,7 @@ _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
-def selected_forms(
-    selection: Selection, *, target: str, version: str
-) -> tuple[MmaForm | LdmatrixForm, ...]:
+def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[MainForm, ...]:
     """Return the multiplications and forms of ldmatrix that a target has.
 
     Raises
@@ -97,7 +95,7 @@ def selected_forms(
         for form in selection.forms()
         if (form in VALUED_FORMS or isinstance(form, LdmatrixForm))
         and is_available(form, Module(row, number))
-        and isinstance(form, MmaForm | LdmatrixForm)
+        and isinstance(form, MainForm)
     )
     if not forms:
         raise UsageError(
@@ -114,7 +112,7 @@ def round_key(seed: int, number: int) -> int:
 
 
 def round_focuses(
-    forms: Sequence[MmaForm | LdmatrixForm], *, seed: int, number: int, reached: ProgramCoverage
+    forms: Sequence[MainForm], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
     """Return what the programs of a round should be about.
 
@@ -134,7 +132,7 @@ def round_focuses(
 
 
 def round_batches(
-    forms: Sequence[MmaForm | LdmatrixForm],
+    forms: Sequence[MainForm],
     *,
     target: str,
     version: str,
@@ -184,7 +182,7 @@ def round_batches(
 
 
 def campaign_rounds(
-    forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int, speed: Speed
+    forms: Sequence[MainForm], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
     reached = ProgramCoverage()

@@ -30,7 +30,7 @@ from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit, emit_all
@@ -43,7 +43,7 @@ from strategies.programs import programs
 
 
 @lru_cache(maxsize=256)
-def smallest_program(form: MmaForm | LdmatrixForm, *, target: str, version: str) -> Program:
+def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
     strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
     # The first example that Hypothesis makes is the simplest one there is.

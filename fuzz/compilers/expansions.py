@@ -17,7 +17,7 @@ from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm, MmaForm
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
@@ -137,8 +137,8 @@ class Note:
 
 
 def survey_programs(
-    forms: Sequence[MmaForm | LdmatrixForm], *, target: str, version: str, seed: int
-) -> Iterator[tuple[MmaForm | LdmatrixForm, Program]]:
+    forms: Sequence[MainForm], *, target: str, version: str, seed: int
+) -> Iterator[tuple[MainForm, Program]]:
     """Iterate over forms and the simplest programs of each; those that need more are left out.
 
     A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
@@ -199,9 +199,7 @@ def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
         return code
 
 
-def notes_of(
-    form: MmaForm | LdmatrixForm, program: Program, seen: Mapping[Member, Counter[str]]
-) -> list[Note]:
+def notes_of(form: MainForm, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
     """Return the changes of a form's expansion from version to version.
 
     Parameters

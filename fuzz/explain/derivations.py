@@ -13,9 +13,10 @@ from fuzz.findings.tracing import Event
 from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import Format
 from oracle.forms import LdmatrixForm, MmaForm
+from oracle.lane_steps import LoadRows
 from oracle.models import Model
 from oracle.operations import Operation
-from oracle.steps import Elementwise, LoadRows, Multiply
+from oracle.steps import Elementwise, Multiply
 
 _LEAST, _GREATEST = -(2**31), 2**31 - 1
 """Of a 32-bit signed integer."""

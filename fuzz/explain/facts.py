@@ -20,10 +20,11 @@ from fuzz.findings.tracing import Event, Trace, Written, trace
 from fuzz.findings.verdicts import Difference, Result, differences, results
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm
+from oracle.lane_steps import LoadRows
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
-from oracle.steps import LoadRows, Multiply
+from oracle.steps import Multiply
 
 LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
 """Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""
@@ -266,7 +267,7 @@ class ValueFacts:
         return None if self.written is None else self.trace.producer(self.written)
 
     @cached_property
-    def form(self) -> MmaForm | LdmatrixForm | None:
+    def form(self) -> MainForm | None:
         """The form of the producer, or the first that the program has."""
         if self.producer is not None and isinstance(self.producer.step, Multiply | LoadRows):
             return self.producer.step.form

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from oracle.forms import FRAGMENTS, LDMATRIX, MMA, STORAGE, LdmatrixForm, MmaForm
+from oracle.forms import (
+    FRAGMENTS,
+    LDMATRIX,
+    MMA,
+    MMA_SYNC,
+    MOVMATRIX,
+    STMATRIX,
+    STORAGE,
+    LdmatrixForm,
+    MainForm,
+    MmaForm,
+    MmaSyncForm,
+    MovmatrixForm,
+    StmatrixForm,
+)
 
 _UNSPECIFIED = "The accumulation order, rounding and handling of subnormal inputs is unspecified."
 _HALF = (
@@ -48,7 +62,26 @@ _PIECES = (
 )
 
 
-def sentences_about(form: MmaForm | LdmatrixForm | None) -> tuple[tuple[str, str], ...]:
+_LANES = (
+    "Perform a MxNxK matrix multiply and accumulate operation, D = A*B+C, where the A matrix is "
+    "MxK, the B matrix is KxN, and the C and D matrices are MxN."
+)
+_COUNTED_LANES = (
+    "For single-bit mma.sync, multiplication is replaced by a sequence of logical operations; "
+    "specifically, mma.xor.popc and mma.and.popc computes the XOR, AND respectively of a k-bit row "
+    "of A with a k-bit column of B, then counts the number of set bits in the result (popc)."
+)
+_STORED_ROWS = (
+    "Collectively store one or more matrices across all threads in a warp to the location "
+    "indicated by the address operand p, in .shared state space."
+)
+_TRANSPOSED = (
+    "Move a row-major matrix across all threads in a warp, reading elements from source a, and "
+    "writing the transposed elements to destination d."
+)
+
+
+def sentences_about(form: MainForm | None) -> tuple[tuple[str, str], ...]:
     """Return pairs of a section of the PTX ISA and what it says of an instruction.
 
     Parameters
@@ -56,8 +89,17 @@ def sentences_about(form: MmaForm | LdmatrixForm | None) -> tuple[tuple[str, str
     form
         None for a matrix that is only loaded and stored.
     """
-    if isinstance(form, LdmatrixForm):
-        return ((LDMATRIX, _ROWS), (LDMATRIX, _PIECES))
+    match form:
+        case LdmatrixForm():
+            return ((LDMATRIX, _ROWS), (LDMATRIX, _PIECES))
+        case StmatrixForm():
+            return ((STMATRIX, _STORED_ROWS),)
+        case MovmatrixForm():
+            return ((MOVMATRIX, _TRANSPOSED),)
+        case MmaSyncForm(op=None):
+            return ((MMA_SYNC, _LANES),)
+        case MmaSyncForm():
+            return ((MMA_SYNC, _LANES), (MMA_SYNC, _COUNTED_LANES))
     storage = (
         STORAGE,
         "Each matrix can be stored in memory with a row-major or column-major layout.",

@@ -15,15 +15,10 @@ from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
 from oracle.forms import LdmatrixForm, MmaForm
+from oracle.lane_steps import LoadRows
 from oracle.models import Figure, NanRule
 from oracle.program import walk
-from oracle.steps import (
-    Elementwise,
-    Instruction,
-    Load,
-    LoadRows,
-    Multiply,
-)
+from oracle.steps import Elementwise, Instruction, Load, Multiply
 
 _DIFFERENCES = 48
 _INPUTS = 200

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -34,8 +34,17 @@ from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form, ProductForm
 from oracle.isa import form_of
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.matrices import SHAPES, Matrix
 from oracle.models import Confidence, model_for, weakest
 from oracle.operations import Operation
@@ -49,12 +58,10 @@ from oracle.steps import (
     Elementwise,
     Instruction,
     Load,
-    LoadRows,
     Loop,
     Multiply,
     Step,
     Store,
-    StoreRegisters,
 )
 from oracle.targets import Module
 from runners.emission import emit
@@ -199,7 +206,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 def confidence(program: Program, architecture: str) -> Confidence:
     """Return how sure the model of a program's multiplications is."""
     model = model_for(architecture)
-    forms = [form for form in requirements(program) if isinstance(form, MmaForm)]
+    forms = [form for form in requirements(program) if isinstance(form, ProductForm)]
     return weakest((Confidence.MEASURED, *(model.confidence_for(form) for form in forms)))
 
 
@@ -249,7 +256,8 @@ def subject_of(entry: Entry) -> Subject:
 _STEPS: dict[str, type[Any]] = {
     step.__name__: step
     for step in (
-        Load, Multiply, Store, Elementwise, LoadRows, StoreRegisters, Copy, Barrier, Branch, Loop,
+        Load, Multiply, Store, Elementwise, LoadRows, StoreRows, LoadRegisters, StoreRegisters,
+        MultiplyLanes, TransposeRegisters, PackRegisters, Copy, Barrier, Branch, Loop,
     )
 }  # fmt: skip
 _HINTS = {kind: get_type_hints(kind) for kind in (*_STEPS.values(), Buffer, Place, Word)}
@@ -414,6 +422,6 @@ _FIELDS: dict[Any, Callable[[Any], object]] = {
     Place: lambda value: _made(Place, value),
     Matrix: _matrix,
     Operation: _operation,
-    **{kind: _form(kind) for kind in (LoadForm, StoreForm, MmaForm, LdmatrixForm)},
+    **{kind: _form(kind) for kind in get_args(Form)},
 }
 """How a value is made, by the type that a field of a row declares."""

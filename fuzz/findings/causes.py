@@ -19,11 +19,12 @@ from oracle.errors import WarpfuzzError
 from oracle.execution import run
 from oracle.formats import FORMATS, Format
 from oracle.forms import LdmatrixForm, MmaForm
+from oracle.lane_steps import LoadRows
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.program import Program
-from oracle.steps import Branch, Elementwise, Load, LoadRows, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Load, Multiply, Step, Store
 from oracle.storage import Tile
 from oracle.warps import Planes, Warps
 

@@ -23,23 +23,12 @@ from fuzz.findings.tracing import Event, Trace, trace
 from oracle.errors import WarpfuzzError
 from oracle.forms import MmaForm
 from oracle.isa import MMA_FORMS
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from runners.protocol import Images
 
 IN_PLACE = "d in the registers of a multiplicand"

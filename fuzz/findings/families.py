@@ -28,12 +28,13 @@ from fuzz.findings.spectrum import Culprit, unit_of
 from fuzz.findings.tracing import trace
 from fuzz.findings.verdicts import TELLING, Difference, differences, kind_of_difference
 from oracle.execution import execute
-from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.forms import Form, MainForm, ProductForm
 from oracle.isa import FORMS
+from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
 from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.steps import LoadRows, Multiply
+from oracle.steps import Product
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
 from strategies.vocabulary import documented
@@ -184,7 +185,7 @@ class Seen:
         return [one for part in (self.first, *parts) for one in part]
 
     @cached_property
-    def producer(self) -> Multiply | LoadRows | None:
+    def producer(self) -> Product | LoadRows | None:
         """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
@@ -193,19 +194,17 @@ class Seen:
         for one in self.first:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
-            if event is not None and isinstance(event.step, Multiply | LoadRows):
+            if event is not None and isinstance(event.step, Product | LoadRows):
                 return event.step
         return None
 
 
-def unit_name(form: MmaForm | LdmatrixForm) -> str:
+def unit_name(form: MainForm) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    return (
-        form.mnemonic if isinstance(form, LdmatrixForm) else f"{form.mnemonic} of {unit_of(form)}"
-    )
+    return f"{form.mnemonic} of {unit_of(form)}" if isinstance(form, ProductForm) else form.mnemonic
 
 
-def form_name(form: MmaForm | LdmatrixForm) -> str:
+def form_name(form: MainForm) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
     return " ".join((form.mnemonic, *_told_apart(form)))
 
@@ -220,7 +219,7 @@ def _told_apart(form: Form) -> Iterable[str]:
 
 def family_of_difference(
     kind: Kind,
-    form: MmaForm | LdmatrixForm,
+    form: MainForm,
     found: Sequence[Difference],
     seen: Seen | None = None,
 ) -> Family:
@@ -261,7 +260,7 @@ def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference])
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
     if not what and found:
-        what = kind_of_difference(found, form if isinstance(form, MmaForm) else None)
+        what = kind_of_difference(found, form if isinstance(form, ProductForm) else None)
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
@@ -269,19 +268,19 @@ def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference])
     return Family(key=f"{kind}/{culprit.key}", title=title[:_TITLE_LENGTH])
 
 
-def family_of_failure(kind: Kind, form: MmaForm | LdmatrixForm | None, failure: Failure) -> Family:
+def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers."""
     lines = [line for line in failure.detail.splitlines() if line.strip()]
     words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
     return _family(kind, form, _NUMBERS.sub("#", words)[:200])
 
 
-def family_of_flaky(form: MmaForm | LdmatrixForm | None) -> Family:
+def family_of_flaky(form: MainForm | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")
 
 
-def _family(kind: Kind, form: MmaForm | LdmatrixForm | None, what: str) -> Family:
+def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)
     return Family(key=f"{kind}/{unit}/{what}", title=f"{kind}: {name}: {what}")

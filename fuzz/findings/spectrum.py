@@ -21,7 +21,7 @@ from fuzz.runner import kind_of_failure
 from oracle.availability import is_available
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
-from oracle.forms import Form, MmaForm
+from oracle.forms import Form, MmaForm, ProductForm
 from oracle.isa import MMA_FORMS
 from oracle.program import Program
 from oracle.targets import Module
@@ -168,7 +168,7 @@ class Results:
     expected: Images
 
 
-def unit_of(form: MmaForm) -> str:
+def unit_of(form: ProductForm) -> str:
     """Name what multiplies: types that one unit takes."""
     name = form.a_type.name
     return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")

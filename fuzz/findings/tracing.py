@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.execution import run
 from oracle.image import check_images, position
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.matrices import LANES
+from oracle.matrix_moves import collect
 from oracle.models import Model, model_for
 from oracle.places import Place
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Multiply,
-    Store,
-    StoreRegisters,
-    Straight,
-)
+from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Product, Store, Straight
 from oracle.storage import Tile
 from oracle.warps import Warps
 
@@ -56,7 +57,7 @@ class Written:
     """Who wrote a byte of the image last."""
 
     event: Event
-    """A Store or a StoreRegisters."""
+    """A Store, a StoreRegisters or a StoreRows."""
     row: int
     """Row of the matrix, or the lane."""
     column: int
@@ -105,7 +106,7 @@ class Trace:
     def producer(self, written: Written) -> Event | None:
         """Return the last multiplication or ldmatrix behind a store, None if there is none."""
         for event in reversed(self.history(written)):
-            if isinstance(event.step, Multiply | LoadRows):
+            if isinstance(event.step, Product | LoadRows):
                 return event
         return None
 
@@ -203,17 +204,41 @@ class _Recorder(Warps):
                 self._note(step.place, *_tile_cells(step), number)
             case StoreRegisters():
                 offsets = np.arange(step.size)
-                self._note(step.place, offsets, (offsets // 4).astype(np.int32), number)
+                cells = offsets // (step.bits // 8)
+                self._note(step.place, offsets, cells.astype(np.int32), number)
+            case StoreRows():
+                self._note_rows(step, number)
             case Copy():
                 source, start = self._bytes(step.source)
                 destination, offset = self._bytes(step.destination)
                 for name in ("events", "cells"):
                     part = getattr(source, name)[start : start + step.size].copy()
                     getattr(destination, name)[offset : offset + step.size] = part
-            case Load() | Multiply() | Elementwise() | LoadRows() | Barrier():
+            case (
+                Load()
+                | Multiply()
+                | Elementwise()
+                | LoadRows()
+                | LoadRegisters()
+                | MultiplyLanes()
+                | TransposeRegisters()
+                | PackRegisters()
+                | Barrier()
+            ):
                 pass
             case _:
                 assert_never(step)
+
+    def _note_rows(self, step: StoreRows, number: int) -> None:
+        """Note which register of which lane every byte of the rows of stmatrix comes from."""
+        form, count = step.form, step.form.registers
+        cells = np.arange(LANES * count, dtype=np.uint32).reshape(LANES, count)
+        # A register's halves may go apart, so that each carries its number on its own.
+        halves = collect(form, cells << np.uint32(16) | cells).view("<u2")
+        of_bytes = halves.astype(np.int32).repeat(2, axis=-1)
+        rows = np.array(step.addresses[: form.addresses])
+        offsets = rows[:, None] + np.arange(form.ROW_BYTES)
+        self._note(Place(buffer=step.buffer), offsets, of_bytes, number)
 
     def _note(
         self, place: Place, offsets: NDArray[Any], cells: NDArray[np.int32], number: int
@@ -231,7 +256,8 @@ def _columns(step: Straight) -> int:
     """Return the columns of what a store writes."""
     if isinstance(step, Store):
         return step.form.matrix.columns
-    return step.count if isinstance(step, StoreRegisters) else 1
+    (stored,) = step.reads
+    return stored.holds.registers
 
 
 def _tile_cells(step: Store) -> tuple[NDArray[Any], NDArray[np.int32]]:

@@ -21,15 +21,16 @@ from corpus import Kind
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.formats import FORMATS, Format
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MainForm, ProductForm
 from oracle.image import locate, position
+from oracle.lane_steps import StoreRegisters
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
 from oracle.matrices import LANES
 from oracle.permission import permitted
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, StoreRegisters
+from oracle.steps import Copy
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations
@@ -331,7 +332,7 @@ TELLING = frozenset(
 """Kinds that a fault has in every image or in none, whatever the images hold."""
 
 
-def kind_of_difference(found: Sequence[Difference], form: MmaForm | LdmatrixForm | None) -> str:
+def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> str:
     """Say in a few words what the differing elements of an image have in common.
 
     Parameters
@@ -360,8 +361,8 @@ def kind_of_difference(found: Sequence[Difference], form: MmaForm | LdmatrixForm
     return "other values"
 
 
-def _type(form: MmaForm | LdmatrixForm | None, one: Difference) -> Format | None:
-    if isinstance(form, MmaForm) and form.d_type.bits == one.bits:
+def _type(form: MainForm | None, one: Difference) -> Format | None:
+    if isinstance(form, ProductForm) and form.d_type.bits == one.bits:
         return form.d_type
     return None
 

@@ -22,7 +22,7 @@ from fuzz.checks.program_draws import Speed, campaign_rounds, round_batches
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import Form, LdmatrixForm, MmaForm
+from oracle.forms import Form, MainForm
 from oracle.program import requirements
 from oracle.targets import Module
 from runners.emission import emit
@@ -54,9 +54,7 @@ Watcher = Callable[[str, int, int], None]
 """Is told what is done, how much of it is done, and how much there is of it."""
 
 
-def candidates(
-    forms: Sequence[MmaForm | LdmatrixForm], module: Module, seed: int
-) -> Iterator[list[Batch]]:
+def candidates(forms: Sequence[MainForm], module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
     target, version = module.target.name, str(module.version)
     for batches in campaign_rounds(
@@ -71,7 +69,7 @@ def _fits(batch: Batch) -> bool:
     return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
 
 
-def _about(forms: Sequence[MmaForm | LdmatrixForm], module: Module, key: int) -> list[Batch]:
+def _about(forms: Sequence[MainForm], module: Module, key: int) -> list[Batch]:
     """Draw a program about each form, and return those that can be in a set."""
     batches = round_batches(
         forms,
@@ -142,7 +140,7 @@ def _with_images(batch: Batch, number: int, images: Images, module: Module) -> S
 
 
 def distill(
-    forms: Sequence[MmaForm | LdmatrixForm],
+    forms: Sequence[MainForm],
     module: Module,
     *,
     seed: int,

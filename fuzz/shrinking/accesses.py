@@ -20,10 +20,11 @@ from fuzz.shrinking.tiles import (
 )
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import LANES
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Branch, Copy, Load, LoadRows, Loop, Multiply, Step, StoreRegisters
+from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
 
 _ROW = LdmatrixForm.ROW_BYTES
 _WORD_BYTES = 4

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuzz.findings.cells import Image
+from oracle.lane_steps import LoadRows
 from oracle.places import Buffer
 from oracle.program import Program, walk
-from oracle.steps import Load, LoadRows, Multiply, Step, Store
+from oracle.steps import Load, Multiply, Step, Store
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""

@@ -10,17 +10,10 @@ from fuzz.shrinking.tidying import tidied, used_buffers
 from fuzz.shrinking.tiles import room_for, tile_of
 from oracle.forms import LdmatrixForm
 from oracle.image import position
+from oracle.lane_steps import LoadRows
 from oracle.places import Uniform, Word
 from oracle.program import Program, walk
-from oracle.steps import (
-    Branch,
-    Copy,
-    Load,
-    LoadRows,
-    Loop,
-    Step,
-    Store,
-)
+from oracle.steps import Branch, Copy, Load, Loop, Step, Store
 
 _GUARD_BYTES = 32
 """Bytes kept behind rows and registers; behind matrices it is a line more."""

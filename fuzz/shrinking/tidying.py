@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from fuzz.shrinking.draft import Draft, Steps, edited, visit
+from oracle.lane_steps import LoadRows
 from oracle.places import Buffer
 from oracle.program import walk
-from oracle.steps import (
-    Barrier,
-    Copy,
-    LoadRows,
-    Multiply,
-    Step,
-)
+from oracle.steps import Barrier, Copy, Multiply, Step
 
 
 def tidied(draft: Draft) -> Draft:

@@ -19,6 +19,36 @@ def widen(bits: NDArray[np.uint16]) -> NDArray[np.uint32]:
         return bits.view(np.float16).astype(np.float32).view(np.uint32)
 
 
+def packed(registers: NDArray[np.uint32], name: str) -> NDArray[np.uint32]:
+    """Return pairs of f32 registers as one each: `cvt.rn.f16x2.f32` or `cvt.rn.bf16x2.f32`.
+
+    Parameters
+    ----------
+    registers : uint32 (..., 2 n)
+        f32 patterns; register 2 i goes to the low half of register i.
+    name
+        "f16" or "bf16".
+
+    Returns
+    -------
+    uint32 (..., n)
+    """
+    halves = narrow(registers) if name == "f16" else _narrow_to_bf16(registers)
+    return halves[..., 0::2] | halves[..., 1::2].astype(np.uint32) << np.uint32(16)
+
+
+def _narrow_to_bf16(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
+    """Return f32 values rounded to bf16 patterns, to nearest even; any NaN becomes 0x7fff.
+
+    That NaN is assumed to be as that of f16, and was not measured.
+    """
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    # The largest finite pattern plus half a unit carries into infinity, as it has to.
+    rounded = ((bits + (np.uint32(0x7FFF) + odd)) >> np.uint32(16)).astype(np.uint16)
+    nan = (bits & np.uint32(0x7FFF_FFFF)) > np.uint32(0x7F80_0000)
+    return np.where(nan, np.uint16(0x7FFF), rounded)
+
+
 _PIECE = 1 << 14
 """Elements narrowed together: a dozen working arrays of 64 KiB stay in the cache."""
 _LEAST_NORMAL = (127 - 14) << 23

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oracle.held import Use
 from oracle.program import Program, walk
-from oracle.steps import Use
 
 
 @dataclass(frozen=True, kw_only=True)

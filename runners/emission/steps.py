@@ -5,28 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import LoadForm, MainForm, StmatrixForm, StoreForm
+from oracle.held import Use
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-    Use,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from runners.emission.addresses import address, base_register, displaced, stride_operand
 from runners.emission.body import Body
 from runners.emission.copies import write_copy
 from runners.emission.elementwise import write_elementwise
 from runners.emission.registers import fragment_registers
+
+_WIDEST = 16
+"""Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
 
 
 @dataclass(kw_only=True)
@@ -56,10 +56,17 @@ class StepWriter:
                 body.add(f"{self._opcode(step.form)} {', '.join(map(self._vector, step.uses))}")
             case Elementwise():
                 write_elementwise(body, step, *map(self._registers.of, step.uses))
-            case LoadRows():
-                self._load_rows(step)
-            case StoreRegisters():
-                self._store_registers(step)
+            case LoadRows() | StoreRows():
+                self._rows(step)
+            case LoadRegisters() | StoreRegisters():
+                self._registers_and_memory(step)
+            case MultiplyLanes():
+                body.add(f"{step.form.opcode} {', '.join(map(self._vector, step.uses))}")
+            case TransposeRegisters():
+                for source, destination in zip(*map(self._registers.of, step.uses), strict=True):
+                    body.add(f"{step.form.opcode} {destination}, {source}")
+            case PackRegisters():
+                self._pack(step)
             case Copy():
                 write_copy(body, self.program, step)
             case Barrier():
@@ -74,7 +81,7 @@ class StepWriter:
     def _vector(self, use: Use) -> str:
         return _vector(self._registers.of(use))
 
-    def _opcode(self, form: LoadForm | StoreForm | MmaForm | LdmatrixForm) -> str:
+    def _opcode(self, form: LoadForm | StoreForm | MainForm | StmatrixForm) -> str:
         opcode = form.opcode if self.aligned else form.opcode.replace(".aligned", "")
         return self.body.spelled(opcode)
 
@@ -86,7 +93,7 @@ class StepWriter:
         first, second = (vector, operand) if isinstance(step, Load) else (operand, vector)
         self.body.add(f"{self._opcode(form)} {first}, {second}{stride}")
 
-    def _load_rows(self, step: LoadRows) -> None:
+    def _rows(self, step: LoadRows | StoreRows) -> None:
         body = self.body
         offset = self.program.offset(step.buffer) - step.immediate
         offsets = [address + offset for address in step.addresses]
@@ -95,24 +102,39 @@ class StepWriter:
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
         (vector,) = map(self._vector, step.uses)
-        body.add(f"{self._opcode(step.form)} {vector}, {displaced(total, step.immediate)}")
+        operand = displaced(total, step.immediate)
+        first, second = (vector, operand) if isinstance(step, LoadRows) else (operand, vector)
+        body.add(f"{self._opcode(step.form)} {first}, {second}")
 
-    def _store_registers(self, step: StoreRegisters) -> None:
-        body = self.body
+    def _registers_and_memory(self, step: LoadRegisters | StoreRegisters) -> None:
+        """Append accesses that are as wide as the alignment allows."""
+        body, width = self.body, step.bits // 8
         lane = body.scratch("b64")
-        body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {4 * step.count}")
+        body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {width * step.count}")
         (registers,) = map(self._registers.of, step.uses)
         lies_in = self.program.buffer(step.place.buffer).space
         operand = address(body, self.program, step.place, lies_in, lane=lane)
         space = body.spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
-        if step.count == 1:
-            body.add(f"st.{space}.b32 {operand}, {registers[0]}")
-        elif offset % (4 * step.count) == 0:
-            body.add(f"st.{space}.v{step.count}.b32 {operand}, {_vector(registers)}")
-        else:
-            for index, register in enumerate(registers):
-                body.add(f"st.{space}.b32 {displaced(operand[1:-1], 4 * index)}, {register}")
+        together = min(step.count, _WIDEST // width)
+        if offset % (width * together):
+            together = 1
+        for index in range(0, step.count, together):
+            part = registers[index : index + together]
+            value = _vector(part) if together > 1 else part[0]
+            kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
+            where = displaced(operand[1:-1], width * index)
+            if isinstance(step, LoadRegisters):
+                body.add(f"ld.{space}.{kind} {value}, {where}")
+            else:
+                body.add(f"st.{space}.{kind} {where}, {value}")
+
+    def _pack(self, step: PackRegisters) -> None:
+        source, destination = map(self._registers.of, step.uses)
+        # In place, the first result stands where the first pair was read.
+        for index, register in enumerate(destination):
+            low, high = source[2 * index : 2 * index + 2]
+            self.body.add(f"cvt.rn.{step.type}x2.f32 {register}, {high}, {low}")
 
     def _uniform(self, value: Uniform) -> str:
         """Return a new register that holds a number that is the same in every lane."""

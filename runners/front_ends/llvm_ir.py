@@ -15,24 +15,20 @@ from typing import assert_never
 from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.held import Fragment, Use
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.operations import Operation
 from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Fragment,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-    Use,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.targets import Module
 from runners.emission.elementwise import replicated
 from runners.kernels import LANES, Kernel
@@ -198,6 +194,17 @@ class LlvmWriter:
                 self._load_rows(step)
             case StoreRegisters():
                 self._store_registers(step)
+            case (
+                StoreRows()
+                | LoadRegisters()
+                | MultiplyLanes()
+                | TransposeRegisters()
+                | PackRegisters()
+            ):
+                raise UsageError(
+                    f"{type(step).__name__} ({step}) is not written as LLVM IR here; leave out "
+                    "--front-end, or draw programs of wmma and ldmatrix with --only"
+                )
             case Copy():
                 self._copy(step)
             case Barrier():

@@ -1,4 +1,4 @@
-"""ldmatrix (PTX ISA 9.7.14.5.15).
+"""ldmatrix and stmatrix (PTX ISA 9.7.14.5.15).
 
 Layouts, with lane t, and how sure they are:
 
@@ -27,7 +27,7 @@ from runners.simulated.access import space_named
 from runners.simulated.memory import WINDOWS, Space, check_alignment
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
-from runners.simulated.traffic import read_runs
+from runners.simulated.traffic import read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.units import RowUnit
 from runners.simulated.warps import LANES, Mask, Operation, Values, Warps
@@ -36,6 +36,11 @@ LDMATRIX = re.compile(
     r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])(?P<trans>\.trans)?"
     r"(?:\.(?P<space>shared(?:::cta)?))?"
     r"\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64)"
+)
+
+STMATRIX = re.compile(
+    r"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124])(?P<trans>\.trans)?"
+    r"(?:\.(?P<space>shared(?:::cta)?))?\.b16"
 )
 
 _ROW_BYTES = 16
@@ -53,6 +58,8 @@ _FORMS: dict[tuple[str, str], tuple[bool | None, int]] = {
 
 # ldmatrix itself (Target ISA Notes).
 _ARCHITECTURE = 75
+# stmatrix (its Target ISA Notes).
+_STORING_ARCHITECTURE = 90
 # Up to this architecture every lane's address has to be valid, used or not (the page's note).
 _ALL_LANES_UP_TO = 75
 
@@ -148,5 +155,53 @@ def decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
             words = corrupt(words, warps.site())
         for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
+
+    return execute
+
+
+def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode stmatrix of 16-bit elements, the reverse of ldmatrix."""
+    number = int(match["num"])
+    opcode, line = operands.instruction.opcode, operands.line
+    if silicon.target.architecture < _STORING_ARCHITECTURE:
+        refuse(
+            TrapKind.ILLEGAL,
+            line,
+            f"{opcode} needs sm_{_STORING_ARCHITECTURE}; the module is for {silicon.target.name}",
+        )
+    unit = silicon.unit(opcode, RowUnit(transposed=match["trans"] is not None))
+    corrupt = silicon.corruption(opcode)
+    address_operand, source_operand = operands.expect(2)
+    names = operands.registers(source_operand, number, 32)
+    space = space_named(match["space"])
+    address = operands.address(address_operand, space)
+    row, column = (where[0] for where in _places("m8n8", unit.transposed))  # (lanes, elements)
+
+    def dealt(words: list[Values]) -> Values:
+        """Return the rows that registers hold, (8 * number, 8, warps) elements of 16 bits."""
+        rows = np.zeros((8 * number, 8, words[0].shape[1]), np.uint16)
+        for matrix, word in enumerate(words):
+            for element, shift in enumerate((0, 16)):
+                part = (word >> np.uint32(shift)).astype(np.uint16)
+                rows[8 * matrix + row[:, element], column[:, element]] = part
+        return rows
+
+    def execute(warps: Warps, mask: Mask) -> None:
+        mask = warps.whole(mask)
+        every = np.broadcast_to(address(warps), (LANES, warps.indices.size))
+        if space is Space.GENERIC:
+            every = every - np.uint64(WINDOWS[Space.SHARED])
+        if unit.rotation:
+            every = np.roll(every, -unit.rotation, axis=0)
+        starts = every[: 8 * number]
+        check_alignment(starts, _ROW_BYTES, warps.indices, mask)
+        words = [np.broadcast_to(warps.read(name), every.shape) for name in names]
+        if unit.exchanged_registers and number > 1:
+            words[:2] = words[1::-1]
+        if unit.swapped_halves:
+            words = [(word >> np.uint32(16)) | (word << np.uint32(16)) for word in words]
+        if corrupt is not None:
+            words = corrupt(words, warps.site())
+        write_runs(warps, Space.SHARED, starts, dealt(words), mask)
 
     return execute

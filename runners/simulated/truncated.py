@@ -70,7 +70,7 @@ def _take_apart(words: Words, binary: Binary, flush: bool) -> _Factors:
     )
 
 
-def _widen(words: Words) -> Words:
+def widened(words: Words) -> Words:
     """Return f32 words of the same values as f16 words."""
     parts = _take_apart(words, F16, flush=False)
     magnitude = rounded(
@@ -84,19 +84,24 @@ def _widen(words: Words) -> Words:
     return _signed(magnitude, parts.sign < 0, F32)
 
 
-def _narrow(words: Words, unit: FloatUnit) -> Words:
-    """Return f16 words of f32 words, rounded as the unit narrows; a tiny negative gives -0."""
+def narrowed(
+    words: Words,
+    nan: int,
+    rounding: Rounding = Rounding.NEAREST_EVEN,
+    saturating: bool = False,
+) -> Words:
+    """Return f16 words of f32 words; a tiny negative gives -0, and any NaN the cut of `nan`."""
     parts = _take_apart(words, F32, flush=False)
     magnitude = rounded(
         parts.significand.astype(np.int64),
         parts.exponent.astype(np.int64) - F32.fraction,
         parts.sign < 0,
         F16,
-        unit.narrowing,
-        unit.saturating,
+        rounding,
+        saturating,
     )
-    # The NaN of an f16 result, cut from the unit's f32 NaN (0x7fffffff gives 0x7fff).
-    nan = unit.nan >> 16 & F16.sign | F16.infinity | (unit.nan >> 13 & (1 << F16.fraction) - 1)
+    # 0x7fffffff gives 0x7fff.
+    nan = nan >> 16 & F16.sign | F16.infinity | (nan >> 13 & (1 << F16.fraction) - 1)
     magnitude = _with_specials(magnitude, parts, F16, nan & ~F16.sign)
     negative = parts.sign < 0
     if parts.nan is not None:
@@ -363,9 +368,9 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> W
         if Matrix.C in unit.flushed:
             addend = _flushed(addend, F16 if addend.itemsize == 2 else F32)
         if addend.itemsize < unit.accumulator.word // 8:
-            addend = _widen(addend)
+            addend = widened(addend)
         words = _product(a[..., chosen], b[..., chosen], addend, unit)
         if result != unit.accumulator:
-            words = _narrow(words, unit)
+            words = narrowed(words, unit.nan, unit.narrowing, unit.saturating)
         chunks.append(_flushed(words, result) if Matrix.D in unit.flushed else words)
     return np.concatenate(chunks, axis=-1)

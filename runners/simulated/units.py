@@ -149,7 +149,7 @@ class DoubleUnit:
 
 @dataclass(frozen=True, kw_only=True)
 class RowUnit:
-    """What ldmatrix does with the rows that it fetched."""
+    """What ldmatrix, stmatrix and movmatrix do with rows: fetched, to be written, or held."""
 
     transposed: bool
     signed: bool = False
@@ -157,9 +157,9 @@ class RowUnit:
     swapped_nibbles: bool = False
     """Packed elements are taken from the high end of the row first."""
     rotation: int = 0
-    """Lanes by which the row addresses are off."""
+    """Lanes by which the row addresses (of movmatrix, the results) are off."""
     exchanged_registers: bool = False
-    """The first two destination registers are exchanged."""
+    """The first two registers are exchanged."""
     swapped_halves: bool = False
     """The 16-bit halves of each register are exchanged."""
 
@@ -177,7 +177,38 @@ class TransferUnit:
     """The first two rows (or columns) of the leading dimension are exchanged."""
 
 
-Unit = FloatUnit | IntegerUnit | BitUnit | DoubleUnit | RowUnit | TransferUnit
+@dataclass(frozen=True, kw_only=True)
+class FragmentUnit:
+    """How mma.sync finds the elements of its matrices in the registers of the lanes."""
+
+    exchanged_registers: frozenset[Matrix] = frozenset()
+    """Matrices of which the first two registers are exchanged."""
+    crossed_lanes: frozenset[Matrix] = frozenset()
+    """Matrices of which each even lane is taken for the next, and that for it."""
+    reversed_parts: frozenset[Matrix] = frozenset()
+    """Matrices whose elements stand in a register from the high end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuadUnit:
+    """Scalar f32 arithmetic in place of a unit: mma.sync.m8n8k4 of f16 on sm_90."""
+
+    pairs: bool
+    """Two products are added before they meet the sum; else all, and C behind them."""
+    nan: int = 0x7FFF_FFFF
+    """The word of every NaN result, in f32."""
+
+
+Unit = (
+    FloatUnit
+    | IntegerUnit
+    | BitUnit
+    | DoubleUnit
+    | QuadUnit
+    | RowUnit
+    | FragmentUnit
+    | TransferUnit
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ opcode, and returns the operation; all lanes of a warp are there when it execute
 import re
 from collections.abc import Callable
 
-from runners.simulated import ldmatrix, wmma
+from runners.simulated import ldmatrix, mma_sync, wmma
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
 from runners.simulated.warps import Operation
@@ -19,5 +19,8 @@ FORMS: tuple[
     (wmma.STORE, wmma.store),
     (wmma.MMA, wmma.mma),
     (ldmatrix.LDMATRIX, ldmatrix.decode),
+    (ldmatrix.STMATRIX, ldmatrix.stmatrix),
+    (mma_sync.MMA_SYNC, mma_sync.mma_sync),
+    (mma_sync.MOVMATRIX, mma_sync.movmatrix),
 )
 """Every form that is known."""

@@ -19,6 +19,9 @@ def _numbered(view: Raw, setting: Setting, fields: FloatFields, exponent: int) -
     Numbers start at another element in each image; bits below a step stay random.
     """
     _, rows, columns = view.shape
+    if fields.shift < _CODE_BITS:
+        _numbered_narrowly(view, setting, fields, exponent)
+        return
     # A power of two for every matrix of the pages, so that a mask brings numbers round.
     count = rows * columns
     start = setting.below(DEPTH, count).astype(fields.dtype)
@@ -28,6 +31,15 @@ def _numbered(view: Raw, setting: Setting, fields: FloatFields, exponent: int) -
     codes <<= fields.dtype.type(step)
     codes += fields.field(exponent)
     spread(view, fields.dtype.type((1 << step) - 1), codes)
+
+
+def _numbered_narrowly(view: Raw, setting: Setting, fields: FloatFields, exponent: int) -> None:
+    """Give each element of a format of 8 bits a number, over again after eight exponents."""
+    _, rows, columns = view.shape
+    count = 8 << fields.shift
+    start = per_image(setting.below(DEPTH, count))
+    codes = np.arange(rows * columns).reshape(rows, columns) + start
+    view[...] = (codes % count + int(fields.field(exponent))).astype(fields.dtype)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,10 @@ class FloatFields:
                 return raw.view(np.float64)
             case "f16":
                 return raw.view(np.float16).astype(np.float64)
+            case "e5m2":
+                return (raw.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
+            case "e4m3":
+                return _E4M3.take(raw)
             case "bf16":
                 raw = raw.astype(np.uint32) << np.uint32(16)
             case "tf32":
@@ -162,6 +166,18 @@ class FloatFields:
         ]  # fmt: skip
         patterns = np.array(positive, np.uint64)
         return np.concatenate([patterns, patterns | np.uint64(self.sign)]).astype(self.dtype)
+
+
+def _e4m3_numbers() -> NDArray[np.float64]:
+    """Return the number of each pattern of e4m3, which has no infinity and one NaN."""
+    pattern = np.arange(256)
+    field, fraction = pattern >> 3 & 15, pattern & 7
+    size = np.where(field > 0, np.ldexp(8.0 + fraction, field - 10), np.ldexp(1.0 * fraction, -9))
+    size = np.where(pattern & 0x7F == 0x7F, np.nan, size)
+    return np.where(pattern & 0x80, -size, size)
+
+
+_E4M3 = _e4m3_numbers()
 
 
 @cache

@@ -9,23 +9,23 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import MmaForm
+from oracle.forms import LdmatrixForm, MmaSyncForm, ProductForm
 from oracle.image import position
+from oracle.lane_fragments import places
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.matrices import LANES
+from oracle.matrix_moves import distribute, transposed
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.storage import Tile
 
 Origins = NDArray[np.int64]
@@ -51,7 +51,7 @@ class Source:
 class Product:
     """A multiplication, and where its operands come from."""
 
-    form: MmaForm
+    form: ProductForm
     a: Source | None
     b: Source | None
     c: Source | None
@@ -67,7 +67,7 @@ class Readings:
     words: list[tuple[int, int]] = field(default_factory=list)
     """First byte and mask of each control word."""
     rows: list[Origins] = field(default_factory=list)
-    """Bytes that ldmatrix reads."""
+    """Bytes that ldmatrix, and loads of registers, read."""
 
 
 def readings(program: Program) -> Readings:
@@ -85,6 +85,8 @@ class _Walker:
     def __init__(self, program: Program) -> None:
         self.found = Readings()
         self._program = program
+        self._registers: dict[str, Origins] = {}
+        """Where the bytes of registers known by lane come from, (32, bytes)."""
         self._memory: Mapping[str, Origins] = {
             "global": np.arange(program.image_bytes, dtype=np.int64),
             "shared": np.full(program.shared_bytes, -1, np.int64),
@@ -112,7 +114,7 @@ class _Walker:
                 fragments[step.d] = None
             case Elementwise():
                 fragments[step.destination] = fragments.get(step.source)
-            case Store() | StoreRegisters():
+            case Store() | StoreRegisters() | StoreRows():
                 for span in step.bytes_written:
                     self._computed(span.buffer, span.offsets)
             case Copy():
@@ -120,9 +122,30 @@ class _Walker:
                 bytes_ = self._read(before.buffer, before.offsets)
                 self._write(after.buffer, after.offsets, bytes_)
             case LoadRows():
-                for row in step.bytes_read:
-                    origins = self._read(row.buffer, row.offsets.ravel())
-                    self.found.rows.append(origins[origins >= 0])
+                rows = [self._read(row.buffer, row.offsets.ravel()) for row in step.bytes_read]
+                self.found.rows.extend(origins[origins >= 0] for origins in rows)
+                self._registers[step.registers] = _dealt(step.form, np.stack(rows))
+            case LoadRegisters():
+                (span,) = step.bytes_read
+                origins = self._read(span.buffer, span.offsets.ravel())
+                self.found.rows.append(origins[origins >= 0])
+                self._registers[step.registers] = origins.reshape(LANES, -1)
+            case MultiplyLanes():
+                operands = {
+                    operand: self._matrices(step.form, operand, name)
+                    for operand, name in (("a", step.a), ("b", step.b), ("c", step.c))
+                }
+                for group in range(step.form.groups):
+                    a, b, c = (operands[operand][group] for operand in "abc")
+                    self.found.products.append(Product(step.form, a, b, c))
+                self._registers.pop(step.d, None)
+            case TransposeRegisters():
+                moved = self._registers.get(step.source)
+                self._registers.pop(step.destination, None)
+                if moved is not None:
+                    self._registers[step.destination] = _turned(moved)
+            case PackRegisters():
+                self._registers.pop(step.destination, None)
             case Branch():
                 self._word(step.condition)
                 self.walk(step.then, fragments)
@@ -134,6 +157,17 @@ class _Walker:
                 pass
             case _:
                 assert_never(step)
+
+    def _matrices(self, form: MmaSyncForm, operand: str, name: str) -> list[Source | None]:
+        """Return the matrices of an operand, one for each multiplication of the instruction."""
+        origins = self._registers.get(name)
+        if origins is None or origins.shape[1] != 4 * form.words(operand) or (origins < 0).any():
+            return [None] * form.groups
+        # Neighbours in a byte are neighbours along k, so that lines run along k.
+        layout = "col" if operand == "b" else "row"
+        tile = Tile(matrix=form.matrix(operand), layout=layout)
+        lines = _gathered(form, operand, origins, tile)
+        return [Source(tile, one) for one in lines]
 
     def _word(self, uniform: Uniform) -> None:
         if isinstance(uniform, Word):
@@ -161,6 +195,52 @@ class _Walker:
 
     def _computed(self, buffer: str, offsets: NDArray[np.int64]) -> None:
         self._write(buffer, offsets, np.full(offsets.shape, -1, np.int64))
+
+
+def _gathered(form: MmaSyncForm, operand: str, origins: Origins, tile: Tile) -> Origins:
+    """Return the bytes of the matrices that lanes hold, (form.groups, lines, line_bytes).
+
+    Parameters
+    ----------
+    origins : int64 (32, bytes)
+        Of the registers of each lane.
+    """
+    bits = tile.matrix.type.bits
+    where = places(form, operand)  # (32, elements, 3): multiplication, row, column
+    group, row, column = where.reshape(-1, 3).T
+    line, along = (column, row) if tile.layout == "col" else (row, column)
+    held = np.arange(where.shape[1]) * bits // 8  # first byte of each element in its lane
+    found = np.full((form.groups, tile.lines, tile.line_bytes), -1, np.int64)
+    for byte in range(max(1, bits // 8)):
+        found[group, line, along * bits // 8 + byte] = origins[:, held + byte].ravel()
+    return found
+
+
+def _dealt(form: LdmatrixForm, rows: Origins) -> Origins:
+    """Return where the bytes of the registers of ldmatrix come from, (32, bytes).
+
+    Parameters
+    ----------
+    rows : int64 (addresses, 16)
+    """
+    if form.element_bits < 8:  # widened to bytes
+        return np.full((LANES, 4 * form.registers), -1, np.int64)
+    numbers = np.arange(rows.size).reshape(rows.shape)
+    low, high = (
+        distribute(form, part.astype(np.uint8)).view(np.uint8).astype(np.int64)
+        for part in (numbers & 0xFF, numbers >> 8)
+    )
+    dealt: Origins = rows.ravel()[low | high << 8]
+    return dealt
+
+
+def _turned(origins: Origins) -> Origins:
+    """Return where bytes come from behind movmatrix, (32, bytes)."""
+    numbers = np.arange(2 * LANES, dtype=np.uint32).reshape(LANES, 2)
+    words = transposed(numbers[:, :1] | numbers[:, 1:] << np.uint32(16))
+    order = words.view("<u2").astype(np.int64).reshape(LANES, 2)
+    flat = origins.reshape(LANES, -1, 2, 2)
+    return flat[order // 2, :, order % 2].transpose(0, 2, 1, 3).reshape(LANES, -1)
 
 
 def _tile(step: Load | Store) -> Tile:

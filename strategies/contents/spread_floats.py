@@ -91,8 +91,8 @@ class Wide:
         self._fill(view, setting, setting.sum, 1)
 
     def _fill(self, view: Raw, setting: Setting, fields: FloatFields, more: int) -> None:
-        # 2^4 exponents of f16's 30, 2^6 of the 254 of f32 and the like.
-        most = 4 if fields.format.exponent_bits == 5 else 6
+        # 2^4 exponents of f16's 30, 2^6 of the 254 of f32 and the like, 2^3 of the 15 of e4m3.
+        most = {4: 3, 5: 4}.get(fields.format.exponent_bits, 6)
         bits = np.minimum(1 + setting.below(DEPTH, most) + more, most)
         kept = np.array([fields.kept(width) for width in range(most + 1)], fields.dtype)
         spread(view, per_image(kept[bits]), per_image(fields.field(-(1 << bits >> 1))))
@@ -156,7 +156,7 @@ class Cancelling:
 
 def _window_bits(fields: FloatFields) -> int:
     """Return how many exponents A and B of a cancelled product have, as a power of two."""
-    return {7: 4, 10: 3}.get(fields.format.fraction_bits, 5)
+    return {2: 4, 3: 3, 7: 4, 10: 3}.get(fields.format.fraction_bits, 5)
 
 
 def _product(fields: FloatFields, a: Raw, b: Raw) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, LdmatrixForm, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, MainForm, MmaForm, StoreForm
 from oracle.program import Program, walk
 from oracle.targets import Module
 from strategies.features import Feature, Focus
@@ -140,7 +140,7 @@ class _Drawing:
         self._complete()
         return builder.finish()
 
-    def _number(self, main: MmaForm | LdmatrixForm, dice: Dice, *, rows_alone: bool) -> int:
+    def _number(self, main: MainForm, dice: Dice, *, rows_alone: bool) -> int:
         """Choose how many multiplications there are."""
         builder, wanted = self.builder, self.focus.features
         number = dice.one_of(_SIZES)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from oracle.formats import FORMATS
 from oracle.forms import LdmatrixForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import LANES, SHAPES, Matrix
 from oracle.places import Place, Span
-from oracle.steps import Copy, LoadRows, StoreRegisters
+from oracle.steps import Copy
 from strategies.features import Feature
 from strategies.programs.accesses import load
 from strategies.programs.building import Builder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form, LdmatrixForm, LoadForm, MainForm, MmaForm, StoreForm
 from oracle.operations import Operation
 from strategies.features import Feature
 from strategies.programs.building import Builder
@@ -23,7 +23,7 @@ _OF_ONE_FORM = (
 
 def main_form(
     builder: Builder, form: Form | None, everything: Palette, dice: Dice, *, rows: bool
-) -> MmaForm | LdmatrixForm:
+) -> MainForm:
     """Choose the multiplication or ldmatrix that a program is about.
 
     Parameters
@@ -36,12 +36,12 @@ def main_form(
         Whether it may be an ldmatrix if nothing is asked for.
     """
     known = builder.palette
-    if isinstance(form, MmaForm | LdmatrixForm):
+    if isinstance(form, MainForm):
         return form
     if form is not None:
         users = _users(known, form) or _users(everything, form)
         return dice.one_of(_suited(users, builder))
-    groups: list[tuple[MmaForm | LdmatrixForm, ...]] = []
+    groups: list[tuple[MainForm, ...]] = []
     if known.multiplications:
         groups += families(_suited(known.multiplications, builder))
     if rows or not groups:

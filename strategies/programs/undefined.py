@@ -12,9 +12,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from oracle.forms import Form
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Place
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, LoadRows, Loop, Step, Store, StoreRegisters
+from oracle.steps import Barrier, Branch, Copy, Load, Loop, Step, Store
 from oracle.storage import Tile
 from oracle.targets import Module
 from strategies.features import Focus, unit_bytes

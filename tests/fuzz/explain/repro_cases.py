@@ -13,20 +13,11 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.operations import Operation
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Step, Store
 from oracle.targets import Module, parse_target
 from runners.emission import emit
 from strategies.contents import Recipe, ValueClass, expand

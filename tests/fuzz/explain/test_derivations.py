@@ -17,10 +17,11 @@ from fuzz.findings.tracing import trace
 from oracle.formats import FORMATS, Format
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import LDMATRIX_FORMS
+from oracle.lane_steps import LoadRows
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
-from oracle.steps import Elementwise, LoadRows, Multiply
+from oracle.steps import Elementwise, Multiply
 from strategies.contents import Recipe, expand, recipes
 
 FLOATS = [FORMATS[name] for name in ("f16", "bf16", "tf32", "f32", "f64")]

@@ -24,8 +24,9 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.formats import Kind
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.program import Program, walk
-from oracle.steps import Load, LoadRows, Multiply, Step, Store, StoreRegisters
+from oracle.steps import Load, Multiply, Step, Store
 
 SECONDS = 600.0
 """Far more than any case takes: a busy machine must not end a search."""

@@ -15,9 +15,10 @@ from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Load, LoadRows, Loop, Multiply, Step, Store, StoreRegisters
+from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step, Store
 from oracle.storage import Tile, read, write
 from oracle.targets import Module, parse_target, parse_version
 from runners.emission import emit

@@ -12,23 +12,12 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.definedness import undefined
 from oracle.forms import Form, LoadForm, MmaForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import operations
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 
 BUFFER = 8192
 """Bytes of each data buffer: room for the largest matrix with twice its default stride."""

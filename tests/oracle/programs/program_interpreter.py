@@ -13,23 +13,13 @@ import numpy as np
 
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.places import Uniform, Word
 from oracle.program import Program
-from oracle.steps import (
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 
 Rows = list[list[int]]
 

@@ -11,22 +11,11 @@ from oracle.definedness import check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
 from oracle.forms import LoadForm, StoreForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),

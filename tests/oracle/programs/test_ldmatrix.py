@@ -9,8 +9,8 @@ from program_interpreter import register
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.forms import LdmatrixForm
 from oracle.isa import LDMATRIX_FORMS
+from oracle.lane_steps import LoadRows
 from oracle.matrix_moves import ldmatrix
-from oracle.steps import LoadRows
 
 X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
 

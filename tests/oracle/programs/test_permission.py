@@ -15,23 +15,13 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute, run
 from oracle.formats import Format
 from oracle.forms import MmaForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.models import model_for
 from oracle.operations import Operation
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Multiply, Step, Store
 from oracle.warps import Planes, Warps
 
 QUIET = settings(

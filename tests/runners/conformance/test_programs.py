@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from oracle.execution import execute
 from oracle.forms import LdmatrixForm, MmaForm
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Buffer, Place
 from oracle.program import Program, requirements
-from oracle.steps import Copy, LoadRows, StoreRegisters
+from oracle.steps import Copy
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Ran, Runner

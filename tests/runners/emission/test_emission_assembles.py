@@ -5,9 +5,11 @@ from __future__ import annotations
 import program_draws
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
+from lane_programs import programs
 from single_multiplies import VARIANTS, Access, accesses, program
 
 from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.isa import MMA_SYNC_FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module
 from runners.assemblers.discovery import discover
@@ -44,6 +46,21 @@ def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) 
         for way in range(3)
     ]
     _assembles(assembler, programs, "sm_80", "7.8")
+
+
+def test_forms_of_mma_sync_assemble_with_what_feeds_and_stores_them(
+    assembler: PtxasCompiler,
+) -> None:
+    # 7 shares no factor with 110: one form in seven, each in a way of its own.
+    ways = [list(programs(form).values()) for form in MMA_SYNC_FORMS[::7]]
+    made = [some[number % len(some)] for number, some in enumerate(ways)]
+    _assembles(assembler, made, "sm_90", "8.7")
+
+
+@pytest.mark.slow
+def test_every_form_of_mma_sync_assembles_in_every_way(assembler: PtxasCompiler) -> None:
+    made = [program for form in MMA_SYNC_FORMS for program in programs(form).values()]
+    _assembles(assembler, made, "sm_90", "8.7")
 
 
 def _is_plain(form: object) -> bool:

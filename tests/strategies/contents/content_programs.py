@@ -12,20 +12,10 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.forms import LdmatrixForm, LoadForm, MmaForm
 from oracle.image import position
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Barrier,
-    Branch,
-    Copy,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Barrier, Branch, Copy, Load, Loop, Multiply, Step, Store
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand
 

@@ -15,20 +15,10 @@ from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.legality import Verdict, explain
 from oracle.program import Program, requirements, walk
-from oracle.steps import (
-    Branch,
-    Copy,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Feature, Focus, features_of

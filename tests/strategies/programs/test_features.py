@@ -10,21 +10,12 @@ from drawn_programs import drawn
 from oracle.formats import FORMATS
 from oracle.forms import MmaForm
 from oracle.isa import mma_form
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import SHAPES
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import (
-    Branch,
-    Elementwise,
-    Load,
-    LoadRows,
-    Loop,
-    Multiply,
-    Step,
-    Store,
-    StoreRegisters,
-)
+from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live
 from strategies.programs.forms import load_form, store_form

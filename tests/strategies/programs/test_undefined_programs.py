@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from fuzz.campaign.draws import draw
 from oracle.definedness import undefined
 from oracle.isa import FORMS
+from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.program import Program, walk
-from oracle.steps import Load, LoadRows, Store, StoreRegisters
+from oracle.steps import Load, Store
 from oracle.storage import Tile
 from oracle.targets import Module
 from runners.emission import emit

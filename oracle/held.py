@@ -1,0 +1,159 @@
+"""What the names of a program hold, and what every step says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Self
+
+from oracle.matrices import Matrix, Vector
+from oracle.places import Span, Uniform
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragment:
+    """A fragment of wmma: which lane holds which element is left open (9.7.14.4.1)."""
+
+    matrix: Matrix
+    """Accumulators are operand "c", whether a load or a multiplication wrote them."""
+    layout: str | None
+    """"row" or "col" of a multiplicand, None where any will do; accumulators have none."""
+
+    @staticmethod
+    @cache
+    def of(matrix: Matrix, layout: str | None) -> Fragment:
+        """Return the fragment of a matrix; that of a D is one of C."""
+        if matrix.operand in "cd":
+            return Fragment(matrix=replace(matrix, operand="c"), layout=None)
+        return Fragment(matrix=matrix, layout=layout)
+
+    @property
+    def any_layout(self) -> bool:
+        """Whether it is a multiplicand whose layout is left open."""
+        return self.layout is None and self.matrix.operand in "ab"
+
+    @property
+    def register_type(self) -> str:
+        """PTX type in which the registers are declared, without the dot."""
+        return self.matrix.register_type
+
+    @property
+    def registers(self) -> int:
+        """Registers in each lane."""
+        return self.matrix.registers
+
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes in each lane."""
+        return self.matrix.registers * self.matrix.register_bits // 32
+
+    def __str__(self) -> str:
+        m = self.matrix
+        role = "accumulator" if m.operand == "c" else f"multiplicand {m.operand.upper()}"
+        layout = f" .{self.layout}" if self.layout else ""
+        return f"{role} .{m.shape.name} .{m.type.name}{layout}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registers:
+    """Registers in each lane, whose contents are known lane by lane."""
+
+    registers: int
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    @staticmethod
+    @cache
+    def of(vector: Vector) -> Registers:
+        """Return the registers of an operand of mma.sync, ldmatrix or stmatrix."""
+        return Registers(
+            registers=vector.registers, bits=64 if vector.register_type == "f64" else 32
+        )
+
+    @property
+    def register_type(self) -> str:
+        """PTX type in which the registers are declared, without the dot.
+
+        Untyped, so that the D of one instruction can be the A of the next ("untyped bits" go
+        with any type of their size, PTX ISA 5.2.1).
+        """
+        return f"b{self.bits}"
+
+    @property
+    def words(self) -> int:
+        """Registers of 32 bits that it takes in each lane."""
+        return self.registers * self.bits // 32
+
+    def __str__(self) -> str:
+        return f"{self.registers} registers of {self.bits} bits"
+
+
+Held = Fragment | Registers
+"""What a name holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """One place of a step in which a name stands."""
+
+    field: str
+    """Field of the step: "a", "fragment", ..."""
+    name: str
+    holds: Held
+    """What the name has to hold, or holds afterwards."""
+    written: bool = False
+    """Whether the step writes the name; else it reads it."""
+
+
+class StepBase:
+    """What every step says of itself; what it does not have is empty."""
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """Names in the order of the fields."""
+        return ()
+
+    @property
+    def reads(self) -> tuple[Use, ...]:
+        """Names that are read."""
+        return tuple(use for use in self.uses if not use.written)
+
+    @property
+    def writes(self) -> Use | None:
+        """The name that is written."""
+        return next((use for use in self.uses if use.written), None)
+
+    @property
+    def carried(self) -> str | None:
+        """Name of the value that the result continues: the accumulator, or the source."""
+        return None
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        """Bytes of buffers that are read."""
+        return ()
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        """Bytes of buffers that are written."""
+        return ()
+
+    @property
+    def uniform(self) -> Uniform | None:
+        """What a branch or a loop depends on."""
+        return None
+
+    @property
+    def blocks(self) -> Mapping[str, tuple[Any, ...]]:
+        """Steps inside, by the field that holds them."""
+        return {}
+
+    def with_blocks(self, blocks: Mapping[str, tuple[Any, ...]]) -> Self:
+        """Return the step with other steps inside, by the fields of `blocks`."""
+        return replace(self, **blocks) if blocks else self  # type: ignore[type-var]
+
+    def reading(self, old: str, new: str) -> Self:
+        """Return the step with one name read where it reads another."""
+        changes = {use.field: new for use in self.reads if use.name == old}
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]

@@ -1,0 +1,289 @@
+"""Steps on registers whose contents are known lane by lane: what lies around mma.sync.
+
+ldmatrix and plain loads fill them, stmatrix and plain stores write them to memory, movmatrix and
+conversions take them from lane to lane and from format to format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oracle.forms import LdmatrixForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.held import Registers, StepBase, Use
+from oracle.matrices import LANES
+from oracle.places import Place, Span, check, check_name, check_range
+
+PACKED_TYPES = ("f16", "bf16")
+"""Formats of which `cvt.rn.{f16x2,bf16x2}.f32` puts two into a register (PTX ISA 9.7.9.23)."""
+COUNTS = (1, 2, 4, 8)
+"""Registers that an operand of ldmatrix, stmatrix or mma.sync has."""
+
+
+def _check_rows(addresses: tuple[int, ...], immediate: int, mnemonic: str) -> None:
+    check(
+        len(addresses) == LANES,
+        f"{len(addresses)} addresses given; {mnemonic} takes one for each of {LANES} lanes",
+    )
+    for address in addresses:
+        check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
+    check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRows(StepBase):
+    """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
+
+    form: LdmatrixForm
+    registers: str
+    """Name of the destination: `form.registers` registers of 32 bits in each lane."""
+    buffer: str
+    addresses: tuple[int, ...]
+    """For each of the 32 lanes, bytes from the start of the buffer. Those of the lanes that
+    `form.addresses` leaves out are not used, except on sm_75, where they must be valid."""
+    immediate: int = 0
+    """Bytes of every address that stand in the instruction; the lanes' registers hold the
+    rest."""
+
+    def __post_init__(self) -> None:
+        check_name(self.registers, "vector of registers")
+        _check_rows(self.addresses, self.immediate, "ldmatrix")
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.form.registers)
+        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        """Rows at the addresses that are used, in the order of the lanes."""
+        return tuple(
+            Span.block(self.buffer, address, self.form.ROW_BYTES)
+            for address in self.addresses[: self.form.addresses]
+        )
+
+    def __str__(self) -> str:
+        return f"load rows {self.registers} from {self.buffer}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRows(StepBase):
+    """stmatrix: registers into rows at 32 addresses of shared memory (9.7.14.5.16)."""
+
+    form: StmatrixForm
+    registers: str
+    """Name of the source: `form.registers` registers of 32 bits in each lane."""
+    buffer: str
+    addresses: tuple[int, ...]
+    """As in LoadRows. The rows that are written must lie apart."""
+    immediate: int = 0
+    """As in LoadRows."""
+
+    def __post_init__(self) -> None:
+        check_name(self.registers, "vector of registers")
+        _check_rows(self.addresses, self.immediate, "stmatrix")
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.form.registers)
+        return (Use(field="registers", name=self.registers, holds=holds),)
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        """Rows at the addresses that are used, in the order of the lanes."""
+        return tuple(
+            Span.block(self.buffer, address, self.form.ROW_BYTES)
+            for address in self.addresses[: self.form.addresses]
+        )
+
+    def __str__(self) -> str:
+        return f"store rows {self.registers} to {self.buffer}"
+
+
+def _check_registers(name: str, count: int, bits: int) -> None:
+    check_name(name, "vector of registers")
+    check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
+    check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRegisters(StepBase):
+    """Each lane loads its registers: lane l its i-th from place + bits / 8 (l count + i)."""
+
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+    place: Place
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    def __post_init__(self) -> None:
+        _check_registers(self.registers, self.count, self.bits)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are read."""
+        return LANES * self.count * self.bits // 8
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+
+    @property
+    def bytes_read(self) -> tuple[Span, ...]:
+        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+
+    def __str__(self) -> str:
+        return f"load registers {self.registers} from {self.place}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreRegisters(StepBase):
+    """Each lane stores its registers: lane l its i-th at place + bits / 8 (l count + i)."""
+
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8, as what wrote them has."""
+    place: Place
+    bits: int = 32
+    """As in LoadRegisters."""
+
+    def __post_init__(self) -> None:
+        _check_registers(self.registers, self.count, self.bits)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are written."""
+        return LANES * self.count * self.bits // 8
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (Use(field="registers", name=self.registers, holds=holds),)
+
+    @property
+    def bytes_written(self) -> tuple[Span, ...]:
+        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+
+    def __str__(self) -> str:
+        return f"store registers {self.registers} to {self.place}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplyLanes(StepBase):
+    """mma.sync: D = A x B + C (9.7.14.5.14). `d` may be the name of any of the other three."""
+
+    form: MmaSyncForm
+    d: str
+    a: str
+    b: str
+    c: str
+
+    def __post_init__(self) -> None:
+        for name in (self.d, self.a, self.b, self.c):
+            check_name(name, "vector of registers")
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return tuple(
+            Use(
+                field=operand,
+                name=name,
+                holds=Registers.of(self.form.vector(operand)),
+                written=operand == "d",
+            )
+            for operand, name in zip("dabc", (self.d, self.a, self.b, self.c), strict=True)
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.c
+
+    def __str__(self) -> str:
+        return f"{self.d} = {self.a} x {self.b} + {self.c}, lane by lane"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransposeRegisters(StepBase):
+    """movmatrix of each register: an 8 x 8 matrix of 16 bits, transposed (9.7.14.5.17)."""
+
+    form: MovmatrixForm
+    source: str
+    destination: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.destination):
+            _check_registers(name, self.count, 32)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count)
+        return (
+            Use(field="source", name=self.source, holds=holds),
+            Use(field="destination", name=self.destination, holds=holds, written=True),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        return f"{self.destination} = {self.source}, every register transposed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackRegisters(StepBase):
+    """cvt.rn of pairs of f32 registers into one: register 2 i to the low half of register i.
+
+    How attention kernels turn a D into the next A (`cvt.rn.f16x2.f32`, 9.7.9.23; sm_80 and PTX 7.0
+    on).
+    """
+
+    type: str
+    """What the halves are: "f16" or "bf16"."""
+    source: str
+    destination: str
+    count: int
+    """Registers of the source in each lane: 2, 4 or 8."""
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.destination):
+            _check_registers(name, self.count, 32)
+        check(self.count > 1, "1 register given; pairs are packed, so give 2, 4 or 8")
+        check(
+            self.type in PACKED_TYPES,
+            f"registers are packed as {' or '.join(PACKED_TYPES)}, not as {self.type!r}",
+        )
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return (
+            Use(field="source", name=self.source, holds=Registers(registers=self.count)),
+            Use(
+                field="destination",
+                name=self.destination,
+                holds=Registers(registers=self.count // 2),
+                written=True,
+            ),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        return f"{self.destination} = pairs of {self.source} as {self.type}"
+
+
+LaneStep = (
+    LoadRows
+    | StoreRows
+    | LoadRegisters
+    | StoreRegisters
+    | MultiplyLanes
+    | TransposeRegisters
+    | PackRegisters
+)
+"""The steps on registers that are known lane by lane."""

@@ -1,0 +1,123 @@
+"""Programs of one mma.sync each, reached through plain loads and through ldmatrix."""
+
+from __future__ import annotations
+
+from oracle.forms import MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.held import Registers
+from oracle.isa import LDMATRIX_FORMS, MOVMATRIX_FORMS, STMATRIX_FORMS
+from oracle.lane_steps import (
+    LaneStep,
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Step
+
+(MOVMATRIX,) = MOVMATRIX_FORMS
+assert isinstance(MOVMATRIX, MovmatrixForm)
+ROWS = tuple(range(0, 512, 16))
+
+
+def held(form: MmaSyncForm, operand: str) -> Registers:
+    return Registers.of(form.vector(operand))
+
+
+def plain(form: MmaSyncForm, *, over: str = "d", offset: int = 16) -> Program:
+    """Load A, B and C by lane, multiply into `over`, store."""
+    buffers, steps = [], []
+    for operand in "abc":
+        has = held(form, operand)
+        buffers.append(Buffer(name=operand, space="global", size=128 * has.words + 32))
+        steps.append(
+            LoadRegisters(
+                registers=operand, count=has.registers, bits=has.bits,
+                place=Place(buffer=operand, offset=offset),
+            )
+        )  # fmt: skip
+    has = held(form, "d")
+    buffers.append(Buffer(name="d", space="global", size=128 * has.words + 32))
+    multiply = MultiplyLanes(form=form, d=over, a="a", b="b", c="c")
+    store = StoreRegisters(
+        registers=over, count=has.registers, bits=has.bits, place=Place(buffer="d", offset=offset)
+    )
+    return Program(buffers=tuple(buffers), steps=(*steps, multiply, store))
+
+
+def stmatrix(number: int, *, transposed: bool) -> StmatrixForm:
+    return next(
+        form
+        for form in STMATRIX_FORMS
+        if (form.number, form.transposed, form.type, form.space)
+        == (number, transposed, "b16", "shared")
+    )
+
+
+def through_shared(form: MmaSyncForm, *, transposed: bool) -> Program:
+    """Load A and B by ldmatrix where they fit, pack and turn D, store it by stmatrix."""
+    buffers, fills, loads = [], [], list[LaneStep]()
+    for operand in "abc":
+        has = held(form, operand)
+        size = max(1024, 128 * has.words)
+        buffers.append(Buffer(name=operand, space="global", size=size))
+        if has.bits == 32 and has.registers <= 4 and operand != "c":
+            shared = f"s{operand}"
+            buffers.append(Buffer(name=shared, space="shared", size=1024))
+            fills.append(
+                Copy(source=Place(buffer=operand), destination=Place(buffer=shared), size=1024)
+            )
+            rows = next(
+                one
+                for one in LDMATRIX_FORMS
+                if (one.number, one.transposed, one.type, one.space, one.rows)
+                == (has.registers, transposed, "b16", "shared", 8)
+            )
+            loads.append(LoadRows(form=rows, registers=operand, buffer=shared, addresses=ROWS))
+        else:
+            loads.append(
+                LoadRegisters(
+                    registers=operand, count=has.registers, bits=has.bits,
+                    place=Place(buffer=operand),
+                )
+            )  # fmt: skip
+    has = held(form, "d")
+    steps: list[Step] = [*fills, Barrier(), *loads]
+    steps.append(MultiplyLanes(form=form, d="c", a="a", b="b", c="c"))
+    if has.bits == 64:
+        buffers.append(Buffer(name="d", space="global", size=128 * has.words))
+        store = StoreRegisters(registers="c", count=has.registers, bits=64, place=Place(buffer="d"))
+        return Program(buffers=tuple(buffers), steps=(*steps, store))
+    count = has.registers
+    if form.d_type.name == "f32":
+        steps.append(PackRegisters(type="f16", source="c", destination="c", count=count))
+        count //= 2
+    steps.append(TransposeRegisters(form=MOVMATRIX, source="c", destination="t", count=count))
+    buffers += [
+        Buffer(name="so", space="shared", size=512), Buffer(name="o", space="global", size=512),
+    ]  # fmt: skip
+    empty = Copy(source=Place(buffer="o"), destination=Place(buffer="so"), size=512)
+    turned = StoreRows(
+        form=stmatrix(count, transposed=transposed), registers="t", buffer="so",
+        addresses=ROWS[::-1],
+    )  # fmt: skip
+    back = Copy(source=Place(buffer="so"), destination=Place(buffer="o"), size=512)
+    return Program(buffers=tuple(buffers), steps=(empty, *steps, turned, Barrier(), back))
+
+
+def programs(form: MmaSyncForm) -> dict[str, Program]:
+    """Return the programs of a form by the names of their kernels."""
+    found = {
+        "plain": plain(form),
+        "over_c": plain(form, over="c", offset=8),
+        "over_a": plain(form, over="a"),
+        "over_b": plain(form, over="b"),
+    }
+    if form.groups == 1:
+        found["rows"] = through_shared(form, transposed=False)
+        found["columns"] = through_shared(form, transposed=True)
+    return found
