@@ -20,7 +20,7 @@ from corpus import create_corpus
 from corpus.known import load_known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.instructions import Instructions

@@ -27,7 +27,7 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.program_draws import selected_forms

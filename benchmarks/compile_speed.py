@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from fuzz.compilers.candidates import parse_levels
-from fuzz.compilers.expansions import in_shared_memory, survey_programs
+from fuzz.compilers.matrix import in_shared_memory, survey_programs
 from oracle.forms import LdmatrixForm
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module

@@ -27,7 +27,8 @@ from fuzz.campaign.draws import Selection
 from fuzz.checks.compiler_suspects import note_case
 from fuzz.checks.program_draws import selected_forms
 from fuzz.compilers.candidates import LEVELS, select
-from fuzz.compilers.expansions import (
+from fuzz.compilers.matrix import (
+    Matrix,
     Note,
     in_shared_memory,
     listings,
@@ -35,7 +36,6 @@ from fuzz.compilers.expansions import (
     survey_programs,
     words,
 )
-from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, members_of
 from fuzz.output import generator
 from oracle.errors import InfrastructureError

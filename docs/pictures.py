@@ -18,13 +18,13 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.console import dashboard
 from fuzz.console.report import recording_console, save
-from fuzz.explain.page import page_of
+from fuzz.explain.terminal import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice

@@ -1,20 +1,28 @@
-"""Where output goes: Rich for people, one JSON object per line for programs."""
+"""What goes out: text that cannot steer a terminal, styles, and JSON and JUnit XML for programs."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
+from xml.etree import ElementTree
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import track
 from rich.segment import Segment
+from rich.text import Text
 from rich.theme import Theme
 
+from corpus import Cause, Kind, Problem, durable
 from fuzz import warpfuzz_version
+from oracle.errors import InfrastructureError, UsageError
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -155,8 +163,8 @@ def encoded(row: object) -> str:
     try:
         text = msgspec.json.encode(row).decode()
         # Lines end there, too, for programs that go by Unicode (such as Python's `splitlines`).
-        plain = text.isascii() and "\x7f" not in text
-        return (text if plain else text.translate(_IN_JSON)) + "\n"
+        is_plain = text.isascii() and "\x7f" not in text
+        return (text if is_plain else text.translate(_IN_JSON)) + "\n"
     except UnicodeEncodeError:
         # Arguments and names of files may hold bytes that are no text; Python keeps each as a
         # lone surrogate, for which JSON has an escape.
@@ -172,3 +180,186 @@ def emit(row: object) -> None:
 def generator() -> str:
     """Return what corpora name as their maker."""
     return f"warpfuzz {warpfuzz_version()}"
+
+
+KIND_STYLES = {
+    Kind.CRASH: "worst",
+    Kind.HANG: "worst",
+    Kind.DEVICE_LOST: "worst",
+    Kind.VIOLATION: "worst",
+    Kind.FLAKY: "bad",
+    Kind.LAUNCH_FAILURE: "bad",
+    Kind.COMPILE_FAILURE: "bad",
+    Kind.DEVIATION: "odd",
+    Kind.UNREADABLE: "bad",
+    Kind.INTERNAL: "bad",
+    Kind.REJECTED: "bad",
+    Kind.DIFFER: "odd",
+    Kind.ACCEPTED: "odd",
+}
+"""Style of each kind, by what it does to somebody who relies on the thing."""
+SHORT_KINDS = {
+    Kind.ACCEPTED: "accepted",
+    Kind.REJECTED: "rejected",
+    Kind.INTERNAL: "internal error",
+}
+"""What fits a column; the full name says "although undocumented" and "although documented"."""
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+"""Block Elements of Unicode: a bar grows by an eighth of a column."""
+
+
+def kind_style(kind: Kind, *, known: bool) -> str:
+    """Return the style of a finding."""
+    return "known" if known else KIND_STYLES.get(kind, "odd")
+
+
+def kind_name(kind: Kind) -> str:
+    """Return the name of a kind as a column shows it."""
+    return SHORT_KINDS.get(kind, kind.value)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words, of which the two largest units are kept."""
+    minutes, rest = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours:02} h"
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Text:
+    """Return a bar of text, so that it stays in reports and without colours.
+
+    Parameters
+    ----------
+    share
+        What is filled, 0 to 1; more and less are cut.
+    width
+        Columns of the whole.
+    style
+        Of the filled part.
+    ascii_only
+        Whether the output takes no other signs.
+    """
+    share = min(1.0, max(0.0, share)) if share == share else 0.0
+    if ascii_only:
+        filled = round(share * width)
+        return (
+            Text().append("#" * filled, style=style).append("." * (width - filled), style="quiet")
+        )
+    whole, part = divmod(round(share * width * 8), 8)
+    text = "█" * whole + (_EIGHTHS[part] if part else "")
+    if share and not text:
+        text = _EIGHTHS[1]
+    return Text().append(text, style=style).append("·" * (width - len(text)), style="quiet")
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Return a name from elsewhere as text that cannot move the cursor."""
+    return Text(harmless(text, one_line=True), style=style)
+
+
+_ASCII = str.maketrans(
+    {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
+    | dict.fromkeys("▏▎▍▌▋▊▉", "=")
+    | dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True))
+)
+"""One sign for each, so that styles stay where they are."""
+
+
+def in_ascii(line: Text) -> Text:
+    """Return a line for a terminal that has no other signs."""
+    plain = line.plain.translate(_ASCII)
+    changed = line.copy()
+    changed.plain = "".join(sign if sign.isascii() else "?" * cell_len(sign) for sign in plain)
+    return changed
+
+
+def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:
+    """Print what is wrong with a corpus, behind all that is right.
+
+    Raises
+    ------
+    InfrastructureError
+        If findings are broken, and `fail` is set. What a killed writer left is no finding.
+    """
+    errors = console(stderr=True)
+    broken = 0
+    for problem in problems:
+        errors.print(f"warpfuzz: {problem.sentence}", style="odd", markup=False, soft_wrap=True)
+        broken += problem.cause is not Cause.LEFTOVER
+    if broken and fail:
+        entries = "entry of the corpus is" if broken == 1 else "entries of the corpus are"
+        raise InfrastructureError(
+            f"{broken} {entries} broken and left out; mend or remove what is named above"
+        )
+
+
+_FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+"""Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One finding."""
+
+    group: str
+    """What it is about; dots make levels in some viewers."""
+    name: str
+    seconds: float
+    result: str = "passed"
+    """"passed", "failure", "error" or "skipped"."""
+    message: str = ""
+    """One line."""
+    text: str = ""
+    """All that is known."""
+
+
+def check_junit(path: Path) -> None:
+    """Raise UsageError for a file that could not be written after all replays."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise UsageError(f"--junit {path} cannot be written: give a file in a folder that is there")
+
+
+def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
+    """Write a file of JUnit XML.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be written.
+    """
+    counts = {
+        "tests": str(len(tests)),
+        "failures": str(sum(test.result == "failure" for test in tests)),
+        "errors": str(sum(test.result == "error" for test in tests)),
+        "skipped": str(sum(test.result == "skipped" for test in tests)),
+        "time": f"{sum(test.seconds for test in tests):.3f}",
+    }
+    root = ElementTree.Element("testsuites", {"name": suite, **counts})
+    inside = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
+    for test in tests:
+        case = ElementTree.SubElement(
+            inside,
+            "testcase",
+            {
+                "classname": _clean(test.group),
+                "name": _clean(test.name),
+                "time": f"{test.seconds:.3f}",
+            },
+        )
+        if test.result == "passed":
+            continue
+        result = ElementTree.SubElement(case, test.result, {"message": _clean(test.message)})
+        if test.result != "skipped":
+            result.set("type", _clean(test.group))
+            result.text = _clean(test.text)
+    ElementTree.indent(root)
+    durable.write_output(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("�", text)

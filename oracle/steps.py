@@ -17,6 +17,7 @@ from oracle.lane_steps import LaneStep, LoadRows, MultiplyLanes, StoreRows, Tran
 from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
 from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_name, check_range
+from oracle.storage import Tile
 
 MAX_ITERATIONS = 15
 """Most iterations of one loop: enough to unroll, few enough that nested loops end soon."""
@@ -72,6 +73,11 @@ class Load(StepBase):
     def __post_init__(self) -> None:
         check_name(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
+
+    @property
+    def tile(self) -> Tile:
+        """The matrix as it lies in memory, from `place` on."""
+        return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
 
     @property
     def uses(self) -> tuple[Use, ...]:
@@ -144,6 +150,11 @@ class Store(StepBase):
     def __post_init__(self) -> None:
         check_name(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
+
+    @property
+    def tile(self) -> Tile:
+        """The matrix as it lies in memory, from `place` on."""
+        return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
 
     @property
     def uses(self) -> tuple[Use, ...]:

@@ -31,7 +31,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand=step.form.operand, place=place, tile=tile)
         for step in walk(program.steps)
         if isinstance(step, Load)
-        for tile in (_tile(step),)
+        for tile in (step.tile,)
         for place in _ends(program, step.place, tile.extent, backwards=True)
     )
 
@@ -42,13 +42,9 @@ def outputs(program: Program) -> tuple[Placed, ...]:
         Placed(operand="d", place=place, tile=tile)
         for step in walk(program.steps)
         if isinstance(step, Store)
-        for tile in (_tile(step),)
+        for tile in (step.tile,)
         for place in _ends(program, step.place, tile.extent, backwards=False)
     )
-
-
-def _tile(step: Load | Store) -> Tile:
-    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
 
 
 def _ends(program: Program, place: Place, size: int, *, backwards: bool) -> Iterator[Place]:

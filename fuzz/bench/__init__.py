@@ -1,9 +1,8 @@
 """How soon a campaign finds each planted fault, and what its programs reach."""
 
-from fuzz.bench.measuring import Column, Measurement, Row, measure
-from fuzz.bench.reaching import Reach, campaigns_of, measure_reach
-from fuzz.bench.searching import Plan
-from fuzz.bench.subjects import Contents, Subject, chosen
+from fuzz.bench.campaigns import Reach, campaigns_of, measure_reach
+from fuzz.bench.faults import Contents, Subject, chosen
+from fuzz.bench.search import Column, Measurement, Plan, Row, measure
 
 __all__ = [
     "Column",

@@ -11,9 +11,8 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.coverage import Reached
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost
-from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Blame
-from fuzz.campaign.rounds import Rounds
+from fuzz.campaign.heartbeat import Blame
+from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
 from fuzz.campaign.store import CampaignStore, State
 from fuzz.campaign.triage import Triage

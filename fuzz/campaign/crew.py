@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
-from fuzz.campaign.heartbeat import Beats
-from fuzz.campaign.messages import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Beats, Blame, Broken
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage
 from oracle.errors import InfrastructureError

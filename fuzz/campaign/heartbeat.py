@@ -2,6 +2,8 @@
 
 Writing costs a microsecond and no message, so that a worker can say at every stage what it does.
 The memory is a temporary file without a name; it goes away with the last process that maps it.
+Beside its reports, a worker sends two messages: what it runs on, when it is ready, and why it gives
+up (`Broken`).
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
-from fuzz.checks.protocol import DeviceStatus, Pulse, Stage
+from fuzz.checks.protocol import DeviceStatus, Facts, Pulse, Report, Stage
 from fuzz.runner import OpenRunner
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.cuda.runner import CudaRunner
 from runners.kernels import KernelModule
 from runners.protocol import (
@@ -236,3 +240,45 @@ class Heart:
             seconds=self._seconds,
         )
         self._beats.write(self._row, pulse)
+
+
+SHOWN_STALLED_SECONDS = 30.0
+"""Silence after which a worker is shown as stalled: longer than a batch takes that goes well."""
+
+
+class Blame(StrEnum):
+    """Which of the project's exceptions a worker met."""
+
+    USAGE = "usage"
+    INFRASTRUCTURE = "infrastructure"
+    DEVICE_LOST = "device lost"
+
+    @classmethod
+    def of(cls, error: WarpfuzzError) -> Blame:
+        """Return what an exception is."""
+        if isinstance(error, DeviceLostError):
+            return cls.DEVICE_LOST
+        return cls.USAGE if isinstance(error, UsageError) else cls.INFRASTRUCTURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken:
+    """A worker cannot go on; it ends after this."""
+
+    blame: Blame
+    message: str
+
+    def error(self) -> WarpfuzzError:
+        """Return the exception that it met."""
+        return _ERRORS[self.blame](self.message)
+
+
+_ERRORS: Mapping[Blame, type[WarpfuzzError]] = {
+    Blame.USAGE: UsageError,
+    Blame.INFRASTRUCTURE: InfrastructureError,
+    Blame.DEVICE_LOST: DeviceLostError,
+}
+
+
+Message = Facts | Report | Broken
+"""What a worker sends: Facts once, at its start."""

@@ -18,8 +18,7 @@ from types import FrameType
 from typing import Any
 
 from corpus import BrokenEntryError
-from fuzz.campaign.heartbeat import Heart
-from fuzz.campaign.messages import Blame, Broken
+from fuzz.campaign.heartbeat import Blame, Broken, Heart
 from fuzz.checks.protocol import Job, NotExamined, Report, RoundJob, Trier
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 

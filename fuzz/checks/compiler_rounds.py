@@ -17,13 +17,10 @@ from fuzz.checks.compiler_suspects import (
     value_case,
     verdicts_on,
 )
-from fuzz.checks.program_coverage import Batch, ProgramCoverage
-from fuzz.checks.program_draws import round_batches, round_key
+from fuzz.checks.program_draws import Batch, ProgramCoverage, round_batches, round_key
 from fuzz.checks.protocol import Note, Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
-from fuzz.compilers.expansions import listings, notes_of, survey_programs
-from fuzz.compilers.matrix import Built, Matrix, Variant
-from fuzz.compilers.members import Member, MemberRunner
-from fuzz.compilers.place import Place
+from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
+from fuzz.compilers.members import Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge

@@ -32,10 +32,8 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
-from fuzz.compilers.expansions import Note
-from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, described
-from fuzz.compilers.place import Place
+from fuzz.compilers.matrix import Matrix, Note
+from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, described
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,

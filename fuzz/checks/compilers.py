@@ -13,8 +13,7 @@ from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
 from fuzz.checks.compiler_suspects import SHRUNK_KINDS, MatrixExaminer
-from fuzz.checks.program_coverage import ProgramCoverage
-from fuzz.checks.program_draws import PROGRAMS, selected_forms
+from fuzz.checks.program_draws import PROGRAMS, ProgramCoverage, selected_forms
 from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
@@ -31,8 +30,7 @@ from fuzz.checks.protocol import (
     Words,
 )
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, described
-from fuzz.compilers.place import NOWHERE, Fitting, Place, fitting, placed
+from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, described, fitting, placed
 from fuzz.runner import RunnerChoice
 from runners.assemblers.disassembly import Disassembler
 from strategies.programs import GENERATOR_VERSION

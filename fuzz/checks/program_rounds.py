@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.campaign.draws import Selection, draw
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_coverage import Batch, ProgramCoverage
-from fuzz.checks.program_draws import round_batches, round_key, selected_forms
+from fuzz.checks.program_draws import (
+    Batch,
+    ProgramCoverage,
+    round_batches,
+    round_key,
+    selected_forms,
+)
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.culprit import in_place_culprits

@@ -11,9 +11,9 @@ from corpus import Case
 from fuzz.campaign.coverage import Coverage
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import health_of
-from fuzz.checks.program_coverage import ProgramCoverage
 from fuzz.checks.program_draws import (
     PROGRAMS,
+    ProgramCoverage,
     Speed,
     images_per_program,
     round_focuses,

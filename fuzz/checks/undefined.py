@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from fuzz.campaign.coverage import EPOCH
 from fuzz.campaign.draws import Selection, derived_seed, draw
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_coverage import ProgramCoverage
-from fuzz.checks.program_draws import selected_forms
+from fuzz.checks.program_draws import ProgramCoverage, selected_forms
 from fuzz.checks.protocol import Counts, Pulse, Stage
 from fuzz.runner import OpenRunner, open_runner
 from oracle.availability import is_available

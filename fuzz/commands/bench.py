@@ -25,7 +25,7 @@ from fuzz.bench import (
     measure,
     measure_reach,
 )
-from fuzz.bench.lines import Lines, LinesTask, lines_of
+from fuzz.bench.campaigns import Lines, LinesTask, lines_of
 from fuzz.bench.pooling import Watcher, run_all
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms

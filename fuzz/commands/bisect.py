@@ -13,8 +13,7 @@ from rich.text import Text
 from corpus import Entry
 from corpus.naming import named_entry
 from fuzz.compilers.bisection import Column, Conclusion, bisect, missed, rate_of, repeats_for
-from fuzz.compilers.candidates import Candidate, Selected, fetched, parse_levels, select
-from fuzz.compilers.fetching import fetcher
+from fuzz.compilers.candidates import Candidate, Selected, fetched, fetcher, parse_levels, select
 from fuzz.compilers.members import Member
 from fuzz.compilers.probing import Probe, probing
 from fuzz.findings.case import is_runnable

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from rich.table import Table
 
-from fuzz.compilers.fetching import fetcher
+from fuzz.compilers.candidates import fetcher
 from fuzz.output import console, emit
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler

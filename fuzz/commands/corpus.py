@@ -19,9 +19,7 @@ from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
-from fuzz.console.problems import report_problems
-from fuzz.console.styles import plain
-from fuzz.output import console, counted, emit, generator, harmless, tracked
+from fuzz.output import console, counted, emit, generator, harmless, plain, report_problems, tracked
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -81,7 +79,7 @@ def show_finding(path: Path, case: str, *, json: bool) -> None:
     if json:
         emit(entry.finding)
         return
-    from fuzz.explain.page import page_of
+    from fuzz.explain.terminal import page_of
 
     console().print(page_of(entry))
 

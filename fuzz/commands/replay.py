@@ -17,14 +17,21 @@ from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
 from corpus.naming import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
-from fuzz.console.junit import Test, check_junit, write_junit
-from fuzz.console.problems import report_problems
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError
 from fuzz.findings.questions import Standing
 from fuzz.findings.replay import Way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
-from fuzz.output import console, counted, emit, harmless
+from fuzz.output import (
+    Test,
+    check_junit,
+    console,
+    counted,
+    emit,
+    harmless,
+    report_problems,
+    write_junit,
+)
 from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of

@@ -18,7 +18,7 @@ from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import Budget, parse_duration
+from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
@@ -188,8 +188,7 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
         For an option that it could only leave out of account, or a compiler that is not here.
     """
     from fuzz.checks.compilers import Compilers
-    from fuzz.compilers.candidates import parse_levels, select
-    from fuzz.compilers.fetching import with_fetched
+    from fuzz.compilers.candidates import parse_levels, select, with_fetched
     from fuzz.compilers.members import members_of
     from runners.assemblers.disassembly import find_disassembler
 

@@ -16,12 +16,11 @@ from rich.live import Live
 
 from corpus import Corpus, create_corpus
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import parse_duration
+from fuzz.campaign.rounds import parse_duration
 from fuzz.checks.program_draws import selected_forms
-from fuzz.console.junit import Test, check_junit, write_junit
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import DeviceView, screening_view, sensors, throttling
-from fuzz.output import console, counted, emit, generator
+from fuzz.output import Test, check_junit, console, counted, emit, generator, write_junit
 from fuzz.runner import RunnerChoice, best_runner, has_device_fault, opened, visible_devices
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, ScreenFinding

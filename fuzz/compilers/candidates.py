@@ -1,16 +1,21 @@
-"""The compilers that a person names: versions, files, folders, all, and the driver's."""
+"""Compilers that a person names: versions, files, folders, all, the driver's; and fetching them."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.progress import Progress
+
+from fuzz.output import console
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.discovery import discover
+from runners.assemblers.fetching import fetch
 
 DRIVER = "driver"
 """Name of the compiler inside the driver."""
@@ -151,3 +156,38 @@ def _here(assembler: Assembler) -> Candidate:
 def _to_fetch(release: str) -> Candidate:
     order = tuple(int(part) for part in release.split("."))
     return Candidate(name=release, order=order, assembler=None)
+
+
+@contextmanager
+def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler]]:
+    """Give a function that fetches a version and shows how far it is; it raises as `fetch` does."""
+    out = console(stderr=json)
+    # Where nobody watches, not even an empty line is left of the bar.
+    with Progress(console=out, transient=True, disable=not out.is_terminal) as progress:
+
+        def fetch_one(version: str) -> Assembler:
+            task = progress.add_task(f"fetching ptxas {version}", total=None)
+            try:
+                return fetch(
+                    version,
+                    progress=lambda done, total: progress.update(task, completed=done, total=total),
+                )
+            finally:
+                progress.remove_task(task)
+
+        yield fetch_one
+
+
+def with_fetched(selected: Selected, *, json: bool) -> Selected:
+    """Return compilers that are all here, with a progress bar for those that were not.
+
+    Raises
+    ------
+    UsageError, InfrastructureError
+        As `fetch` does.
+    """
+    if all(one.assembler is not None for one in selected.candidates):
+        return selected
+    with fetcher(json=json) as fetch_one:
+        candidates = tuple(fetched(one, fetch_one) for one in selected.candidates)
+    return replace(selected, candidates=candidates)

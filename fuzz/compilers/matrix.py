@@ -1,19 +1,40 @@
-"""One module by every member: what each accepts, and what the distinct binaries compute."""
+"""One module by every member: what each accepts, what the binaries compute, what they are made of.
+
+`Matrix` compiles and compares; `listings` and `notes_of` tell which machine instructions each
+compiler makes of a form, and where that changed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Self, TypeVar
 
+from corpus import Entry
+from fuzz.campaign.draws import derived_seed, draw
 from fuzz.compilers.members import Device, Member
-from oracle.errors import InfrastructureError
+from fuzz.findings.case import MODULE, PROGRAM, decode_program
+from fuzz.findings.questions import with_module
+from fuzz.findings.replay import CannotBeAskedError, Sample, Way
+from fuzz.findings.stored import EXPANSION
+from oracle.availability import is_available
+from oracle.errors import InfrastructureError, UsageError
+from oracle.forms import MainForm, MmaForm
+from oracle.program import Program, requirements
+from oracle.targets import Module, parse_target, parse_version
+from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import kernel_digests
+from runners.cuda.cubins import is_cubin
+from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
+from strategies.features import Feature, Focus
+from strategies.programs import programs
 
 T = TypeVar("T")
 
@@ -135,3 +156,210 @@ def _compiled(made: Compiled | Failure) -> Compiled:
     if isinstance(made, Failure):
         raise InfrastructureError(f"there is no code to run: {made}")
     return made
+
+
+class ExpansionProbe:
+    """Asks which matrix instructions a compiler makes of a note's module.
+
+    Parameters
+    ----------
+    entry
+        The note.
+    disassembler
+        What reads machine code; None if none is here.
+    ptx_version
+        Value of .version in place of the note's, so that older compilers can be asked.
+
+    Raises
+    ------
+    UsageError
+        If there is no disassembler.
+    InfrastructureError
+        If a file of the note is broken.
+    """
+
+    def __init__(
+        self, entry: Entry, disassembler: Disassembler | None, *, ptx_version: str | None = None
+    ) -> None:
+        if disassembler is None:
+            raise UsageError(
+                f"{entry.id} is a note of which machine instructions compilers choose, and no "
+                f"nvdisasm is here to show them; install one with `pip install {WHEEL}`, or name "
+                "one with --disassembler"
+            )
+        finding = entry.finding
+        program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
+        module = emit(program, module=Module.named(finding.target, finding.ptx_version))
+        text = entry.read(MODULE).decode(errors="replace")
+        if ptx_version is not None:
+            module = replace(module, version=str(parse_version(ptx_version)))
+            text = with_module(text, target=module.target, version=module.version)
+        self._module = replace(module, ptx=text)
+        self._disassembler = disassembler
+
+    def ask(self, member: Member) -> Sample:
+        """Compile and disassemble the module once; no expansion is against the ISA.
+
+        Raises
+        ------
+        CannotBeAskedError
+            If the compiler does not know the module's target or version, or is the driver's.
+        """
+        module = self._module
+        if member.assembler is None or not member.knows(
+            module.target, module.version, module.target
+        ):
+            raise CannotBeAskedError(
+                f"{member.version} takes no module with .version {module.version} and .target "
+                f"{module.target}"
+            )
+        made = member.compiler.compile(module, module.target)
+        if isinstance(made, Failure):
+            return Sample(label="not compiled", kind=None, way=Way.JUDGED)
+        (kernel,) = module.kernels
+        found = self._disassembler.expansions(made.code).get(kernel.entry)
+        return Sample(label="none" if found is None else words(found), kind=None, way=Way.JUDGED)
+
+
+PROGRAMS_AT_ONCE = 64
+"""Programs of one module: it takes a compiler about as long as a module of drawn programs."""
+
+
+_ANYWHERE: frozenset[Feature] = frozenset()
+_SHARED = frozenset({Feature.LOAD_SHARED, Feature.STORE_SHARED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """A form whose expansion is another one from some version on."""
+
+    form: str
+    """Its opcode."""
+    before_version: str
+    after_version: str
+    levels: tuple[int, ...]
+    """-O levels at which it changed so."""
+    before: str
+    """Matrix instructions with their counts, such as "HMMA.1684 x4"."""
+    after: str
+    program: Program
+    """The program that shows it."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether the program has matrices in shared memory."""
+        return in_shared_memory(self.program)
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The note as a JSON object says it."""
+        return {
+            "note": EXPANSION,
+            "form": self.form,
+            "shared": self.shared,
+            "from_version": self.before_version,
+            "to_version": self.after_version,
+            "levels": list(self.levels),
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+def survey_programs(
+    forms: Sequence[MainForm], *, target: str, version: str, seed: int
+) -> Iterator[tuple[MainForm, Program]]:
+    """Iterate over forms and the simplest programs of each; those that need more are left out.
+
+    A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
+    where compilers load with instructions of their own (LDSM).
+    """
+    row, number = parse_target(target), parse_version(version)
+    for form in forms:
+        for features in (_ANYWHERE, _SHARED)[: 2 if isinstance(form, MmaForm) else 1]:
+            focus = Focus(form=form, features=features)
+            strategy = programs(focus, module=Module.named(target, version), forms=(form,))
+            # The first example that Hypothesis makes is the simplest one there is.
+            for program in draw(strategy, 1, derived_seed(seed, "survey", form.opcode)):
+                if all(is_available(one, Module(row, number)) for one in requirements(program)):
+                    yield form, program
+
+
+def in_shared_memory(program: Program) -> bool:
+    """Whether a program has buffers in shared memory."""
+    return any(buffer.space == "shared" for buffer in program.buffers)
+
+
+def listings(
+    matrix: Matrix, built: Built, disassemble: Callable[[bytes], dict[str, Counter[str]]]
+) -> Mapping[Member, Mapping[str, Counter[str]]]:
+    """Return the matrix instructions of each kernel in each member's binary of a module.
+
+    Binaries whose kernels are all the same are disassembled once; members that did not compile the
+    module, or wrote no machine code, are left out.
+
+    Parameters
+    ----------
+    disassemble
+        `Disassembler.expansions`, or what does the same.
+
+    Raises
+    ------
+    InfrastructureError
+        If the disassembler does not take a binary.
+    """
+    groups: dict[tuple[tuple[str, str], ...] | bytes, list[Member]] = {}
+    for member, made in built.made.items():
+        if isinstance(made, Compiled) and is_cubin(made.code):
+            groups.setdefault(_kernels(made.code), []).append(member)
+    firsts = {
+        members[0]: made.code
+        for members in groups.values()
+        if isinstance(made := built.made[members[0]], Compiled)
+    }
+    seen = matrix.each(firsts, disassemble)
+    return {member: seen[members[0]] for members in groups.values() for member in members}
+
+
+def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
+    """Return what is equal for binaries with the same kernels."""
+    try:
+        return tuple(sorted(kernel_digests(code).items())) or code
+    except ValueError:
+        return code
+
+
+def notes_of(form: MainForm, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
+    """Return the changes of a form's expansion from version to version.
+
+    Parameters
+    ----------
+    seen
+        The matrix instructions in each member's binary; members oldest first.
+    """
+    changes: dict[tuple[str, str, str, str], list[int]] = {}
+    for level in sorted({member.level for member in seen}):
+        column = [(one.version, words(count)) for one, count in seen.items() if one.level == level]
+        for (old, before), (new, after) in pairwise(column):
+            if before != after:
+                changes.setdefault((old, new, before, after), []).append(level)
+    return [
+        Note(
+            form=form.opcode,
+            before_version=old,
+            after_version=new,
+            levels=tuple(levels),
+            before=before,
+            after=after,
+            program=program,
+        )
+        for (old, new, before, after), levels in changes.items()
+    ]
+
+
+def words(instructions: Counter[str]) -> str:
+    """Return matrix instructions with their counts, sorted."""
+    if not instructions:
+        return "none"
+    return ", ".join(
+        name if count == 1 else f"{name} x{count}" for name, count in sorted(instructions.items())
+    )

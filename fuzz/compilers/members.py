@@ -1,18 +1,23 @@
-"""Members of a matrix: a compiler at a level, and as a runner of its own on a shared device."""
+"""Members of a matrix: a compiler at a level, as a runner of its own on a shared device.
+
+A `Place` is where the binaries of a matrix run; `fitting` are the members that compile for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import TracebackType
 from typing import Protocol, Self, cast
 
 from fuzz.compilers.candidates import DRIVER, Selected
-from fuzz.runner import OpenRunner, RunnerChoice
-from oracle.errors import UsageError
+from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
+from oracle.errors import InfrastructureError, UsageError
+from oracle.targets import DEFAULT_TARGET
 from runners.assemblers.assembler import Assembler
-from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
+from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
 from runners.kernels import KernelModule
 from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
 
@@ -239,3 +244,102 @@ def described(members: Sequence[Member], among: Sequence[Member]) -> str:
 
 def _span(versions: Sequence[str]) -> str:
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
+
+
+NOWHERE = "ptxas"
+"""Name of the runner that runs nothing: compilers alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where binaries run, and what is compiled for it."""
+
+    device: Device
+    opened: OpenRunner | None
+    """None where nothing runs."""
+    target: str
+    ptx_version: str
+    architecture: str
+    """Whose machine code is made."""
+
+    def check_runs(self, compiled: Compiled) -> None:
+        """Raise UsageError if the device cannot show what a compiler made of a module."""
+        simulated = self.opened is not None and self.opened.choice.name == "sim"
+        if simulated and not is_ptx(compiled.code):
+            raise UsageError(
+                f"{compiled.compiler} writes machine code, and the simulated device reads PTX "
+                "text: no binary can be run on it. Choose --runner cuda on a machine with a GPU, "
+                f"or --runner {NOWHERE} to compare only what each compiler accepts"
+            )
+
+
+@contextmanager
+def placed(choice: RunnerChoice) -> Iterator[Place]:
+    """Open the device of a matrix.
+
+    Parameters
+    ----------
+    choice
+        The runner by its name, NOWHERE for compilers alone, with target and PTX ISA version.
+
+    Raises
+    ------
+    UsageError, DeviceLostError, InfrastructureError
+        As `fuzz.runner.opened` does.
+    """
+    with ExitStack() as stack:
+        device: Device
+        if choice.name == NOWHERE:
+            device, found = NoDevice(), None
+            target = choice.target or DEFAULT_TARGET
+            ptx_version = version_for(choice.ptx_version, target)
+        else:
+            found = stack.enter_context(opened(choice))
+            device, target, ptx_version = device_of(found), found.target, found.ptx_version
+        architecture = device.architecture(target)
+        if isinstance(architecture, Failure):
+            raise InfrastructureError(f"{architecture}")
+        yield Place(
+            device=device,
+            opened=found,
+            target=target,
+            ptx_version=ptx_version,
+            architecture=architecture,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """The members that can compile for a place."""
+
+    members: tuple[Member, ...]
+    skipped: tuple[str, ...]
+    """Sentences about the others."""
+
+
+def fitting(members: Sequence[Member], place: Place) -> Fitting:
+    """Leave out compilers that do not know the target or the PTX ISA version.
+
+    Raises
+    ------
+    UsageError
+        If none is left.
+    """
+    fit, skipped = [], []
+    advice = "choose --runner cuda, or name others with --compilers"
+    on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
+    for member in members:
+        if member.assembler is None and not on_gpu:
+            skipped.append("the driver's compiler is left out: it needs --runner cuda")
+        elif member.knows(place.target, place.ptx_version, place.architecture):
+            fit.append(member)
+        else:
+            advice = "choose another --target or --ptx-version, or name others with --compilers"
+            skipped.append(
+                f"ptxas {member.version} is left out: it does not know {place.target} with PTX "
+                f"ISA {place.ptx_version} on {place.architecture}"
+            )
+    sentences = tuple(dict.fromkeys(skipped))
+    if not fit:
+        raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
+    return Fitting(members=tuple(fit), skipped=sentences)

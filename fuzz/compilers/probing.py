@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from corpus import Entry
-from fuzz.compilers.expansions import ExpansionProbe
+from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.text import Text
-
-_ASCII = str.maketrans(
-    {"█": "#", "─": "-", "·": ".", "…": "~", "→": ">", "−": "-", "°": "o", "×": "x"}
-    | dict.fromkeys("▏▎▍▌▋▊▉", "=")
-    | dict(zip("▁▂▃▄▅▆▇", "__..--=", strict=True))
-)
-"""One sign for each, so that styles stay where they are."""
 
 
 def fitted(line: Text, width: int, *, padded: bool = False) -> Text:
@@ -22,14 +14,6 @@ def fitted(line: Text, width: int, *, padded: bool = False) -> Text:
     line.no_wrap = True
     line.truncate(max(width, 0), overflow="ellipsis", pad=padded)
     return line
-
-
-def in_ascii(line: Text) -> Text:
-    """Return a line for a terminal that has no other signs."""
-    plain = line.plain.translate(_ASCII)
-    changed = line.copy()
-    changed.plain = "".join(sign if sign.isascii() else "?" * cell_len(sign) for sign in plain)
-    return changed
 
 
 def heading(title: str, width: int, note: Text | None = None) -> Text:

@@ -9,14 +9,12 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from fuzz.campaign.coverage import CoverageLine
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, Stage, Words
-from fuzz.console.blocks import Block, beside, fitted, in_ascii, listed, stacked
-from fuzz.console.styles import bar, duration, kind_name, kind_style, plain
-from fuzz.console.tables import what_of
+from fuzz.console.blocks import Block, beside, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups
-from fuzz.output import counted, harmless
+from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""
@@ -403,7 +401,7 @@ def _group(group: FindingGroup, kinds: int) -> Text:
         f"{kind_name(group.kind):<{kinds}}", style=kind_style(group.kind, known=known)
     )
     line.append(f" {group.cases:>9,}  ", style="known" if known else "")
-    line.append_text(plain(what_of(group), style="known" if known else ""))
+    line.append_text(plain(group.what, style="known" if known else ""))
     if group.known is not None:
         line.append_text(plain(f" (known: {group.known.id})", style="known"))
     return line

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fuzz.console.styles import duration, plain
-from fuzz.output import counted
-from fuzz.screening.tally import Tally
+from fuzz.output import counted, duration, plain
+from fuzz.screening.screen import Tally
 from runners.cuda.messages import DeviceHealth
 
 _COLUMNS = 44

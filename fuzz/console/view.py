@@ -9,12 +9,11 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
 from fuzz.console.dashboard import dashboard, limiting_words
-from fuzz.console.styles import duration
 from fuzz.findings.families import FamilyState, finding_row, group_counts, group_name
-from fuzz.output import console, counted, emit, harmless
+from fuzz.output import console, counted, duration, emit, harmless
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""

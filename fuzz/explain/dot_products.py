@@ -9,8 +9,7 @@ from math import trunc
 
 import numpy as np
 
-from fuzz.explain.markdown import table
-from fuzz.explain.numbers import Number, decimal, exact, hexadecimal, number, pattern
+from fuzz.explain.notation import Number, decimal, exact, hexadecimal, number, pattern, table
 from oracle.arithmetic.conversions import CANONICAL_NAN
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.fma import chain as fma_chain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corpus import Entry, Finding, Kind, RunnerVerdict
 from corpus.images import unpack
-from fuzz.explain.numbers import hexadecimal, number, ordinal, signed
+from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import Event, Trace, Written, trace
@@ -162,6 +162,48 @@ def outcomes_of(finding: Finding) -> OutcomeTable:
     heads = sorted({level for row in told.values() for level in row})
     rows = [(name, *(row.get(level, "") for level in heads)) for name, row in told.items()]
     return OutcomeTable(levels=tuple(heads), rows=tuple(rows), others=tuple(others))
+
+
+def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield what every page says of a finding, whatever it is of: the name of a fact, and the fact.
+
+    Facts that were not recorded are left out.
+    """
+    details = finding.details
+    yield "id", finding.id
+    yield "kind", finding.kind.value
+    yield "family", finding.family.key
+    for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
+        yield "found on", device
+    for runner in outcomes_of(finding).others:
+        yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
+    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
+    if {"compiler", "opt"} & details.keys():
+        compiler = str(details.get("compiler", "not recorded"))
+        level = f"-O{details['opt']}" if "opt" in details else ""
+        yield "compiled by", compiler if level in compiler else f"{compiler}, {level}"
+    if details.get("sms"):
+        yield "SMs", str(details["sms"])
+    if "runs" in details:
+        yield "replayed", _replays(details)
+    if "confidence" in details:
+        yield "the model is", str(details["confidence"])
+    yield "shrinking", finding.shrink.value
+    if finding.origin is not None:
+        where = finding.origin
+        image = f", image {where.image}" if PROGRAM in finding.files else ""
+        yield "drawn from", f"seed {where.seed}, round {where.round}{image}"
+    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
+    if finding.comment:
+        yield "comment", finding.comment
+
+
+def _replays(details: Mapping[str, object]) -> str:
+    runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
+    text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
+    if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
+        text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
+    return text
 
 
 _LEVEL = 3

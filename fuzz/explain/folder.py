@@ -12,9 +12,8 @@ import msgspec
 
 from corpus import Entry
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.instruction_page import instruction_files
-from fuzz.explain.program_page import value_page
-from fuzz.findings.case import is_value_finding
+from fuzz.explain.markdown import instruction_page, value_page
+from fuzz.findings.case import MODULE, is_value_finding
 from oracle.errors import InfrastructureError, UsageError
 
 _TEMPLATE = Path(__file__).with_name("standalone.cu")
@@ -159,10 +158,41 @@ def write_reproduction(entry: Entry, output: Path) -> Reproduction:
 
 
 def reproduction(entry: Entry) -> Mapping[str, bytes]:
-    """Return the files of a finding's folder, by name."""
+    """Return the files of a finding's folder, by name.
+
+    Raises
+    ------
+    UsageError
+        If the finding has neither a program nor a module.
+    InfrastructureError
+        If a file of it is broken.
+    """
     if is_value_finding(entry):
         return _of_values(ValueFacts.of(entry))
-    return instruction_files(entry)
+    return _of_module(entry)
+
+
+_SCRIPT = """#!/bin/sh
+# Assembles the module; PTXAS names the assembler. The exit code is the assembler's own: 0 if it
+# accepts the module.
+cd "$(dirname "$0")" || exit 3
+exec "${{PTXAS:-ptxas}}" -arch={target} {module} -o "${{TMPDIR:-/tmp}}/repro-$$.cubin"
+"""
+
+
+def _of_module(entry: Entry) -> Mapping[str, bytes]:
+    finding = entry.finding
+    if MODULE not in finding.files:
+        raise UsageError(
+            f"finding {finding.id} has no {MODULE}, so there is nothing to assemble or to run; "
+            "choose another finding"
+        )
+    module = entry.read(MODULE)
+    return {
+        "README.md": instruction_page(finding, module.decode(errors="replace")).encode(),
+        MODULE: module,
+        "repro.sh": _SCRIPT.format(target=finding.target, module=MODULE).encode(),
+    }
 
 
 def _of_values(facts: ValueFacts) -> Mapping[str, bytes]:

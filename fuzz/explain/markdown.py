@@ -1,29 +1,376 @@
-"""The few parts of a page that are always written alike."""
+"""The page of a finding in Markdown, for somebody who never saw warpfuzz: of an image or module."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from corpus import Finding, Kind
+from fuzz.explain.derivations import derivation, raw, sentences_about
+from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
+from fuzz.explain.notation import decimal, fenced, hexadecimal, table
+from fuzz.findings.case import MODULE
+from fuzz.findings.tracing import Event
+from fuzz.findings.verdicts import Difference
+from oracle.formats import Format
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.lane_steps import LoadRows
+from oracle.legality import Verdict, explain
+from oracle.models import Figure, NanRule
+from oracle.program import walk
+from oracle.steps import Elementwise, Instruction, Load, Multiply
+
+_DIFFERENCES = 48
+_INPUTS = 200
+_MULTIPLICATIONS = 6
+"""Steps of a chain that are derived: the last ones."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = 0) -> list[str]:
-    """Return the lines of a table, an empty one around it.
+def value_page(facts: ValueFacts) -> str:
+    """Return the page as Markdown."""
+    lines = [
+        f"# {facts.finding.family.title}",
+        "",
+        *_summary(facts),
+        *_facts(facts_of(facts.finding)),
+        *_isa(facts),
+        *_kernel(facts),
+        *_inputs(facts),
+        *_differences(facts),
+        *_arithmetic(facts),
+        *_permission(facts),
+        *_confidence(facts),
+        *_reproduction(facts),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
-    Parameters
-    ----------
-    most
-        Rows that are shown, 0 for all; a last line says how many are not.
-    """
-    shown = rows[:most] if most else rows
-    lines = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in shown]
-    if len(shown) < len(rows):
-        lines += ["", f"… and {len(rows) - len(shown)} more."]
+
+def _about(facts: ValueFacts) -> str:
+    form = facts.form
+    return "a matrix that is loaded and stored" if form is None else f"`{form.opcode}`"
+
+
+def _summary(facts: ValueFacts) -> list[str]:
+    shown, finding = facts.shown, facts.finding
+    if shown is None:
+        message = finding.runners[-1].message if finding.runners else ""
+        return [
+            f"The kernel below was not run to its end: **{finding.kind}**.",
+            "",
+            *(fenced(message) if message else []),
+        ]
+    type_ = facts.type_of(shown)
+    permitted = facts.is_permitted(shown)
+    how = (
+        "The PTX ISA permits the value; it is not what this target is known to return, so it is a "
+        "**deviation**."
+        if permitted
+        else "The PTX ISA permits this value on no target: it is a **violation**."
+    )
+    return [
+        f"A kernel with {_about(facts)} leaves `{shown.where}` = "
+        f"{_value(shown.actual, shown, type_)} where {_value(shown.expected, shown, type_)} is "
+        f"expected{_apart(shown, type_)}. {how}",
+        "",
+    ]
+
+
+def _value(bits: int, one: Difference, type_: Format | None) -> str:
+    text = f"`{hexadecimal(bits, one.bits)}`"
+    return text if type_ is None else f"{text} ({decimal(bits, type_)})"
+
+
+def _apart(one: Difference, type_: Format | None) -> str:
+    return "" if type_ is None else f", {apart(one, type_)}"
+
+
+def _isa(facts: ValueFacts) -> list[str]:
+    lines = ["## What the PTX ISA says", ""]
+    for section, text in sentences_about(facts.form):
+        lines.append(f"- {section}: “{text}”")
     return [*lines, ""]
 
 
-def fenced(text: str, language: str = "") -> list[str]:
-    """Return a block of text that is shown as it is."""
-    ticks = "```"
-    while ticks in text:
-        ticks += "`"
-    return [f"{ticks}{language}", *text.rstrip("\n").split("\n"), ticks, ""]
+def _kernel(facts: ValueFacts) -> list[str]:
+    lines = [
+        "## The kernel",
+        "",
+        "One warp works on one memory image. In this order it does:",
+        "",
+    ]
+    lines += [f"{number_}. {text}" for number_, text in enumerate(_steps(facts), start=1)]
+    lines.append("")
+    if facts.rewritten is not None:
+        lines += [
+            "**The PTX was changed on its way to the compiler**, by a pass or a planted fault: "
+            "`kernel.ptx` is what was run, `module.ptx` what was written first. Run `module.ptx` "
+            "to see the difference.",
+            "",
+        ]
+    return lines
+
+
+def _steps(facts: ValueFacts) -> Iterator[str]:
+    for step in walk(facts.program.steps):
+        yield f"`{step.form.opcode}`: {step}" if isinstance(step, Instruction) else str(step)
+
+
+def _inputs(facts: ValueFacts) -> list[str]:
+    """List the elements that are not zero of whatever is loaded."""
+    rows: list[tuple[str, str, str]] = []
+    for event in facts.trace.events:
+        if not isinstance(event.step, Load) or event.result is None:
+            continue
+        type_, name = event.step.form.type, event.step.fragment
+        for row, values in enumerate(event.result):
+            for column, value in enumerate(values):
+                bits = raw(value, type_)
+                if bits:
+                    shown = f"`{hexadecimal(bits, type_.bits)}`"
+                    rows.append(
+                        (f"{name}[{row}, {column}] .{type_.name}", shown, decimal(bits, type_))
+                    )
+    lines = ["## The inputs that matter", ""]
+    if isinstance(facts.form, LdmatrixForm):
+        return [*lines, "The rows that the lanes point to are in the derivation below.", ""]
+    if not rows:
+        return [*lines, "Every element that is loaded is zero.", ""]
+    return [
+        *lines,
+        "Elements that are not zero, [row, column]; all others are.",
+        *table(("element", "bits", "value"), rows, most=_INPUTS),
+    ]
+
+
+def _differences(facts: ValueFacts) -> list[str]:
+    if not facts.differences:
+        return []
+    rows = []
+    for one in facts.differences:
+        type_ = facts.type_of(one)
+        rows.append(
+            (
+                one.where,
+                _value(one.expected, one, type_),
+                _value(one.actual, one, type_),
+                "" if type_ is None else apart(one, type_),
+                "yes" if facts.is_permitted(one) else "no",
+            )
+        )
+    return [
+        "## What came out",
+        *table(("element", "expected", "actual", "apart", "permitted"), rows, most=_DIFFERENCES),
+    ]
+
+
+def _arithmetic(facts: ValueFacts) -> list[str]:
+    shown, written = facts.shown, facts.written
+    if shown is None:
+        return []
+    lines = [f"## How {shown.where} comes about", ""]
+    if written is None:
+        return [
+            *lines,
+            "No instruction of the kernel writes this byte, or it is copied from one that none "
+            "writes: it has to stay as it was.",
+            "",
+        ]
+    history = [event for event in facts.trace.history(written) if not isinstance(event.step, Load)]
+    if len(history) > _MULTIPLICATIONS:
+        lines += [f"The first {len(history) - _MULTIPLICATIONS} steps are left out.", ""]
+    end: int | None = None
+    for event in history[-_MULTIPLICATIONS:]:
+        derived = derivation(event, written.row, written.column, facts.trace.model)
+        if derived is None:
+            continue
+        lines += [f"### {_heading(event)}", "", *derived.lines]
+        end = derived.bits
+    return [*lines, _check(end, shown), ""]
+
+
+def _heading(event: Event) -> str:
+    match event.step:
+        case Multiply(form=form) | LoadRows(form=form):
+            return f"`{form.opcode}`"
+        case Elementwise(operation=operation):
+            return f"{operation}, element by element"
+        case _:
+            return "step"
+
+
+def _check(end: int | None, shown: Difference) -> str:
+    actual = hexadecimal(shown.actual, shown.bits)
+    if end is None:
+        return f"It is loaded and stored as it is. The device left `{actual}`."
+    ends = hexadecimal(end, shown.bits)
+    if end == shown.expected:
+        return f"That is the expected `{ends}`. The device left `{actual}`."
+    # A page that hides this would mislead its reader.
+    return (
+        f"**This ends in `{ends}`, and `{hexadecimal(shown.expected, shown.bits)}` was recorded as "
+        "expected: the model of this version of warpfuzz is another than the one that found it.** "
+        f"The device left `{actual}`."
+    )
+
+
+def _permission(facts: ValueFacts) -> list[str]:
+    shown = facts.shown
+    if shown is None:
+        return []
+    lines = ["## What the PTX ISA permits there", ""]
+    bound = facts.bound(shown)
+    if bound is not None:
+        nan = "NaN is permitted, too" if bound.nan_ok else "NaN is not permitted"
+        either = (
+            "only NaN"
+            if not bound.low <= bound.high
+            else f"every value from {bound.low!r} ({bound.low.hex()}) to {bound.high!r} "
+            f"({bound.high.hex()}); {nan}"
+        )
+        lines.append(
+            f"Over every order of accumulation, every rounding and either treatment of subnormal "
+            f"inputs: {either}."
+        )
+    elif facts.is_exact(shown):
+        lines.append("Exactly the expected bits.")
+    else:
+        lines.append("Nothing is known of this element: anything counts as permitted.")
+    verdict = "inside: a deviation" if facts.is_permitted(shown) else "outside: a violation"
+    return [*lines, "", f"The actual value is {verdict}.", ""]
+
+
+def _confidence(facts: ValueFacts) -> list[str]:
+    form = facts.form
+    if not isinstance(form, MmaForm):
+        return []
+    model = facts.trace.model
+    rows = [
+        (name.replace("_", " "), _shown_figure(figure), str(figure.confidence), figure.source)
+        for name, figure in model.figures_for(form).items()
+    ]
+    return [
+        "## How sure the expected value is",
+        "",
+        f"It comes from the model of {facts.architecture} (that of {model.base}).",
+        *table(("figure", "value", "confidence", "source"), rows),
+    ]
+
+
+def _shown_figure(figure: Figure[Any]) -> str:
+    value = figure.value
+    if isinstance(value, NanRule):
+        kept = f"that of {', then '.join(value.order)}" if value.order else "always the same"
+        return f"{kept}; invalid: {hexadecimal(value.invalid, 64)}"
+    return str(value)
+
+
+def _reproduction(facts: ValueFacts) -> list[str]:
+    other = ["python repro.py --ptx module.ptx        # what was written first"]
+    commands = [
+        "python repro.py                         # needs PyCUDA and NumPy",
+        "nvcc -o repro repro.cu -lcuda && ./repro",
+        "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
+        *(other if facts.rewritten is not None else []),
+        *(["./repro module.ptx"] if facts.rewritten is not None else []),
+    ]
+    simulated = (
+        [
+            "It was found on a simulated device. Where the fault sits inside that device, and not "
+            "in `kernel.ptx`, a GPU runs it without a difference.",
+            "",
+        ]
+        if facts.finding.details.get("runner") == "sim"
+        else []
+    )
+    hang = (
+        ["The kernel did not end: be ready to interrupt it.", ""]
+        if facts.finding.kind is Kind.HANG
+        else []
+    )
+    return [
+        "## Seeing it again",
+        "",
+        *fenced("\n".join(commands), "sh"),
+        "Both print each differing element and end with exit code 1; with 0 if every byte of the "
+        "image is as expected.",
+        "",
+        *simulated,
+        *hang,
+        *_files(facts),
+    ]
+
+
+def _files(facts: ValueFacts) -> Sequence[str]:
+    rows = [
+        ("`kernel.ptx`", "what was run"),
+        ("`input.bin`", f"memory before, {len(facts.expected)} bytes"),
+        ("`expected.bin`", "memory after, by the model"),
+        ("`repro.json`", "where the results lie in it, and how the kernel is launched"),
+        ("`repro.py`, `repro.cu`", "run it"),
+    ]
+    if facts.actual is not None:
+        rows.insert(3, ("`actual.bin`", "memory after, as it was found"))
+    if facts.rewritten is not None:
+        rows.insert(1, ("`module.ptx`", "before a pass or a planted fault changed it"))
+    return table(("file", "what"), rows)
+
+
+def instruction_page(finding: Finding, module: str) -> str:
+    """Return the page as Markdown."""
+    lines = [
+        f"# {finding.family.title}",
+        "",
+        f"{finding.kind}: {meaning_of(finding)}" if meaning_of(finding) else f"{finding.kind}.",
+        "",
+        *fenced(finding.text, "ptx"),
+        *_facts(facts_of(finding)),
+        "## What the PTX ISA says",
+        "",
+        *_expected(finding),
+        "## What the assembler does",
+        "",
+        *_observed(finding),
+        "## Seeing it again",
+        "",
+        *fenced(
+            f"PTXAS=/path/to/ptxas sh repro.sh    # ptxas -arch={finding.target} {MODULE}", "sh"
+        ),
+        f"`{MODULE}`:",
+        "",
+        *fenced(module, "ptx"),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _expected(finding: Finding) -> list[str]:
+    lines = []
+    for text in finding.instructions:
+        explanation = explain(text, target=finding.target, ptx_version=finding.ptx_version)
+        owed = {
+            Verdict.LEGAL: "has to be accepted",
+            Verdict.ILLEGAL: "has to be rejected",
+            Verdict.UNDEFINED: "may be accepted or rejected: its behaviour is undefined",
+        }[explanation.verdict]
+        lines.append(f"`{text}` is **{explanation.verdict}** in this module, so that it {owed}.")
+        lines += [
+            f"- {f'{reason.section}: ' if reason.section else ''}{reason.text}"
+            for reason in explanation.reasons
+        ]
+        lines.append("")
+    return lines
+
+
+def _observed(finding: Finding) -> list[str]:
+    told = outcomes_of(finding)
+    lines = [*table(("compiler", *told.levels), told.rows)] if told.rows else []
+    for one in told.others:
+        lines += [f"{one.runner} {one.version} {one.options}: **{one.outcome}**", ""]
+        if one.message:
+            lines += fenced(one.message)
+    return lines
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a table of facts; what Markdown could take for marks is shown as it is."""
+    shown = [(name, f"`{value}`" if set("*_<[") & set(value) else value) for name, value in rows]
+    return table(("what", "value"), shown)

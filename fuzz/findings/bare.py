@@ -23,7 +23,7 @@ from oracle.matrices import Matrix
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Step, Store
-from oracle.storage import Tile, read, write
+from oracle.storage import read, write
 from strategies.programs.forms import load_form, store_form
 
 Values = NDArray[Any]
@@ -76,7 +76,7 @@ class Bare:
 
     def results(self, images: NDArray[np.uint8]) -> Values:
         """Return D as it lies in images of the program, (count, rows, columns)."""
-        return read(images, position(self.program, self.store.place), tile_of(self.store))
+        return read(images, position(self.program, self.store.place), self.store.tile)
 
     def reload(self, type_: Format, *, beside: str = "") -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
@@ -173,17 +173,12 @@ def apart(program: Program, step: _Access, name: str) -> _Access:
     return moved
 
 
-def tile_of(step: Load | Store) -> Tile:
-    """Return the matrix that a step loads or stores, as it lies in memory."""
-    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
-
-
 def _program(steps: Sequence[Step]) -> Program:
     buffers = [
         Buffer(
             name=step.place.buffer,
             space="global",
-            size=step.place.offset + _EXTENTS * tile_of(step).extent + _MARGIN,
+            size=step.place.offset + _EXTENTS * step.tile.extent + _MARGIN,
         )
         for step in steps
         if isinstance(step, Load | Store)
@@ -216,7 +211,7 @@ def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 
             size = program.buffer(step.place.buffer).size
             image[start : start + size] = _uniform(step.form.type, content, size)
         else:
-            write(image[None], position(program, step.place), tile_of(step), content[None])
+            write(image[None], position(program, step.place), step.tile, content[None])
     return image
 
 

@@ -329,6 +329,11 @@ class FindingGroup:
         return self.shown.title
 
     @property
+    def what(self) -> str:
+        """The title without the kind."""
+        return self.title.removeprefix(f"{self.kind}: ")
+
+    @property
     def known(self) -> KnownEntry | None:
         """Why it needs not be reported; None if nobody has explained it."""
         return self.shown.known

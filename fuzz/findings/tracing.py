@@ -30,7 +30,6 @@ from oracle.models import Model, model_for
 from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Product, Store, Straight
-from oracle.storage import Tile
 from oracle.warps import Warps
 
 _NOBODY = -1
@@ -262,7 +261,7 @@ def _columns(step: Straight) -> int:
 
 def _tile_cells(step: Store) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the bytes of a stored tile, and the element to which each belongs."""
-    tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+    tile = step.tile
     line = np.arange(tile.lines)[:, None]
     element = np.arange(tile.line_bytes)[None] * 8 // tile.matrix.type.bits
     row, column = (line, element) if tile.layout == "row" else (element, line)

@@ -1,4 +1,7 @@
-"""Confirmation of what was found, on random images: in this process, or in many with a GPU."""
+"""Confirmation of what was found, on random images: in this process, or in many with a GPU.
+
+The images hold many kinds of numbers, and are cheap to make.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.images import random_tiles
-from fuzz.measuring.units import Device
+from fuzz.measuring.units import Device, exact_tiles
 from fuzz.runner import RunnerChoice, open_runner
+from oracle.formats import Format
 from oracle.forms import MmaForm
 from oracle.models import Model
 from oracle.multiply import multiply
@@ -114,3 +117,97 @@ def crew_of(
         workers, mp_context=context, initializer=_open, initargs=(choice, module, forms)
     ) as pool:
         yield Crew(pool)
+
+
+_KINDS = 6
+
+
+def random_tiles(form: MmaForm, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
+
+    In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
+    both signs; C near minus the sum; small and zero elements.
+    """
+    if not form.a_type.is_float:
+        return exact_tiles(form, count, seed)
+    rng = np.random.default_rng(seed)
+    shape = form.shape
+    a = _bits(rng, form.a_type, (count, shape.m, shape.k))
+    b = _bits(rng, form.b_type, (count, shape.k, shape.n))
+    c = _bits(rng, form.c_type, (count, shape.m, shape.n))
+    part = -(-count // _KINDS)
+    windows = (None, 12, 3, 2, 3, 4)
+    for kind, window in enumerate(windows):
+        at = slice(kind * part, (kind + 1) * part)
+        if window is None or not len(c[at]):
+            continue
+        low = kind == 5
+        center = _center(rng, form.a_type, len(c[at]), low=low, anywhere=kind == 1)
+        _window(rng, a[at], form.a_type, center, window)
+        _window(rng, b[at], form.b_type, center, window)
+        # C where the products are: twice their exponent.
+        middle = np.clip(
+            2 * (center - form.a_type.bias) + form.c_type.bias, 1, 2 * form.c_type.bias - window
+        )
+        _window(rng, c[at], form.c_type, middle, window + 2)
+        if kind == 3:
+            half = shape.k // 2
+            sign = a.dtype.type(1 << (form.a_type.bits - 1))
+            a[at, :, half : 2 * half] = a[at, :, :half] ^ sign
+            b[at, half : 2 * half] = b[at, :half]
+            b[at, 0] ^= b.dtype.type(1)
+        if kind == 4:
+            c[at] = _cancelling(form, a[at], b[at])
+        if kind == 5:
+            a[at][rng.random(a[at].shape) < 0.3] = 0
+            c[at][rng.random(c[at].shape) < 0.5] = 0
+    return a, b, c
+
+
+def _bits(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Array:
+    dtype = np.dtype(fmt.raw)
+    return rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+
+
+def _center(
+    rng: np.random.Generator, fmt: Format, count: int, *, low: bool, anywhere: bool
+) -> NDArray[np.int64]:
+    """Return an exponent field for each image."""
+    if anywhere:
+        return rng.integers(0, 2 * fmt.bias - 12, count)
+    if low:
+        # Products near the least numbers of the accumulator; of f16 the least there are.
+        most = fmt.bias // 2 + 2 if fmt.exponent_bits > 5 else 5
+        return rng.integers(max(0, most - 12), most, count)
+    return rng.integers(fmt.bias - 2, fmt.bias + 2, count)
+
+
+def _window(
+    rng: np.random.Generator, bits: Array, fmt: Format, start: NDArray[np.int64], width: int
+) -> None:
+    """Put exponent fields into start .. start + width - 1, image by image."""
+    shift = fmt.bits - 1 - fmt.exponent_bits
+    kind = bits.dtype.type
+    field = rng.integers(0, width, bits.shape, np.uint8).astype(bits.dtype)
+    field += np.maximum(start, 0).astype(bits.dtype)[:, None, None]
+    bits &= kind(~(((1 << fmt.exponent_bits) - 1) << shift) & (2**fmt.bits - 1))
+    bits |= field << kind(shift)
+
+
+def _cancelling(form: MmaForm, a: Array, b: Array) -> Array:
+    """Return minus the product, rounded."""
+    left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
+    with np.errstate(all="ignore"):
+        product = -np.matmul(left, right)
+        floats = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[form.c_type.name]
+        patterns: Array = product.astype(floats).view(form.c_type.raw)
+    return patterns
+
+
+def _values(bits: Array, fmt: Format) -> Array:
+    if fmt.name == "f64":
+        return bits.view(np.float64)
+    if fmt.name == "f16":
+        return bits.view(np.float16).astype(np.float32)
+    words = bits.astype(np.uint32)
+    return (words << 16 if fmt.name == "bf16" else words).view(np.float32)

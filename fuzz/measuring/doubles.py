@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.dots import Dots, Sheet
 from fuzz.measuring.inference import Contradiction, Finding, Fit
+from fuzz.measuring.units import Dots, Sheet
 from oracle.arithmetic.fma import chain
 from oracle.formats import FORMATS
 from oracle.models import Confidence, DoubleChain, Figure, NanRule

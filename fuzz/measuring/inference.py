@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.dots import Dots
+from fuzz.measuring.units import Dots
 from oracle.arithmetic.dots import dot_product
 from oracle.formats import FORMATS, Format
 from oracle.models import Confidence, Figure, TruncatedDot

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 
 from fuzz.measuring.confirming import CHUNK, Crew, Here, Outcome, Task
-from fuzz.measuring.dots import Dots
 from fuzz.measuring.doubles import canonical_rule, double_probes, fit_doubles
-from fuzz.measuring.exact import OVERFLOWS, exact_result, exact_tiles, figure_of
 from fuzz.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
 from fuzz.measuring.probes import float_probes
-from fuzz.measuring.units import Device, MeasuredUnit
+from fuzz.measuring.units import (
+    OVERFLOWS,
+    Device,
+    Dots,
+    MeasuredUnit,
+    exact_result,
+    exact_tiles,
+    figure_of,
+)
 from oracle.errors import UsageError
 from oracle.forms import MmaForm
 from oracle.models import Confidence, DoubleChain, ExactSum, Figure, Model, NanRule, TruncatedDot

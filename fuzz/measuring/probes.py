@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.measuring.dots import Array, Dots, Floats, Sheet, encode, pairs
+from fuzz.measuring.units import Array, Dots, Floats, Sheet, encode, pairs
 from oracle.formats import FORMATS, Format
 
 _SEED = 0x6D65_6173

@@ -1,4 +1,7 @@
-"""The units of a target, and how probes reach them: as matrices of ordinary programs."""
+"""The units of a target, and what they are asked: dot products, as matrices of ordinary programs.
+
+Integer and single-bit units are asked what a sum beyond 32 bits becomes.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.dots import Dots
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
+from oracle.formats import Format
 from oracle.forms import LoadForm, MmaForm, StoreForm
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.models import Confidence, ExactSum, Figure, Model
+from oracle.multiply import multiply
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Step, Store
@@ -25,6 +30,151 @@ from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 
 Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+
+def encode(values: Floats, fmt: Format) -> Array:
+    """Return the patterns of values that a format holds exactly (or rounds somehow)."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if fmt.name == "f64":
+            return np.asarray(values, np.float64).view(np.uint64)
+        if fmt.name == "f16":
+            return np.asarray(values).astype(np.float16).view(np.uint16)
+        words = np.asarray(values).astype(np.float32).view(np.uint32)
+    if fmt.name == "bf16":
+        return (words >> 16).astype(np.uint16)
+    return words & np.uint32(2**32 - (1 << fmt.ignored_bits))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dots:
+    """Some dot products a . b + c, one in each row."""
+
+    family: tuple[str, ...]
+    """Which family of probes each belongs to."""
+    a: Array
+    """Patterns, (count, k)."""
+    b: Array
+    c: Array
+    """Patterns, (count,)."""
+
+    def __len__(self) -> int:
+        return len(self.c)
+
+    def where(self, chosen: Any) -> Dots:
+        """Return some rows: a mask, a slice or indices."""
+        index = np.arange(len(self))[chosen]
+        return Dots(
+            family=tuple(self.family[i] for i in index),
+            a=self.a[index], b=self.b[index], c=self.c[index],
+        )  # fmt: skip
+
+    def of(self, *families: str) -> NDArray[np.bool_]:
+        """Return which rows belong to one of these families."""
+        return np.isin(np.array(self.family), families)
+
+    def plus(self, other: Dots) -> Dots:
+        """Return these rows and others behind them."""
+        return Dots(
+            family=self.family + other.family,
+            a=np.concatenate([self.a, other.a]),
+            b=np.concatenate([self.b, other.b]),
+            c=np.concatenate([self.c, other.c]),
+        )
+
+
+class Sheet:
+    """A collection of rows in the making, for one unit's formats and depth."""
+
+    def __init__(self, multiplicand: Format, addend: Format, depth: int) -> None:
+        self.multiplicand, self.addend, self.depth = multiplicand, addend, depth
+        self._parts: list[Dots] = []
+
+    def patterns(self, family: str, a: Array, b: Array, c: Array) -> None:
+        """Add rows that are patterns already; they are broadcast together."""
+        count = max(len(a), len(b), len(c))
+        shape = (count, self.depth)
+        self._parts.append(
+            Dots(
+                family=(family,) * count,
+                a=np.ascontiguousarray(np.broadcast_to(a, shape)),
+                b=np.ascontiguousarray(np.broadcast_to(b, shape)),
+                c=np.ascontiguousarray(np.broadcast_to(c, (count,))),
+            )
+        )
+
+    def values(self, family: str, a: Floats, b: Floats, c: Floats) -> None:
+        """Add rows of numbers, (count, k), (count, k) and (count,)."""
+        a, b = (encode(np.atleast_2d(x), self.multiplicand) for x in (a, b))
+        self.patterns(family, a, b, encode(np.atleast_1d(c), self.addend))
+
+    def products(self, family: str, products: Floats, c: Floats) -> None:
+        """Add rows by their products, (count, k): each a power of two, or zero."""
+        products = np.atleast_2d(np.asarray(products, np.float64))
+        sign = np.where(np.signbit(products), -1.0, 1.0)
+        exponent = np.frexp(products)[1] - 1
+        half = exponent // 2
+        left = np.where(products == 0.0, 0.0, sign * np.ldexp(1.0, half))
+        right = np.where(products == 0.0, 1.0, np.ldexp(1.0, exponent - half))
+        self.values(family, left, right, c)
+
+    def dots(self) -> Dots:
+        """Return all rows."""
+        return joined(self._parts)
+
+
+def joined(parts: Sequence[Dots]) -> Dots:
+    """Put the rows of several together."""
+    first, *rest = parts
+    for part in rest:
+        first = first.plus(part)
+    return first
+
+
+def pairs(depth: int) -> Iterator[tuple[int, int]]:
+    """Return every pair of places i < j below `depth`."""
+    return ((i, j) for j in range(depth) for i in range(j))
+
+
+OVERFLOWS = ("wrap", "clamp")
+_EXACT_SEED = 0x696E_7473
+
+
+def figure_of(form: MmaForm) -> str:
+    """Return the name of the figure that a form's results depend on."""
+    if form.op is not None:
+        return "bits"
+    return "satfinite" if form.satfinite else "plain"
+
+
+def exact_tiles(form: MmaForm, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
+    """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for operand in "abc":
+        matrix = form.matrix(operand)
+        dtype = np.dtype(matrix.type.raw)
+        bits = min(matrix.type.bits, 8 * dtype.itemsize)
+        least = -(1 << (bits - 1)) if dtype.kind == "i" else 0
+        shape = (count, matrix.rows, matrix.columns)
+        made.append(rng.integers(least, least + (1 << bits), shape, np.int64).astype(dtype))
+    a, b, c = made
+    part = c[: count // 2]
+    near = rng.integers(0, 64, part.shape, np.int64)
+    low = rng.integers(0, 2, part.shape, np.bool_)
+    part[...] = np.where(low, -(2**31) + near, 2**31 - 1 - near).astype(np.int32)
+    return a, b, c
+
+
+def exact_result(form: MmaForm, overflow: str, a: Array, b: Array, c: Array) -> Array:
+    """Return D where sums beyond 32 bits wrap or are clamped."""
+    figure = Figure(value=overflow, confidence=Confidence.MEASURED, source="")
+    model = Model(
+        target="sm_90", base="sm_90", dots=(), doubles=None,
+        exact=ExactSum(plain=figure, satfinite=figure, bits=figure),
+    )  # fmt: skip
+    return multiply(form, a, b, c, model=model)
+
 
 _SPACE = "global"
 _BATCH = 8192

@@ -15,10 +15,9 @@ from itertools import islice
 import numpy as np
 
 from fuzz import warpfuzz_version
-from fuzz.bench.mutants import Emitted, Mutant
+from fuzz.bench.faults import Emitted, Mutant
 from fuzz.campaign.draws import derived_seed
-from fuzz.checks.program_coverage import Batch, family_of
-from fuzz.checks.program_draws import Speed, campaign_rounds, round_batches
+from fuzz.checks.program_draws import Batch, Speed, campaign_rounds, family_of, round_batches
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute

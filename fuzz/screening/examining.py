@@ -15,9 +15,8 @@ from fuzz.findings.families import family_of_difference, family_of_failure, fami
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import Item, Screen, Sighting
+from fuzz.screening.screen import Item, Rate, Screen, Sighting
 from fuzz.screening.sets import Description
-from fuzz.screening.tally import Rate
 from oracle.targets import Module
 from runners.emission import emit
 from runners.ledger import Differing

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fuzz.shrinking.draft import Draft, Site, Steps, edited, visit
-from fuzz.shrinking.tidying import tidied
-from fuzz.shrinking.tiles import (
+from fuzz.shrinking.draft import (
     Access,
+    Draft,
     Move,
+    Site,
+    Steps,
     bytes_moved,
+    edited,
     image_places,
     moved,
     new_buffer,
     places_of,
-    tile_of,
+    visit,
     with_form,
 )
+from fuzz.shrinking.structure import tidied
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
 from oracle.lane_steps import LoadRows, StoreRegisters
@@ -218,7 +221,7 @@ def _plain(draft: Draft, sites: _Sites) -> Draft:
     moves: list[Move] = []
     homes: dict[tuple[object, ...], Place] = {}
     for site, step in sites:
-        form, tile = step.form, tile_of(step)
+        form, tile = step.form, step.tile
         layout = form.layout if form.matrix.operand in "ab" else "row"
         other = replace(
             with_form(step, layout=layout, space="global"),
@@ -226,7 +229,7 @@ def _plain(draft: Draft, sites: _Sites) -> Draft:
         )  # fmt: skip
         key = (step.place, tile, isinstance(step, Load))
         if key not in homes:
-            buffer = new_buffer(buffers, form.matrix.operand, tile_of(other))
+            buffer = new_buffer(buffers, form.matrix.operand, other.tile)
             buffers.append(buffer)
             homes[key] = Place(buffer=buffer.name)
             moves += [
@@ -234,7 +237,7 @@ def _plain(draft: Draft, sites: _Sites) -> Draft:
                     source=place,
                     source_tile=tile,
                     destination=homes[key],
-                    destination_tile=tile_of(other),
+                    destination_tile=other.tile,
                 )
                 for place in image_places(draft.program, step)
             ]
@@ -268,9 +271,7 @@ def _plainer(program: Program, step: Access) -> Iterator[Access]:
 def _following(draft: Draft, step: Access, other: Access, target: Draft) -> Draft:
     """Return a target whose image has the values of a step's matrix where the other has it."""
     moves = [
-        Move(
-            source=old, source_tile=tile_of(step), destination=new, destination_tile=tile_of(other)
-        )
+        Move(source=old, source_tile=step.tile, destination=new, destination_tile=other.tile)
         for old, new in zip(
             image_places(draft.program, step), image_places(target.program, other), strict=False
         )
@@ -297,8 +298,8 @@ def _row_major(draft: Draft, operands: str, name: str | None) -> Draft | None:
             changed = changed or other != step
             moves += [
                 Move(
-                    source=place, source_tile=tile_of(step),
-                    destination=place, destination_tile=tile_of(other),
+                    source=place, source_tile=step.tile,
+                    destination=place, destination_tile=other.tile,
                 )
                 for place in image_places(draft.program, step)
             ]  # fmt: skip

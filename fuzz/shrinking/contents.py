@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from fuzz.findings.bare import one
 from fuzz.findings.cells import AXES, Cells, Ids, cells_of
 from fuzz.shrinking.proposals import gather_terms, propose_terms
 from fuzz.shrinking.trials import Trials
@@ -67,8 +68,7 @@ def simpler_values(type_: Format, value: int) -> list[int]:
 
 
 def _offers(type_: Format, value: int) -> Iterator[int]:
-    one = _one(type_)
-    yield one
+    yield one(type_)
     sign = 1 << (type_.bits - 1)
     if type_.kind is Kind.FLOAT:
         unit = 1 << (type_.bits - 1 - type_.exponent_bits)
@@ -94,20 +94,13 @@ def _offers(type_: Format, value: int) -> Iterator[int]:
         yield value & ~(1 << bit)
 
 
-def _one(type_: Format) -> int:
-    """Return the raw bits of one."""
-    if type_.kind is Kind.FLOAT:
-        return type_.bias << (type_.bits - 1 - type_.exponent_bits)
-    return 1
-
-
 def _negative(type_: Format, value: int) -> bool:
     return type_.kind is not Kind.UNSIGNED and bool(value >> (type_.bits - 1))
 
 
 def _cost(type_: Format, value: int) -> _Cost:
     """Return what makes a value harder to read than another."""
-    if value == _one(type_):
+    if value == one(type_):
         return (0,)
     negative = _negative(type_, value)
     if type_.kind is Kind.FLOAT:

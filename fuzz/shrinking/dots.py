@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.cells import Cells, Ids, Image
-from fuzz.shrinking.draft import visit
-from fuzz.shrinking.tiles import image_places, tile_of
+from fuzz.shrinking.draft import image_places, visit
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
 from oracle.steps import Load, Multiply
@@ -111,7 +110,7 @@ def _products(cells: Cells) -> Iterator[_Product]:
             case Load():
                 held.pop(step.fragment, None)
                 for place in image_places(program, step):
-                    placed = Placed(operand=step.form.operand, place=place, tile=tile_of(step))
+                    placed = Placed(operand=step.form.operand, place=place, tile=step.tile)
                     held[step.fragment] = cells.of_matrix(placed)
             case Multiply():
                 if {step.a, step.b, step.c} <= held.keys():

@@ -1,17 +1,25 @@
-"""What a shrinker changes: a program together with the one image that it works on."""
+"""What a shrinker changes: a program together with the one image that it works on.
+
+Matrices move in the image with the program: the values stay, the bytes are written where the new
+tile has them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fuzz.findings.cells import Image
+from oracle.forms import LoadForm, StoreForm
+from oracle.image import position
+from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRows
-from oracle.places import Buffer
+from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Copy, Load, Multiply, Step, Store
+from oracle.storage import Tile, read, write
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -94,3 +102,114 @@ def shows_something(program: Program, like: Program) -> bool:
     return any(isinstance(step, needed) for step in steps) and any(
         step.bytes_written and step.reads for step in steps
     )
+
+
+Access = Load | Store
+
+_GUARD_BYTES = 32
+"""Bytes kept behind a matrix and its next line, so that a store that is a line or an element off
+stays in its own image."""
+
+
+def room_for(tile: Tile) -> int:
+    """Return the bytes of a buffer that holds a tile at its start, with a guard behind it."""
+    return tile.extent + tile.pitch + _GUARD_BYTES
+
+
+def with_form(step: Access, *, layout: str, space: str) -> Access:
+    """Return a load or store with another layout and state space, if the pages have the form."""
+    form = step.form
+    if (form.layout, form.space) == (layout, space):
+        return step
+    for other in LOAD_FORMS if isinstance(form, LoadForm) else STORE_FORMS:
+        if (other.matrix, other.layout, other.space) == (form.matrix, layout, space):
+            return _formed(step, other)
+    return step
+
+
+def _formed(step: Access, form: LoadForm | StoreForm) -> Access:
+    if isinstance(step, Load):
+        return replace(step, form=form) if isinstance(form, LoadForm) else step
+    return replace(step, form=form) if isinstance(form, StoreForm) else step
+
+
+def image_places(program: Program, step: Access) -> Iterator[Place]:
+    """Find where the image holds what a step loads or stores: there, or where copies have it."""
+    return places_of(program, step.place, stored=isinstance(step, Store))
+
+
+def places_of(program: Program, place: Place, *, stored: bool = False) -> Iterator[Place]:
+    """Find the places of the image from which a place gets its bytes, or to which they go.
+
+    A place in global memory is its own.
+    """
+    if program.buffer(place.buffer).space == "global":
+        yield place
+        return
+    for copy in walk(program.steps):
+        if isinstance(copy, Copy):
+            here, there = copy.destination, copy.source
+            if stored:
+                here, there = there, here
+            if (
+                here.buffer == place.buffer
+                and 0 <= place.offset - here.offset < copy.size
+                and program.buffer(there.buffer).space == "global"
+            ):
+                yield replace(there, offset=there.offset + place.offset - here.offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A tile in one image, and where another image is to have its values."""
+
+    source: Place
+    source_tile: Tile
+    destination: Place
+    destination_tile: Tile
+
+
+def moved(draft: Draft, moves: list[Move], target: Draft) -> Draft:
+    """Return a draft whose image has, at the destinations, the values that another's had.
+
+    Parameters
+    ----------
+    draft
+        Where the sources of the moves are.
+    moves
+    target
+        Where their destinations are. A move that does not fit into it is left out.
+    """
+    image: Image = target.image.copy()
+    for move in moves:
+        old, new = position(draft.program, move.source), position(target.program, move.destination)
+        if (
+            0 <= old <= len(draft.image) - move.source_tile.extent
+            and 0 <= new <= len(image) - move.destination_tile.extent
+        ):
+            values = read(draft.image[None], old, move.source_tile)
+            write(image[None], new, move.destination_tile, np.array(values))
+    return target.with_image(image)
+
+
+def bytes_moved(draft: Draft, runs: list[tuple[Place, Place, int]], target: Draft) -> Draft:
+    """Return a target whose image has runs of bytes where another's had them elsewhere.
+
+    Parameters
+    ----------
+    runs
+        Place in `draft`, place in `target`, bytes. What does not fit is left out.
+    """
+    image = target.image.copy()
+    for source, destination, size in runs:
+        old, new = position(draft.program, source), position(target.program, destination)
+        if 0 <= old <= len(draft.image) - size and 0 <= new <= len(image) - size:
+            image[new : new + size] = draft.image[old : old + size]
+    return target.with_image(image)
+
+
+def new_buffer(buffers: list[Buffer], operand: str, tile: Tile) -> Buffer:
+    """Return a global buffer of its own for a tile, under a name that no other has."""
+    names = {buffer.name for buffer in buffers}
+    number = next(n for n in range(len(names) + 1) if f"{operand}{n or ''}" not in names)
+    return Buffer(name=f"{operand}{number or ''}", space="global", size=room_for(tile))

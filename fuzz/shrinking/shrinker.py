@@ -1,15 +1,172 @@
-"""Shrinking a failing case: the program and the image in turn, until neither gets smaller."""
+"""Shrinking a failing case: the program and the image in turn, until neither gets smaller.
+
+A program gets smaller by one kind of change after the other, until none is left.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
+from fuzz.findings.bare import alone
 from fuzz.findings.replay import Subject, replays_of
+from fuzz.findings.tracing import trace
+from fuzz.shrinking.accesses import (
+    plain_all,
+    plain_one,
+    plainer_accesses,
+    plainer_transfers,
+    row_major,
+)
 from fuzz.shrinking.contents import shrink_contents, zero_cells
-from fuzz.shrinking.programs import shrink_program
+from fuzz.shrinking.draft import Draft, new_buffer, visit
+from fuzz.shrinking.structure import drops, trims, unwraps
 from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
+from oracle.forms import MmaForm
+from oracle.places import Buffer
+from oracle.program import Program
+from oracle.steps import Load, Multiply, Step, Store
+from oracle.storage import write
+
+_STEPS = 5
+"""Three loads, the multiplication, a store: a program with no more has nothing around it."""
+_MULTIPLICATIONS = 32
+"""Most that are tried, of a program with loops."""
+
+
+def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
+    """Iterate over drafts with one multiplication of a program by itself.
+
+    Its operands are loaded from the image, with the values that they have where the program does
+    what it should. So what came before it, and shared memory, can go at once; and of a chain the
+    link that fails is left.
+
+    Parameters
+    ----------
+    target
+        Whose model computes what the program made on the way.
+    """
+    if sum(1 for _ in visit(draft.program.steps)) <= _STEPS:
+        return
+    multiplications = (
+        (event.step.form, event.inputs)
+        for event in trace(draft.program, draft.image, target=target).events
+        if isinstance(event.step, Multiply)
+    )
+    for form, operands in islice(multiplications, _MULTIPLICATIONS):
+        yield _alone(form, operands)
+
+
+def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
+    plain = alone(form)
+    loads = list(plain.loads.values())
+    buffers: list[Buffer] = []
+    accesses: list[Load | Store] = [*loads, plain.store]
+    for access in accesses:
+        buffers.append(new_buffer(buffers, access.place.buffer, access.tile))
+    steps: tuple[Step, ...] = (*loads, plain.multiply, plain.store)
+    return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
+
+
+def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Draft:
+    image = np.zeros(program.image_bytes, np.uint8)
+    for load in loads:
+        values = operands[load.fragment][None]
+        write(image[None], program.offset(load.place.buffer), load.tile, values)
+    return Draft(program=program, image=image)
+
+
+Reduction = Callable[[Draft], Iterator[Draft]]
+"""Smaller drafts in place of one, the most promising first."""
+
+_SINGLE: tuple[Reduction, ...] = (
+    plain_all,
+    partial(drops, size=1),
+    unwraps,
+    plain_one,
+    row_major,
+    plainer_accesses,
+    plainer_transfers,
+    trims,
+)
+_COMPILED = 16
+"""Most programs of one module; what follows a success is compiled in vain."""
+
+
+def shrink_program(trials: Trials) -> bool:
+    """Make the program of the smallest draft smaller until no single change does.
+
+    In the end no step can go, and no stride, offset, layout or state space can become the
+    default. Every change takes away a step, something that is not the default, or bytes.
+
+    Returns
+    -------
+    bool
+        Whether anything was changed.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over; the smallest draft is what was reached.
+    """
+    before = trials.best
+    alone: Reduction = partial(isolated, target=trials.target)
+    _reduce(trials, alone)
+    _reduce(trials, plain_all)
+    size = sum(1 for _ in visit(trials.best.program.steps)) // 2
+    while size > 1:
+        _reduce(trials, partial(drops, size=size))
+        size //= 2
+    while True:
+        at, apart = trials.best, trials.apart
+        for reduction in (alone, *_SINGLE):
+            _reduce(trials, reduction)
+        if trials.best is at and trials.apart is apart:
+            return trials.best is not before
+
+
+def _reduce(trials: Trials, reduction: Reduction) -> None:
+    """Make one kind of change as long as the failure stays."""
+    begin = 0
+    while True:
+        drafts = _candidates(trials, reduction)
+        # What stands before the last success did not do then; it comes last.
+        order = [*range(min(begin, len(drafts)), len(drafts)), *range(min(begin, len(drafts)))]
+        taken = _first(trials, [drafts[index] for index in order])
+        if taken is None:
+            return
+        begin = order[taken]
+
+
+def _candidates(trials: Trials, reduction: Reduction) -> list[Draft]:
+    """Return the drafts of a reduction that may take the smallest one's place, each once."""
+    found: dict[object, Draft] = {}
+    for draft in reduction(trials.best):
+        if draft.program != trials.best.program:
+            found.setdefault(draft.key, draft)
+    return [draft for draft in found.values() if trials.allows(draft.program)]
+
+
+def _first(trials: Trials, drafts: list[Draft]) -> int | None:
+    """Take the first draft that fails and return its number, None if none does."""
+    start, size = 0, 1
+    while start < len(drafts):
+        part = drafts[start : start + size]
+        for index, fails in enumerate(trials.fail(part), start=start):
+            if fails and trials.take(drafts[index]):
+                return index
+        start += len(part)
+        size = min(2 * size, _COMPILED)
+    return None
+
 
 SECONDS = 20.0
 """Time for one case where none is given; on the simulated device the median case takes 2 s."""

@@ -1,19 +1,78 @@
-"""Fewer steps: dropped alone and in groups, branches and loops unwrapped, words to constants."""
+"""Fewer steps: dropped alone and in groups, branches and loops unwrapped, words to constants.
+
+What nothing needs any more, steps and buffers, goes with them (`tidied`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, visit
-from fuzz.shrinking.tidying import tidied, used_buffers
-from fuzz.shrinking.tiles import room_for, tile_of
+from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, room_for, visit
 from oracle.forms import LdmatrixForm
 from oracle.image import position
 from oracle.lane_steps import LoadRows
-from oracle.places import Uniform, Word
+from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Load, Loop, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Load, Loop, Multiply, Step, Store
+
+
+def tidied(draft: Draft) -> Draft:
+    """Return a draft without steps and buffers that have no use.
+
+    These are steps whose fragment nothing reads, but never the last multiplication or ldmatrix;
+    copies into shared memory that nothing reads, and out of shared memory that nothing writes;
+    empty branches and loops; barriers at the ends, or two in a row; buffers that no step names.
+    """
+    steps = draft.program.steps
+    while True:
+        useless = [
+            site for site, step in visit(steps) if _is_useless(step, steps, draft.program.buffers)
+        ]
+        if not useless:
+            break
+        steps = edited(steps, {useless[-1]: ()})
+    steps = _without_idle_barriers(steps)
+    return draft.with_program(used_buffers(draft.program.buffers, steps), steps)
+
+
+def used_buffers(buffers: tuple[Buffer, ...], steps: Steps) -> tuple[Buffer, ...]:
+    """Return the buffers that steps name; the first global one if there is no other."""
+    named = {
+        span.buffer for step in walk(steps) for span in (*step.bytes_read, *step.bytes_written)
+    }
+    used = tuple(buffer for buffer in buffers if buffer.name in named)
+    if any(buffer.space == "global" for buffer in used):
+        return used
+    first = next(buffer for buffer in buffers if buffer.space == "global")
+    return (first, *used)
+
+
+def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
+    every = list(walk(steps))
+    made = step.writes
+    if made is not None:
+        main = (Multiply, LoadRows)
+        if isinstance(step, main) and sum(isinstance(other, main) for other in every) == 1:
+            return False
+        return not any(made.name == use.name for other in every for use in other.reads)
+    if isinstance(step, Copy):
+        shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
+        read = {span.buffer for other in every for span in other.bytes_read}
+        written = {span.buffer for other in every for span in other.bytes_written}
+        return step.destination.buffer in shared - read or step.source.buffer in shared - written
+    return bool(step.blocks) and not any(step.blocks.values())
+
+
+def _without_idle_barriers(steps: Steps) -> Steps:
+    kept: list[Step] = []
+    for step in steps:
+        if not (isinstance(step, Barrier) and (not kept or isinstance(kept[-1], Barrier))):
+            kept.append(step)
+    while kept and isinstance(kept[-1], Barrier):
+        kept.pop()
+    return tuple(kept)
+
 
 _GUARD_BYTES = 32
 """Bytes kept behind rows and registers; behind matrices it is a line more."""
@@ -66,7 +125,7 @@ def _needs(program: Program) -> dict[str, int]:
 
     for step in walk(program.steps):
         if isinstance(step, Load | Store):
-            reach(step.place.buffer, step.place.offset + room_for(tile_of(step)))
+            reach(step.place.buffer, step.place.offset + room_for(step.tile))
         elif isinstance(step, LoadRows):
             reach(step.buffer, max(step.addresses) + LdmatrixForm.ROW_BYTES + _GUARD_BYTES)
         elif not isinstance(step, Copy):

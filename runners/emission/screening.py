@@ -9,7 +9,6 @@ from oracle.errors import UsageError
 from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program, walk
 from oracle.steps import Load, Store
-from oracle.storage import Tile
 from oracle.targets import Module
 from runners import ledger
 from runners.emission.addresses import displaced
@@ -75,7 +74,7 @@ def _fits_shared(program: Program) -> bool:
     """Whether all lines of matrices in the image are aligned as shared memory wants them."""
     for step in walk(program.steps):
         if isinstance(step, Load | Store):
-            tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+            tile = step.tile
             start = program.offset(step.place.buffer) + step.place.offset
             if start % _SHARED_LINE or tile.pitch % _SHARED_LINE:
                 return False

@@ -100,7 +100,7 @@ class _Walker:
     def _step(self, step: Step, fragments: dict[str, Source | None]) -> None:
         match step:
             case Load():
-                tile = _tile(step)
+                tile = step.tile
                 (span,) = step.bytes_read
                 origins = self._read(span.buffer, span.offsets)
                 known = (origins >= 0).all()
@@ -241,7 +241,3 @@ def _turned(origins: Origins) -> Origins:
     order = words.view("<u2").astype(np.int64).reshape(LANES, 2)
     flat = origins.reshape(LANES, -1, 2, 2)
     return flat[order // 2, :, order % 2].transpose(0, 2, 1, 3).reshape(LANES, -1)
-
-
-def _tile(step: Load | Store) -> Tile:
-    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)

@@ -40,14 +40,9 @@ SHARED = {"fuzz.checks.protocol"}
 """What campaigns, checks and views speak with each other."""
 DRAWS = {"fuzz.campaign.draws", "fuzz.campaign.coverage", "fuzz.campaign.heartbeat"}
 """Modules of `campaign` that know no campaign: seeds, counts, signs of life."""
-LEFT = {
-    ("fuzz.explain.page", "fuzz.console.blocks"),
-    ("fuzz.explain.page", "fuzz.console.styles"),
-}
-"""Imports against the order that are still to be mended; no new ones."""
 CHECKS = ("instruction", "program", "undefined", "compiler")
 """How the modules of each check begin."""
-PROGRAMS = {"fuzz.checks.program_draws", "fuzz.checks.program_coverage"}
+PROGRAMS = {"fuzz.checks.program_draws"}
 """Drawn programs, which several checks run."""
 
 
@@ -65,7 +60,7 @@ def part(name: str) -> str:
 
 def allowed(importer: str, name: str) -> bool:
     mine, its = part(importer), part(name)
-    if mine == its or its in MAY_IMPORT[mine] or name in SHARED or (importer, name) in LEFT:
+    if mine == its or its in MAY_IMPORT[mine] or name in SHARED:
         return True
     return mine in ("checks", "compilers") and name in DRAWS
 

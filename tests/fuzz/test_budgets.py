@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.limits import Budget, parse_duration
+from fuzz.campaign.rounds import Budget, parse_duration
 from oracle.errors import UsageError
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from fuzz.bench import Contents, Plan, chosen
-from fuzz.bench import searching as searching_module
-from fuzz.bench.searching import search
-from fuzz.bench.subjects import MEASURED_ROWS
+from fuzz.bench import search as searching_module
+from fuzz.bench.faults import MEASURED_ROWS
+from fuzz.bench.search import search
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from oracle.errors import InfrastructureError, UsageError

@@ -10,8 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fuzz.campaign.draws import Selection
-from fuzz.checks.program_coverage import Batch, ProgramCoverage, family_of
-from fuzz.checks.program_draws import round_batches, selected_forms
+from fuzz.checks.program_draws import (
+    Batch,
+    ProgramCoverage,
+    family_of,
+    round_batches,
+    selected_forms,
+)
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass

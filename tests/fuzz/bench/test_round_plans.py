@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from fuzz.campaign.coverage import EPOCH, epoch_known
 from fuzz.campaign.draws import Selection
-from fuzz.checks.program_coverage import ProgramCoverage, family_of
 from fuzz.checks.program_draws import (
     PROGRAMS,
+    ProgramCoverage,
     Speed,
     campaign_rounds,
+    family_of,
     images_per_program,
     round_batches,
     round_focuses,

@@ -14,11 +14,10 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_coverage import ProgramCoverage
-from fuzz.checks.program_draws import round_batches, round_key, selected_forms
+from fuzz.checks.program_draws import ProgramCoverage, round_batches, round_key, selected_forms
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from corpus import Kind, ShrinkStatus, durable
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,

@@ -4,8 +4,7 @@ import numpy as np
 
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.checks.program_coverage import ProgramCoverage
-from fuzz.checks.program_draws import round_focuses, selected_forms
+from fuzz.checks.program_draws import ProgramCoverage, round_focuses, selected_forms
 from fuzz.checks.program_rounds import RoundWorker, Work
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.runner import OpenRunner, RunnerChoice

@@ -12,9 +12,8 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp
 from fuzz.campaign.draws import Selection
-from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.campaign.limits import Budget
-from fuzz.campaign.messages import Blame, Broken
+from fuzz.campaign.heartbeat import Beats, Blame, Broken, Heart
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.campaign.worker import Worker

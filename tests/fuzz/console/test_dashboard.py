@@ -25,7 +25,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from corpus import Kind
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import DeviceStatus, Stage
 from fuzz.console import dashboard

@@ -14,7 +14,7 @@ from test_dashboard import shown
 
 from corpus import Kind
 from corpus.families import cause_key
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat

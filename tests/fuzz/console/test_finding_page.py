@@ -20,7 +20,7 @@ from corpus.entry import Entry
 from corpus.images import pack, unpack
 from corpus.naming import named_entry
 from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
-from fuzz.explain.page import EQUAL, heat_map, page_of
+from fuzz.explain.terminal import EQUAL, heat_map, page_of
 from fuzz.findings.case import (
     ACTUAL,
     EXPECTED,

@@ -15,7 +15,7 @@ from console_statuses import FEW, family, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
 
 from corpus import Kind
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.console import watching
 from fuzz.console.view import HEARTBEAT_SECONDS, JsonWatching, LineWatching, heartbeat
@@ -115,7 +115,7 @@ _PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from console_statuses import FEW, on_a_gpu
-from fuzz.campaign.limits import Budget
+from fuzz.campaign.rounds import Budget
 from fuzz.console import watching
 with watching(Budget(), json=False) as watcher:
     print(type(watcher).__name__)

@@ -12,7 +12,7 @@ from repro_cases import VALUED, multiplication, row_load
 
 from fuzz.explain.derivations import derivation, raw
 from fuzz.explain.dot_products import Element, derive
-from fuzz.explain.numbers import decimal, exact, number, ordinal, pattern
+from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from fuzz.findings.tracing import trace
 from oracle.formats import FORMATS, Format
 from oracle.forms import LdmatrixForm, MmaForm

@@ -15,8 +15,8 @@ from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
 from corpus.images import pack
-from fuzz.console.junit import Test as Case
-from fuzz.console.junit import write_junit
+from fuzz.output import Test as Case
+from fuzz.output import write_junit
 from oracle.execution import execute
 from oracle.isa import mma_form
 from runners.emission import emit

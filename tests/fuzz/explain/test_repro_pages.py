@@ -12,7 +12,7 @@ from corpus import Case, Entry, Family, Kind, Reason, RunnerVerdict, create_corp
 from corpus.finding import OracleVerdict
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import reproduction
-from fuzz.explain.program_page import value_page
+from fuzz.explain.markdown import value_page
 from oracle.errors import UsageError
 from oracle.isa import ldmatrix_form, mma_form
 from oracle.operations import Operation
@@ -55,7 +55,7 @@ def test_a_page_derives_the_expected_value(
         assert word in page, page
     assert f"--fault {fault}" in page
     assert "`kernel.ptx` is what was run" in page
-    assert "seed | 1, round 0, image" in page
+    assert "drawn from | seed 1, round 0, image" in page
 
 
 def test_a_forbidden_value_is_shown_before_a_permitted_one(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from command_line import warpfuzz
 from corpus import Kind, create_corpus
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.examining import Examiner
-from fuzz.screening.screen import Pattern, Screen, Sighting
+from fuzz.screening.screen import Pattern, Rate, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
-from fuzz.screening.tally import Rate
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble

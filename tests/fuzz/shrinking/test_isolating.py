@@ -9,7 +9,7 @@ from shrinking_cases import TARGET, subjects
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import trace
 from fuzz.shrinking.draft import Draft
-from fuzz.shrinking.programs import isolated
+from fuzz.shrinking.shrinker import isolated
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.program import walk

@@ -10,8 +10,7 @@ from fuzz.checks.compiler_rounds import MatrixRounds
 from fuzz.checks.program_draws import selected_forms
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import Member, MemberRunner, device_of
-from fuzz.compilers.place import Place
+from fuzz.compilers.members import Member, MemberRunner, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
 

@@ -9,8 +9,7 @@ import pytest
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
-from fuzz.compilers.expansions import listings
-from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.matrix import Matrix, listings
 from fuzz.compilers.members import Member, NoDevice
 from runners.assemblers.assembler import identify
 from runners.kernels import KernelModule

@@ -1,10 +1,11 @@
-"""Bit patterns as exact fractions and back, and how a page shows them.
+"""How a page writes things down: numbers, from bit patterns to exact fractions, and tables.
 
 Code of its own: what a page says is not what the oracle's arithmetic says of itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -130,3 +131,27 @@ def signed(bits: int, format_: Format) -> int:
     bits &= (1 << format_.bits) - 1
     half = 1 << (format_.bits - 1)
     return bits - 2 * half if format_.kind.value == "signed" and bits & half else bits
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = 0) -> list[str]:
+    """Return the lines of a table, an empty one around it.
+
+    Parameters
+    ----------
+    most
+        Rows that are shown, 0 for all; a last line says how many are not.
+    """
+    shown = rows[:most] if most else rows
+    lines = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in shown]
+    if len(shown) < len(rows):
+        lines += ["", f"… and {len(rows) - len(shown)} more."]
+    return [*lines, ""]
+
+
+def fenced(text: str, language: str = "") -> list[str]:
+    """Return a block of text that is shown as it is."""
+    ticks = "```"
+    while ticks in text:
+        ticks += "`"
+    return [f"{ticks}{language}", *text.rstrip("\n").split("\n"), ticks, ""]

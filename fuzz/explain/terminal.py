@@ -13,13 +13,12 @@ from rich.text import Text
 from corpus import Entry, Finding
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.store import RAW
-from fuzz.console.blocks import in_ascii
-from fuzz.console.styles import kind_style, plain
 from fuzz.explain.derivations import raw
 from fuzz.explain.facts import (
     NOT_A_NUMBER,
     ValueFacts,
     apart,
+    facts_of,
     level,
     level_words,
     meaning_of,
@@ -27,10 +26,11 @@ from fuzz.explain.facts import (
     unit_words,
     units,
 )
-from fuzz.explain.numbers import decimal, hexadecimal, number
+from fuzz.explain.notation import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
 from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference, Result
+from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
 from oracle.forms import MmaForm
 from oracle.program import Program
@@ -165,15 +165,10 @@ def page_of(entry: Entry) -> RenderableType:
 def _instruction_page(entry: Entry) -> RenderableType:
     """Return verdicts, reasons, versions and modules."""
     finding = entry.finding
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="quiet")
-    table.add_column(overflow="fold")
-    for name, value in _instruction_facts(entry):
-        table.add_row(name, value)
     parts: list[RenderableType] = [
         Text(finding.family.title, style="bold"),
         _verdict_of(finding),
-        table,
+        _facts(_instruction_facts(finding)),
         *_outcomes(finding),
     ]
     for name in finding.files:
@@ -185,12 +180,8 @@ def _instruction_page(entry: Entry) -> RenderableType:
     return Group(*parts)
 
 
-def _instruction_facts(entry: Entry) -> Iterable[tuple[str, str]]:
-    finding = entry.finding
-    yield "id", finding.id
-    yield "kind", finding.kind
+def _instruction_facts(finding: Finding) -> Iterator[tuple[str, str]]:
     yield "instruction", finding.text
-    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
     yield "ISA", finding.oracle.verdict
     for reason in finding.oracle.reasons:
         yield "", f"{reason.text} [PTX ISA {reason.section}]"
@@ -199,12 +190,7 @@ def _instruction_facts(entry: Entry) -> Iterable[tuple[str, str]]:
     for message in dict.fromkeys(one.message for one in finding.runners if one.options):
         if message:
             yield "said", message
-    yield "shrinking", finding.shrink
-    if finding.origin is not None:
-        yield "found", f"seed {finding.origin.seed}, round {finding.origin.round}"
-    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
-    if finding.comment:
-        yield "comment", finding.comment
+    yield from facts_of(finding)
 
 
 _ROWS = 16
@@ -229,7 +215,7 @@ def finding_page(entry: Entry) -> RenderableType:
         plain(finding.family.title, style="bold"),
         _verdict(facts),
         Text(),
-        _facts(facts),
+        _facts(facts_of(finding)),
         *_section("program", _program(facts)),
         *_outcomes(finding),
     ]
@@ -267,46 +253,13 @@ def _verdict_of(finding: Finding) -> Text:
 # Facts
 
 
-def _facts(facts: ValueFacts) -> RenderableType:
+def _facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="quiet", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _fact_rows(facts):
+    for name, value in rows:
         table.add_row(name, plain(value))
     return table
-
-
-def _fact_rows(facts: ValueFacts) -> Iterable[tuple[str, str]]:
-    finding, details = facts.finding, facts.finding.details
-    yield "id", finding.id
-    yield "family", finding.family.key
-    for device in dict.fromkeys(runner.device for runner in finding.runners if runner.device):
-        yield "found on", device
-    for runner in outcomes_of(finding).others:
-        yield "runner", f"{runner.runner} {runner.version} {runner.options}".strip()
-    yield "module", f".target {finding.target}, .version {finding.ptx_version}"
-    compiler = str(details.get("compiler", "not recorded"))
-    level = f"-O{details['opt']}" if "opt" in details else ""
-    yield "compiled by", compiler if level in compiler else f"{compiler}, {level}"
-    sms = str(details.get("sms", ""))
-    if sms:
-        yield "SMs", sms
-    if "runs" in details:
-        yield "replayed", _replays(details)
-    if "confidence" in details:
-        yield "the model is", str(details["confidence"])
-    yield "shrinking", finding.shrink.value
-    if finding.origin is not None:
-        where = finding.origin
-        yield "drawn from", f"seed {where.seed}, round {where.round}, image {where.image}"
-
-
-def _replays(details: Mapping[str, object]) -> str:
-    runs, copies, rate = (details.get(name) for name in ("runs", "copies", "rate"))
-    text = f"{details.get('failed runs', 0)} of {runs} {'run' if runs == 1 else 'runs'} failed"
-    if isinstance(rate, float) and isinstance(copies, int) and copies > 1:
-        text += f", {100 * rate:.3g} % of the {copies:,} warps of each"
-    return text
 
 
 def _program(facts: ValueFacts) -> RenderableType:
