@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from corpus.plain_files import check_folder, is_folder
 from oracle.errors import InfrastructureError
@@ -216,8 +217,9 @@ def replace_file(path: Path, data: bytes, parent: Path) -> None:
         sync_folder(path.parent)
 
 
-def write_output(path: Path, data: bytes) -> None:
-    """Write a file that a user asked for; what was there before stays until all of it is written.
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file that a user asked for; what was there before stays until all of it is written.
 
     A pipe or a device, such as /dev/stdout, is written to as it is.
 
@@ -228,11 +230,25 @@ def write_output(path: Path, data: bytes) -> None:
     """
     with explained("write", path):
         if path.exists() and not path.is_file():
-            path.write_bytes(data)
-        else:
-            # The user may have meant the file that a link of theirs leads to.
-            whole = path.resolve()
-            replace_file(whole, data, whole.parent)
+            with path.open("wb") as file:
+                yield file
+            return
+        # The user may have meant the file that a link of theirs leads to.
+        whole = path.resolve()
+        with workspace(whole.parent) as folder:
+            fresh = folder / whole.name
+            with fresh.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(whole)
+            sync_folder(whole.parent)
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that a user asked for; see `output_file`."""
+    with output_file(path) as file:
+        file.write(data)
 
 
 def remove_tree(path: Path) -> None:

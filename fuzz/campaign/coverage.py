@@ -147,18 +147,19 @@ class Reached:
         """Return what a round takes into account; every round before that is committed."""
         known = self._kind()
         known.merge(self._base)
-        for earlier in range(self._first, epoch_known(number), EPOCH):
-            if earlier in self._epochs:
-                known.merge(self._epochs[earlier])
+        for earlier in self._before(number):
+            known.merge(self._epochs[earlier])
         return known
+
+    def _before(self, number: int) -> list[int]:
+        """Return the epochs that a round takes into account and that are not in the base."""
+        return sorted(earlier for earlier in self._epochs if earlier < epoch_known(number))
 
     def settle(self, following: int) -> None:
         """Put together what every round from `following` on takes into account."""
-        for earlier in range(self._first, epoch_known(following), EPOCH):
-            reached = self._epochs.pop(earlier, None)
-            if reached is not None:
-                self._base.merge(reached)
-            self._first = earlier + EPOCH
+        for earlier in self._before(following):
+            self._base.merge(self._epochs.pop(earlier))
+        self._first = max(self._first, epoch_known(following))
 
     def state(self) -> dict[str, Any]:
         """Return all of it as JSON takes it."""

@@ -30,6 +30,10 @@ _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 
 
+_MOST_WHOLE = 4096
+"""More than there are workers, each of which may be a round ahead."""
+
+
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """A family of findings."""
 
@@ -66,7 +70,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     """Rounds before this one are committed."""
     parts: dict[Count, Count] = field(default_factory=dict)
     """Rounds from there on that were begun: cases of them that are committed."""
-    whole: list[Count] = field(default_factory=list)
+    whole: Annotated[list[Count], Meta(max_length=_MOST_WHOLE)] = field(default_factory=list)
     """Rounds from there on that are committed."""
     skipped: dict[Count, str] = field(default_factory=dict)
     """Rounds that nobody could run, and why."""

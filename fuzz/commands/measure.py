@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from corpus import durable
 from fuzz.measuring.confirming import Crew, Here, crew_of
 from fuzz.measuring.inference import Contradiction
 from fuzz.measuring.measurement import (
@@ -26,7 +27,6 @@ from fuzz.measuring.measurement import (
 from fuzz.measuring.units import Device, units_of
 from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
-from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.forms import MmaForm
 from oracle.models import Model, NanRule, model_for
@@ -137,13 +137,7 @@ class _Report:
         )
         output = self.request.output
         if output is not None:
-            try:
-                output.write_text(model_text(model), encoding="utf-8")
-            except OSError as error:
-                raise UsageError(
-                    f"--output {output} cannot be written: {error.strerror}; give a file in a "
-                    "folder that is there and may be written"
-                ) from None
+            durable.write_output(output, model_text(model).encode())
         if self.request.json:
             emit({"summary": {
                 "device": self.ready.device, "target": self.known.base, "figures": len(figures),

@@ -322,9 +322,15 @@ def _kept(state: State, name: str, kind: type) -> Any:
 
 def _seed(options: Mapping[str, Any], state: State | None) -> int:
     """Return the seed; a resumed campaign keeps its own."""
-    before = state.options.get("--seed") if state is not None else None
-    seed = options["seed"] if options["seed"] is not None else before
-    return seed if isinstance(seed, int) else secrets.randbits(32)
+    if options["seed"] is not None:
+        return int(options["seed"])
+    before = None if state is None else _kept(state, "--seed", int)
+    if before is not None and not 0 <= before < 1 << 64:
+        raise InfrastructureError(
+            f"the campaign's state has the seed {before}, and seeds have 64 bits; --new in place "
+            "of --resume begins another campaign there (the findings stay)"
+        )
+    return secrets.randbits(32) if before is None else int(before)
 
 
 def budget_of(options: Mapping[str, Any]) -> Budget:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from corpus import Kind, open_corpus
+from corpus import Kind, durable, open_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import Counts
@@ -25,7 +25,7 @@ from fuzz.findings.families import (
     group_counts,
 )
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain
-from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.errors import UsageError, WarpfuzzError
 from oracle.matrices import SHAPES
 
 
@@ -142,13 +142,11 @@ def save(recorder: Console, path: Path, *, title: str) -> None:
     InfrastructureError
         If it cannot be written.
     """
-    try:
-        if path.suffix == ".svg":
-            recorder.save_svg(str(path), title=title)
-        else:
-            recorder.save_html(str(path), theme=SVG_EXPORT_THEME)
-    except OSError as error:
-        raise InfrastructureError(f"{path} cannot be written: {error.strerror}") from None
+    if path.suffix == ".svg":
+        page = recorder.export_svg(title=title)
+    else:
+        page = recorder.export_html(theme=SVG_EXPORT_THEME)
+    durable.write_output(path, page.encode(errors="backslashreplace"))
 
 
 def print_pages(families: Iterable[FamilyState], corpus: Path, out: Console, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from corpus import Entry
+from corpus import Entry, durable
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_value_finding
@@ -93,9 +94,9 @@ def _parts(ptx: str) -> Iterator[str]:
 
 def _raw(text: str) -> str:
     """Return a raw string literal, with a delimiter that is not in the text."""
-    delimiter = "PTX"
-    while f"){delimiter}" in text:
-        delimiter += "_"
+    # At most 16 signs (C++17, lex.string). A text holds fewer than 10^12 of these.
+    delimiters = itertools.chain(("PTX",), (f"PTX{number}" for number in itertools.count()))
+    delimiter = next(one for one in delimiters if f'){one}"' not in text)
     return f'R"{delimiter}({text}){delimiter}"'
 
 
@@ -146,7 +147,7 @@ def write_reproduction(entry: Entry, output: Path) -> Reproduction:
             )
         for name, data in files.items():
             path = output / name
-            path.write_bytes(data)
+            durable.write_output(path, data)
             if path.suffix in _EXECUTABLE:
                 path.chmod(0o755)
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from corpus import Finding, Kind
 from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
-from fuzz.explain.notation import decimal, fenced, hexadecimal, table
+from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
 from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
@@ -29,7 +29,7 @@ _MULTIPLICATIONS = 6
 def value_page(facts: ValueFacts) -> str:
     """Return the page as Markdown."""
     lines = [
-        f"# {facts.finding.family.title}",
+        f"# {escaped(facts.finding.family.title)}",
         "",
         *_summary(facts),
         *_facts(facts_of(facts.finding)),
@@ -318,7 +318,7 @@ def _files(facts: ValueFacts) -> Sequence[str]:
 def instruction_page(finding: Finding, module: str) -> str:
     """Return the page as Markdown."""
     lines = [
-        f"# {finding.family.title}",
+        f"# {escaped(finding.family.title)}",
         "",
         f"{finding.kind}: {meaning_of(finding)}" if meaning_of(finding) else f"{finding.kind}.",
         "",
@@ -351,9 +351,10 @@ def _expected(finding: Finding) -> list[str]:
             Verdict.ILLEGAL: "has to be rejected",
             Verdict.UNDEFINED: "may be accepted or rejected: its behaviour is undefined",
         }[explanation.verdict]
-        lines.append(f"`{text}` is **{explanation.verdict}** in this module, so that it {owed}.")
+        verdict = explanation.verdict
+        lines.append(f"{code(text)} is **{verdict}** in this module, so that it {owed}.")
         lines += [
-            f"- {f'{reason.section}: ' if reason.section else ''}{reason.text}"
+            f"- {f'{reason.section}: ' if reason.section else ''}{escaped(reason.text)}"
             for reason in explanation.reasons
         ]
         lines.append("")
@@ -362,9 +363,11 @@ def _expected(finding: Finding) -> list[str]:
 
 def _observed(finding: Finding) -> list[str]:
     told = outcomes_of(finding)
-    lines = [*table(("compiler", *told.levels), told.rows)] if told.rows else []
+    rows = [[escaped(cell) for cell in row] for row in told.rows]
+    lines = [*table(("compiler", *map(escaped, told.levels)), rows)] if rows else []
     for one in told.others:
-        lines += [f"{one.runner} {one.version} {one.options}: **{one.outcome}**", ""]
+        who = escaped(f"{one.runner} {one.version} {one.options}")
+        lines += [f"{who}: **{escaped(one.outcome)}**", ""]
         if one.message:
             lines += fenced(one.message)
     return lines
@@ -372,5 +375,8 @@ def _observed(finding: Finding) -> list[str]:
 
 def _facts(rows: Iterable[tuple[str, str]]) -> list[str]:
     """Return a table of facts; what Markdown could take for marks is shown as it is."""
-    shown = [(name, f"`{value}`" if set("*_<[") & set(value) else value) for name, value in rows]
+    shown = [
+        (escaped(name), (code if set("*_<[") & set(value) else escaped)(value))
+        for name, value in rows
+    ]
     return table(("what", "value"), shown)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from fuzz.output import harmless
 from oracle.formats import Format
 
 _MOST_DIGITS = {"f16": 5, "bf16": 4, "tf32": 5, "f32": 9, "f64": 17}
@@ -133,6 +134,25 @@ def signed(bits: int, format_: Format) -> int:
     return bits - 2 * half if format_.kind.value == "signed" and bits & half else bits
 
 
+_MEANT = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]<>|&"})
+"""Signs that make code, emphasis, links, pictures, HTML and cells of a table (CommonMark 0.31)."""
+
+
+def escaped(text: str) -> str:
+    """Return a text of somebody else's so that a page shows it as it is, on one line."""
+    return harmless(" ".join(text.split()), one_line=True).translate(_MEANT)
+
+
+def code(text: str) -> str:
+    """Return a text of somebody else's as code within a line."""
+    line = harmless(" ".join(text.split()), one_line=True)
+    ticks = "`"
+    while ticks in line:
+        ticks += "`"
+    space = " " if "`" in line else ""
+    return f"{ticks}{space}{line}{space}{ticks}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = 0) -> list[str]:
     """Return the lines of a table, an empty one around it.
 
@@ -143,10 +163,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, most: int = 0) 
     """
     shown = rows[:most] if most else rows
     lines = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in shown]
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in shown]
     if len(shown) < len(rows):
         lines += ["", f"… and {len(rows) - len(shown)} more."]
     return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\|", "|").replace("|", "/")
 
 
 def fenced(text: str, language: str = "") -> list[str]:

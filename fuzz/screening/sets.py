@@ -8,8 +8,12 @@ name of a machine. Nothing has to be computed to use it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
+import os
+import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +22,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus import durable
 from fuzz.findings.case import decode_program, encode_program
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import UsageError, WarpfuzzError
 from oracle.program import Program
+from oracle.targets import Module, parse_target
 from runners.screening import References
 
 _MAGIC = b"warpfuzz screening set\n"
@@ -29,6 +35,9 @@ _FORMAT = 1
 _LENGTH_BYTES = 8
 _DIGEST_BYTES = 32
 _ALIGNMENT = 4096
+SET_BYTES = 4 << 30
+"""Most bytes of a set that is read: half a million images of 4 KiB, before and after."""
+_ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,14 +137,9 @@ def write_set(path: Path, made: ScreeningSet) -> None:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    try:
-        with path.open("wb") as file:
-            file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
-            file.writelines(parts)
-    except OSError as error:
-        raise InfrastructureError(
-            f"{path} cannot be written: {error.strerror}; choose another file"
-        ) from error
+    with durable.output_file(path) as file:
+        file.write(_MAGIC + len(header).to_bytes(_LENGTH_BYTES, "little") + digest.digest())
+        file.writelines(parts)
 
 
 def read_set(path: Path) -> ScreeningSet:
@@ -144,16 +148,9 @@ def read_set(path: Path) -> ScreeningSet:
     Raises
     ------
     UsageError
-        If there is no such file, it is no set, or it is damaged.
+        If there is no such file, it is no set, it is damaged, or what it says cannot be.
     """
-    try:
-        with path.open("rb") as file:
-            data = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or "it is empty"
-        raise UsageError(
-            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
-        ) from None
+    data = _mapped(path)
     start = len(_MAGIC) + _LENGTH_BYTES + _DIGEST_BYTES
     if data[: len(_MAGIC)].tobytes() != _MAGIC or data.size < start:
         raise UsageError(f"{path} is no screening set; `warpfuzz distill --output FILE` makes one")
@@ -166,30 +163,66 @@ def read_set(path: Path) -> ScreeningSet:
     length = int.from_bytes(data[len(_MAGIC) :][:_LENGTH_BYTES].tobytes(), "little")
     try:
         header = msgspec.msgpack.decode(data[start : start + length].tobytes(), type=_Header)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path} was written by another version of warpfuzz ({error}); distill it again"
+            f"{path} was written by another version of warpfuzz ({error!s:.300}); distill it again"
         ) from None
     if header.format != _FORMAT:
         raise UsageError(
             f"{path} has format {header.format}, and {_FORMAT} is known here; distill it again"
         )
     blocks = data[_aligned(start + length) :]
-    return ScreeningSet(
-        description=header.description,
-        programs=[_program(row, blocks, path) for row in header.rows],
-    )
+    try:
+        _check(header)
+        programs = [_program(row, blocks) for row in header.rows]
+    except WarpfuzzError as error:
+        # Its contents have the hash that they name: somebody made it so.
+        raise UsageError(f"{path}: {error}; distill a set anew") from None
+    return ScreeningSet(description=header.description, programs=programs)
 
 
-def _program(row: _Row, blocks: NDArray[np.uint8], path: Path) -> SetProgram:
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    try:
+        # A pipe is not waited for.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.ENXIO, "it is no plain file")
+            if found.st_size > SET_BYTES:
+                raise OSError(errno.EFBIG, f"it has more than {SET_BYTES >> 30} GiB")
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "it is empty"
+        raise UsageError(
+            f"{path} cannot be read: {said}; `warpfuzz distill --output FILE` makes a set"
+        ) from None
+
+
+def _check(header: _Header) -> None:
+    """Check what a set says of itself as a whole."""
+    Module.named(header.description.target, header.description.ptx_version)
+    parse_target(header.description.architecture)
+    names = [row.entry for row in header.rows]
+    if not names or len(set(names)) < len(names):
+        raise UsageError("it has no programs, or two of one name")
+
+
+def _program(row: _Row, blocks: NDArray[np.uint8]) -> SetProgram:
+    if not _ENTRY.fullmatch(row.entry):
+        raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
+    program = decode_program(row.program, row.entry)
     size = row.count * row.image_bytes
+    if row.image_bytes != program.image_bytes or not (
+        row.count > 0 and 0 <= row.start <= blocks.size - size - _aligned(size)
+    ):
+        raise UsageError(f"the images of {row.entry} are not where and as large as they have to be")
     images, expected = (
         blocks[start : start + size].reshape(row.count, row.image_bytes)
         for start in (row.start, row.start + _aligned(size))
     )
     return SetProgram(
         entry=row.entry,
-        program=decode_program(row.program, f"{path}, {row.entry}"),
+        program=program,
         references=References(images=images, expected=expected),
     )
 

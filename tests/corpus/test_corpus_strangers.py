@@ -287,11 +287,11 @@ def test_a_written_output_replaces_what_was_there_only_when_it_is_whole(
     path = tmp_path / "report.xml"
     path.write_text("before")
 
-    def full(path: Path, data: bytes) -> None:
+    def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "write_file", full)
+        patch.setattr(os, "fsync", full)
         with pytest.raises(InfrastructureError, match="the disk is full"):
             durable.write_output(path, b"after")
     assert path.read_text() == "before"
