@@ -16,7 +16,7 @@ from corpus.entry import DESCRIPTION, is_file_name, is_id
 from corpus.opening import MANIFEST, open_corpus
 from corpus.plain_files import FILE_BYTES
 from corpus.store import FINDINGS, RAW, Corpus
-from oracle.errors import UsageError
+from oracle.errors import UsageError, WarpfuzzError
 
 ARCHIVE_BYTES = 512 << 20
 """Most bytes of an archive, unpacked; a finding of a program has about 10 KB (2026-11)."""
@@ -63,7 +63,13 @@ def opened_archive(path: Path) -> Iterator[Corpus]:
             raise UsageError(
                 f"{path} is no whole ZIP file ({error!s:.200}); export the corpus again"
             ) from error
-        yield open_corpus(corpus)
+        try:
+            opened = open_corpus(corpus)
+        except WarpfuzzError as error:
+            # It is not where the user knows it.
+            said = str(error).replace(str(corpus), str(path))
+            raise UsageError(f"{path} is no exported corpus: {said}") from None
+        yield opened
 
 
 def _check_directory(path: Path) -> None:

@@ -6,6 +6,7 @@ where that makes sense, a range of assembler versions and a last day.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -175,6 +176,55 @@ def known_with(path: Path | None) -> Known:
             f"there is no file {path}; --known takes a TOML file like corpus/known.toml"
         )
     return Known(entries=(*packaged.entries, *load_known(path).entries))
+
+
+def mark_known(
+    path: Path, case: Case, *, name: str, reason: str, evidence: str, until: date | None
+) -> KnownEntry:
+    """Add an entry to a file of known discrepancies: what is of a finding's kind and family.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there. What stands in it stays as it is.
+    name
+        Id of the entry.
+    until
+        The last day on which it holds; None for good.
+
+    Raises
+    ------
+    UsageError
+        If the file is not of this kind, or has an entry of this name.
+    InfrastructureError
+        If it cannot be read or written.
+    """
+    before = b"schema = 1\n"
+    if os.path.lexists(path):
+        with durable.explained("read", path):
+            before = read_given(path, most=TOML_BYTES)
+        parse_known(before, str(path))
+    family = case.family.key
+    match = {"family_regex": re.escape(family)} if set("*?") & set(family) else {"family": family}
+    fields = {"id": name, "kind": case.kind.value, "reason": reason, "evidence": evidence}
+    lines = [f"{field} = {_toml(text)}" for field, text in fields.items()]
+    lines += [f"expires = {until.isoformat()}"] if until is not None else []
+    lines += [f"match = {{ {field} = {_toml(text)} }}" for field, text in match.items()]
+    added = "\n".join(("", "[[known]]", *lines, ""))
+    whole = before.rstrip() + b"\n" + added.encode()
+    entry = parse_known(whole, str(path)).entries[-1]
+    durable.write_output(path, whole)
+    return entry
+
+
+def _toml(text: str) -> str:
+    """Return a text as a basic string of TOML 1.0."""
+    signs = text.encode(errors="replace").decode()
+    return '"' + "".join(_ESCAPED.get(sign, sign) for sign in signs) + '"'
+
+
+_ESCAPED = {chr(sign): f"\\u{sign:04x}" for sign in (*range(0x20), 0x7F)}
+_ESCAPED |= {sign: f"\\{sign}" for sign in ('"', "\\")}
 
 
 def parse_known(data: bytes, name: str) -> Known:

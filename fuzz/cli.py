@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
@@ -699,6 +700,45 @@ def corpus_check(path: Path, json: bool) -> int:
     from fuzz.commands.corpus import check_corpus
 
     check_corpus(path, json=json)
+    return Exit.CLEAN
+
+
+@corpus.command("mark-known")
+@click.argument("finding")
+@_corpus
+@click.option("--reason", required=True, help="Why it needs not be reported.")
+@click.option("--evidence", help="A text or a page that shows it.  [default: the finding]")
+@click.option(
+    "--until",
+    type=click.DateTime(formats=["%Y-%m-%d"]),
+    help="The last day on which it holds: 2027-01-31.  [default: for good]",
+)
+@click.option(
+    "--known",
+    type=_FOLDER,
+    default=Path("known.toml"),
+    show_default=True,
+    help="The TOML file that it is added to.",
+)
+@_json
+def corpus_mark_known(
+    finding: str,
+    corpus: Path,
+    reason: str,
+    evidence: str | None,
+    until: datetime | None,
+    known: Path,
+    json: bool,
+) -> int:
+    """Mark the family of a finding as known: FINDING is its folder or its id.
+
+    Commands that are given the file with --known count and show what is known, and do not end
+    with 1 for it.
+    """
+    from fuzz.commands.corpus import mark_finding
+
+    day = None if until is None else until.date()
+    mark_finding(finding, corpus, reason, evidence=evidence, until=day, known=known, json=json)
     return Exit.CLEAN
 
 

@@ -21,6 +21,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from corpus import Cause, Kind, Problem, durable
+from corpus.known import Known
 from fuzz import warpfuzz_version
 from oracle.errors import InfrastructureError, UsageError
 
@@ -77,6 +78,10 @@ _WIDTH_WITHOUT_TERMINAL = 160
 """Columns in a pipe or a file: so many that no opcode is folded, and `grep` finds it."""
 
 
+_MOST_COLUMNS = 1_000
+"""More than a screen has; COLUMNS may say anything, and every line is filled up to there."""
+
+
 class _Console(Console):
     """A console that no text can steer: neither the terminal nor Rich takes orders from it."""
 
@@ -104,6 +109,8 @@ def console(**options: Any) -> Console:
     made = _Console(theme=THEME, highlight=False, markup=False, emoji=False, **options)
     if not made.is_terminal and "COLUMNS" not in os.environ and "width" not in options:
         made.width = _WIDTH_WITHOUT_TERMINAL
+    if made.width > _MOST_COLUMNS:
+        made.width = _MOST_COLUMNS
     return made
 
 
@@ -276,6 +283,15 @@ def in_ascii(line: Text) -> Text:
     changed = line.copy()
     changed.plain = "".join(sign if sign.isascii() else "?" * cell_len(sign) for sign in plain)
     return changed
+
+
+def report_expired(known: Known) -> None:
+    """Print which known discrepancies are over."""
+    for entry in known.expired():
+        console(stderr=True).print(
+            f"known discrepancy {entry.id} expired on {entry.expires}: renew or remove it",
+            soft_wrap=True,
+        )
 
 
 def report_problems(problems: Iterable[Problem], *, fail: bool = True) -> None:

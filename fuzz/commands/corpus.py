@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from rich.table import Table
@@ -14,12 +16,22 @@ from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import families
 from corpus.handwritten import import_case
-from corpus.known import known_with
+from corpus.known import known_with, load_known, mark_known
 from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
-from fuzz.output import console, counted, emit, generator, harmless, plain, report_problems, tracked
+from fuzz.output import (
+    console,
+    counted,
+    emit,
+    generator,
+    harmless,
+    plain,
+    report_expired,
+    report_problems,
+    tracked,
+)
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -70,6 +82,7 @@ def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
         f"family: {unknown} not known, {len(groups) - unknown} known.",
         soft_wrap=True,
     )
+    report_expired(listed)
     report_problems(problems)
 
 
@@ -82,6 +95,49 @@ def show_finding(path: Path, case: str, *, json: bool) -> None:
     from fuzz.explain.terminal import page_of
 
     console().print(page_of(entry))
+
+
+def mark_finding(
+    name: str,
+    path: Path,
+    reason: str,
+    *,
+    evidence: str | None,
+    until: date | None,
+    known: Path,
+    json: bool,
+) -> None:
+    """Add an entry for the family of a finding to a file of known discrepancies.
+
+    Raises
+    ------
+    UsageError
+        If its last day has passed, the finding is known by the file already, or the file is of
+        another kind.
+    """
+    entry = named_entry(name, path)
+    if until is not None and until < datetime.now(UTC).date():
+        raise UsageError(f"--until {until} has passed; give a day to come, or leave it out")
+    there = load_known(known).match(entry.finding) if known.exists() else None
+    if there is not None:
+        raise UsageError(f"{known} knows {entry.id} already, as {there.id}; change it there")
+    marked = mark_known(
+        known,
+        entry.finding,
+        name=entry.id,
+        reason=reason,
+        evidence=evidence or f"finding {entry.id}",
+        until=until,
+    )
+    if json:
+        emit({"id": marked.id, "path": str(known), "expires": marked.expires})
+        return
+    end = "for good" if marked.expires is None else f"until {marked.expires}"
+    console().print(
+        f"{entry.finding.family.title} is known as {marked.id} {end}, by {known}: give it with "
+        f"{shlex.join(('--known', str(known)))}",
+        soft_wrap=True,
+    )
 
 
 def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:

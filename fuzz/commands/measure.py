@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -154,8 +155,9 @@ class _Report:
             markup=False, soft_wrap=True,
         )  # fmt: skip
         if output is not None:
+            command = shlex.join(("warpfuzz", "run", "--model", str(output)))
             self.out.print(
-                f"Written to {output}: `warpfuzz run --model {output}` judges by it"
+                f"Written to {output}: `{command}` judges by it"
                 + (", and refuses the units that are not in it." if refused else "."),
                 markup=False, soft_wrap=True,
             )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from fuzz.output import (
     counted,
     emit,
     harmless,
+    report_expired,
     report_problems,
     write_junit,
 )
@@ -124,11 +126,13 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
     told = _Told()
     entries = list(_entries(path, told.problems))
     if not entries and not told.problems:
-        raise UsageError(f"{path} holds no findings; `warpfuzz run --corpus {path}` looks for some")
+        command = shlex.join(("warpfuzz", "run", "--corpus", str(path)))
+        raise UsageError(f"{path} holds no findings; `{command}` looks for some")
     _check(entries, options, report)
     answers = read_answers() if is_record(path) else None
     with Replays(options, baseline=report.baseline, answers=answers) as replays:
-        _replay(entries, replays, told, report, known_with(report.known))
+        known = known_with(report.known)
+        _replay(entries, replays, told, report, known)
     told.tests += map(_broken_test, told.broken)
     if report.junit is not None:
         write_junit(report.junit, told.tests, suite=_SUITE)
@@ -137,6 +141,7 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
     for reason, count in Counter(map(str, told.errors)).items():
         of = f" ({count} findings)" if count > 1 else ""
         errors.print(f"warpfuzz: {reason}{of}", markup=False, soft_wrap=True)
+    report_expired(known)
     report_problems(told.problems, fail=False)
     if not told.unknown:
         _check_told(told, report)

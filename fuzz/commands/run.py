@@ -25,7 +25,7 @@ from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
-from fuzz.output import console, counted, emit, generator
+from fuzz.output import console, counted, emit, generator, report_expired
 from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
@@ -116,10 +116,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
                 failure = error
         status = campaign.status()
         _report(status, options, budget)
-    for entry in known.expired():
-        console(stderr=True).print(
-            f"known discrepancy {entry.id} has expired: renew or remove it", markup=False
-        )
+    report_expired(known)
     if failure is not None:
         raise failure
     _check_compared(status, options)

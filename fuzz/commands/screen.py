@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import time
@@ -384,8 +385,8 @@ def _print_report(request: ScreenRequest, devices: Sequence[_Device], seconds: f
     stored = sum(len(device.findings) for device in devices)
     if stored:
         out.print(
-            f"{counted(stored, 'finding')} stored in {request.corpus}. Replay: warpfuzz replay "
-            f"{request.corpus}",
+            f"{counted(stored, 'finding')} stored in {request.corpus}. Replay: "
+            f"{shlex.join(('warpfuzz', 'replay', str(request.corpus)))}",
             markup=False,
             soft_wrap=True,
         )

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from corpus_cases import CASE, cases, changed
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Family, Kind, RunnerVerdict
-from corpus.known import Known, load_known, parse_known
+from corpus.known import Known, load_known, mark_known, parse_known
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS
 
@@ -40,6 +40,32 @@ def by(*verdicts: tuple[str, str]) -> Case:
             for runner, version in verdicts
         ),
     )
+
+
+@given(
+    texts=st.lists(st.text(min_size=1, max_size=20), min_size=3, max_size=3),
+    until=st.none() | st.dates(date(2100, 1, 1)),
+)
+@settings(max_examples=30)
+def test_what_is_marked_is_known_until_its_day_and_other_entries_stay(
+    texts: list[str], until: date | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("marked") / "known.toml"
+    family, reason, evidence = texts
+    case = changed(CASE, family=Family(key=family, title="t"))
+    other = changed(CASE, family=Family(key=f"{family}?", title="t"))
+    for number, one in enumerate((other, case)):
+        entry = mark_known(
+            path, one, name=f"n{number}", reason=reason, evidence=evidence, until=until
+        )
+        assert entry == load_known(path).entries[-1]
+    matched = load_known(path).match(case)
+    assert matched is not None
+    assert (matched.id, matched.expires) == ("n1", until)
+    if until is not None:
+        assert load_known(path).match(case, today=until + timedelta(days=1)) is None
+    with pytest.raises(UsageError, match="two entries have the id"):
+        mark_known(path, case, name="n1", reason=reason, evidence=evidence, until=None)
 
 
 def test_the_packaged_file_is_read() -> None:

@@ -72,6 +72,19 @@ def test_bytes_that_are_no_text_are_verdicts(tmp_path, command, json):
         assert all(sign == "\n" or sign.isprintable() for sign in told.out)
 
 
+def test_of_a_module_the_matrix_instructions_are_judged_and_nothing_else(tmp_path):
+    module = f".version 7.8\n.target sm_70\n.entry k()\n{{\n  {LOAD};\n  mov.u32 x, 0123;\n}}\n"
+    (tmp_path / "module.ptx").write_text(module)
+    told = warpfuzz(tmp_path, "legal", "module.ptx", "--json")
+    (row,) = told.rows
+    assert (row["line"], row["instruction"], row["verdict"]) == (5, f"{LOAD};", "legal")
+    other = warpfuzz(tmp_path, "legal", "module.ptx", "--target", "sm_50", "--json")
+    assert [row["verdict"] for row in other.rows] == ["illegal"] or other.code == 2
+    # Without a suffix that says so it is a list of lines.
+    (tmp_path / "list").write_text(module)
+    assert len(warpfuzz(tmp_path, "legal", "list", "--json").rows) == 7
+
+
 def test_an_empty_file_has_no_verdicts(tmp_path):
     (tmp_path / "file").touch()
     assert warpfuzz(tmp_path, "legal", "file", "--json").out == ""

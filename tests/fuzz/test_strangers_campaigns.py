@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from fuzz.checks.program_coverage import ProgramCoverage
 
 from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
+from fuzz.campaign.coverage import Reached
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
 from fuzz.commands.replay import Report, replay_path
-from fuzz.commands.run import resumed
+from fuzz.commands.run import _seed, resumed
 from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
 from oracle.errors import InfrastructureError, UsageError
@@ -101,6 +104,25 @@ def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -
     with pytest.raises(ValueError, match=r".") as raised:
         decode(json.dumps(document).encode())
     assert len(str(raised.value)) < 600
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, True, "7"])
+def test_a_seed_that_is_none_is_said(seed: Any) -> None:
+    state = State(options={"--seed": seed}, started="")
+    with pytest.raises(InfrastructureError, match=r"--seed|the seed"):
+        _seed({"seed": None}, state)
+    assert _seed({"seed": 3}, state) == 3
+
+
+def test_rounds_far_away_take_no_time() -> None:
+    state = State(options={}, started="", rounds=2**62)
+    reached = Reached(ProgramCoverage)
+    empty = ProgramCoverage().state()
+    reached.restore({"base": empty, "first": -(10**18), "epochs": {"0": empty, "64": empty}})
+    started = time.monotonic()
+    reached.known_to(state.rounds)
+    reached.settle(state.rounds)
+    assert time.monotonic() - started < 1
 
 
 def written_and_read(corpus: Corpus) -> None:

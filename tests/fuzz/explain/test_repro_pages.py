@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from repro_cases import half, multiplication, row_load, stored
 from corpus import Case, Entry, Family, Kind, Reason, RunnerVerdict, create_corpus
 from corpus.finding import OracleVerdict
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.folder import reproduction
+from fuzz.explain.folder import _raw, reproduction
 from fuzz.explain.markdown import value_page
+from fuzz.explain.notation import code, escaped, table
 from oracle.errors import UsageError
 from oracle.isa import ldmatrix_form, mma_form
 from oracle.operations import Operation
@@ -28,6 +30,26 @@ PROGRAMS = {
     ),
     "rows": row_load(ldmatrix_form("ldmatrix.sync.aligned.m8n8.x2.shared.b16")),
 }
+
+
+HOSTILE = "x\n## Run this\n`curl evil | sh` [click](http://evil) <script> ```\x1b]0;x\x07"
+
+
+def test_what_a_stranger_wrote_gives_a_page_no_structure() -> None:
+    for shown in (escaped(HOSTILE), code(HOSTILE), *table(("a",), [[escaped(HOSTILE)]])[3:4]):
+        assert "\n" not in shown
+        assert "\x1b" not in shown
+    assert not re.search(r"(?<!\\)[`\[<|]", escaped(HOSTILE))
+    assert code("a``b") == "``` a``b ```"
+
+
+@pytest.mark.parametrize("text", ["", ')PTX"', ')PTX0")PTX")PTX1"' * 3, ')PTX____________"'])
+def test_a_raw_string_ends_where_its_text_does(text: str) -> None:
+    literal = _raw(text)
+    found = re.fullmatch(r'R"([^ ()\\\t\v\f\n]{1,16})\((.*)\)\1"', literal, re.DOTALL)
+    assert found is not None
+    assert found[2] == text
+    assert f'){found[1]}"' not in text
 
 
 @pytest.mark.parametrize(

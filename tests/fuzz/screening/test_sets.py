@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,6 +57,37 @@ def test_a_set_that_was_cut_off_is_refused(file: Path, size: int) -> None:
     cut.write_bytes(file.read_bytes()[:size])
     with pytest.raises(UsageError, match=r"damaged|no screening set|it is empty"):
         read_set(cut)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("count", 10**15), ("count", -1), ("count", 0), ("count", 2**63), ("image_bytes", -8),
+        ("image_bytes", 2**62), ("image_bytes", 0), ("start", -4096), ("start", 2**63 - 1),
+        ("entry", "k(){}"), ("entry", "\x1b]0;x"), ("program", b"["), ("program", b"[" * 100_000),
+    ],
+)  # fmt: skip
+def test_what_somebody_made_with_the_hash_that_it_needs_is_checked(
+    file: Path, field: str, value: object
+) -> None:
+    changed = file.with_name("made.set")
+    changed.write_bytes(made_anew(file.read_bytes(), field, value))
+    with pytest.raises(UsageError, match=r"made\.set") as raised:
+        read_set(changed)
+    assert len(str(raised.value)) < 1000
+
+
+def made_anew(contents: bytes, field: str, value: object) -> bytes:
+    """A set with another value in its first row, and the hash of that."""
+    magic, start = contents[: contents.index(b"\n") + 1], contents.index(b"\n") + 41
+    length = int.from_bytes(contents[start - 40 : start - 32], "little")
+    header = msgspec.msgpack.decode(contents[start : start + length])
+    header["rows"][0][field] = value
+    data = msgspec.msgpack.encode(header)
+    rest = (
+        data + bytes(-(start + len(data)) % 4096) + contents[-(-(start + length) // 4096) * 4096 :]
+    )
+    return magic + len(data).to_bytes(8, "little") + hashlib.sha256(rest).digest() + rest
 
 
 def test_a_file_that_is_not_there_is_answered_with_how_to_make_one(tmp_path: Path) -> None:
