@@ -9,11 +9,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from fuzz.checks.program_coverage import ProgramCoverage
 
 from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
 from fuzz.campaign.coverage import Reached
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
+from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.commands.replay import Report, replay_path
 from fuzz.commands.run import _seed, resumed
 from fuzz.findings.making import ReplayOptions, check_trusted, remember
