@@ -7,7 +7,7 @@ neighbourhood lists all that lies there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeVar
@@ -218,18 +218,26 @@ _AXES: dict[str, _Axes] = {
 }  # fmt: skip
 
 
-@st.composite
-def neighbourhoods(draw: st.DrawFn, forms: Sequence[Form]) -> Neighbourhood:
+def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
     """Draw a documented form and one to three axes along which to leave it.
 
     The instruction and the block of its page are drawn before the form, so that the 20 forms of
     double precision are left as often as the 96 with .f16 multiplicands. Shrinks towards one
     axis of the first form.
     """
-    mnemonic = _one_of(draw, list(dict.fromkeys(form.mnemonic for form in forms)))
-    forms = [form for form in forms if form.mnemonic == mnemonic]
-    block = _one_of(draw, list(dict.fromkeys(form.page_family for form in forms)))
-    form = _one_of(draw, [form for form in forms if form.page_family == block])
+    blocks: dict[str, dict[str, list[Form]]] = {}
+    for form in forms:
+        blocks.setdefault(form.mnemonic, {}).setdefault(form.page_family, []).append(form)
+    return _neighbourhoods({name: list(some.values()) for name, some in blocks.items()})
+
+
+@st.composite
+def _neighbourhoods(
+    draw: st.DrawFn, blocks: Mapping[str, Sequence[Sequence[Form]]]
+) -> Neighbourhood:
+    """Draw from forms by instruction and block of its page."""
+    mnemonic = _one_of(draw, list(blocks))
+    form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())
     if fertile:
         axes = draw(st.sampled_from(_AXES[mnemonic].fertile))

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
-from hypothesis.strategies import SearchStrategy, lists
+from hypothesis.strategies import SearchStrategy, integers, just, lists
 
 from oracle.forms import Form
 from oracle.isa import FORMS
@@ -85,5 +85,8 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
 
 def draw_several(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     """Draw `count` examples at once: one draw of many costs less than many draws of one."""
-    # The first example that Hypothesis makes is the simplest one there is.
-    return draw(lists(strategy, min_size=count, max_size=count), 2, key)[-1]
+    # The first example that Hypothesis makes is the simplest one there is: here none at all.
+    several = integers(0, 1 << 30).flatmap(
+        lambda number: lists(strategy, min_size=count, max_size=count) if number else just([])
+    )
+    return draw(several, 2, key)[-1]

@@ -1,6 +1,6 @@
 """What the rounds of a campaign on instructions ask: pure functions of the seed and the round.
 
-A round has about 4,000 instructions for one target and PTX ISA version: a few forms with all their
+A round has about 7,500 instructions for one target and PTX ISA version: a few forms with all their
 legal spellings, dealt out so that every form comes once before any comes again, and for the rest
 what is near legal. Legal instructions cost an assembler most, for it assembles them to the end.
 """
@@ -34,20 +34,20 @@ from strategies.instructions import (
     token_soup,
 )
 
-GENERATOR_VERSION = 4
-"""Goes up when the same seed would draw other instructions. 4: fewer legal instructions in a round,
-whose forms are dealt out, so that the first minute is not spent on assembling them all."""
+GENERATOR_VERSION = 5
+"""Goes up when the same seed would draw other instructions. 5: rounds of twice the size, with as
+many legal instructions as before, so that a round costs fewer processes for each instruction."""
 
 _LEGAL_FORMS = 40
 """Forms of a round whose legal instructions are asked: 6 on average."""
-_LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 3600, 60, 40
+_LEGAL, _NEAR, _DAMAGED, _SOUP = 300, 7200, 60, 40
 """Most instructions of each sort: most stand in neighbourhoods, whose instructions cost a tenth of
 those that are drawn one by one."""
-_NEIGHBOURHOODS = 24
+_NEIGHBOURHOODS = 48
 """Neighbourhoods of a round: they list 160 instructions on average."""
 ROUND_CASES = _LEGAL + _NEAR + _DAMAGED + _SOUP
 """Most instructions of a round."""
-_ROUNDS_OF_A_PAIR = 6
+_ROUNDS_OF_A_PAIR = 3
 """Rounds that stay with one target and version: an assembler is asked once what it does with a
 text for them."""
 

@@ -259,6 +259,8 @@ class Examiner:
         self._assemblers, self._forms, self._seed = assemblers, selection.forms(), seed
         self._suspects = Suspects(assemblers, seed=seed)
         self._pulse = pulse
+        self._drafts: dict[str, Draft] = {}
+        """By the id of a finding that was replayed: it is shrunk later."""
 
     def examine(self, job: Examination) -> Examined | Gone:
         """Replay a disagreement, or make it plainer.
@@ -284,22 +286,13 @@ class Examiner:
     def _read(self, entry: Entry) -> Disagreement:
         """Return a stored disagreement; its instruction is drawn again for its parts."""
         case = entry.finding
-        origin = case.origin
-        drafts: Sequence[Draft] = ()
-        if origin is not None:
-            drafts = round_drafts(
-                self._forms,
-                parse_target(case.target),
-                parse_version(case.ptx_version),
-                seed=self._seed,
-                number=origin.round,
-            )
-        draft = next((draft for draft in drafts if draft.text == case.text), None)
+        draft = self._drafts.get(entry.id) or self._drawn(case)
         if draft is None:
             raise ForeignFindingError(
                 f"finding {entry.id} is of no round of this campaign; a campaign of another "
                 "version or selection stored it"
             )
+        self._drafts[entry.id] = draft
         module = entry.read(_MODULE).decode()
         judgements = {}
         versions = [assembler.version for assembler in self._assemblers]
@@ -315,6 +308,19 @@ class Examiner:
                 judgement = replace(judgement, results_stored=True)
             judgements[versions.index(verdict.version)] = judgement
         return Disagreement(case.kind, draft, judgements)
+
+    def _drawn(self, case: Case) -> Draft | None:
+        """Return the draft of a case from its round; None if it is not in it."""
+        if case.origin is None:
+            return None
+        drafts = round_drafts(
+            self._forms,
+            parse_target(case.target),
+            parse_version(case.ptx_version),
+            seed=self._seed,
+            number=case.origin.round,
+        )
+        return next((draft for draft in drafts if draft.text == case.text), None)
 
     def _examined(
         self,

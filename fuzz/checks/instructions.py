@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +63,9 @@ _GROWTH = 8
 """Factor by which a batch is larger than the one before it, or smaller where many hung."""
 _HANGS = 2
 """Hangs in a batch after which the next is smaller."""
+_GARBAGE = 100_000
+"""New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
+of its time (2026-11), for it remembers many judgements. They take some 20 MB."""
 _COSTLY_ENOUGH = 2
 """Illegal instructions of one likeness that are judged, for each target and version, after which
 the rest is left out: one is the finding, the next confirms it. Each costs processes of its own,
@@ -126,7 +130,14 @@ class Instructions:
     @contextmanager
     def opened(self, pulse: Pulse) -> Iterator[InstructionTrier]:
         """Return a worker's side."""
-        yield InstructionTrier(self, pulse)
+        thresholds = gc.get_threshold()
+        gc.freeze()
+        gc.set_threshold(_GARBAGE, *thresholds[1:])
+        try:
+            yield InstructionTrier(self, pulse)
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
 
     def drawing(self, facts: Facts) -> InstructionDrawing:
         """Return what there is to be asked.
