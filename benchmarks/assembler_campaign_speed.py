@@ -16,7 +16,7 @@ import argparse
 import json
 import os
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 from corpus import create_corpus
@@ -37,13 +37,14 @@ class Meter:
         self._seconds = seconds
         self._before = _processor_seconds()
         self.last: CampaignStatus | None = None
-        self.spent: Counter[str] = Counter()
+        self.spent: dict[str, float] = {}
 
     def update(self, status: CampaignStatus) -> None:
         """Take the figures of a moment."""
         if self.last is None or status.seconds <= self._seconds:
             self.last = status
-            self.spent = _processor_seconds() - self._before
+            now = _processor_seconds()
+            self.spent = {who: now[who] - self._before.get(who, 0.0) for who in now}
 
 
 def measured(check: Instructions, workers: int, seconds: float) -> dict[str, object]:
@@ -65,7 +66,7 @@ def measured(check: Instructions, workers: int, seconds: float) -> dict[str, obj
     return {
         "workers": workers,
         "instructions_per_second": round(meter.last.cases / meter.last.seconds),
-        "per_processor_second": round(meter.last.cases / meter.spent.total()),
+        "per_processor_second": round(meter.last.cases / sum(meter.spent.values())),
         "processor_seconds": {who: round(spent, 1) for who, spent in meter.spent.items()},
         "compared": meter.last.compared,
         "not_asked": meter.last.unasked,
@@ -74,9 +75,9 @@ def measured(check: Instructions, workers: int, seconds: float) -> dict[str, obj
     }
 
 
-def _processor_seconds() -> Counter[str]:
+def _processor_seconds() -> dict[str, float]:
     """Return what the coordinator, its workers and its examiner have spent, with their tools."""
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     ticks = os.sysconf("SC_CLK_TCK")
     for folder in Path("/proc").glob("[0-9]*"):
         try:

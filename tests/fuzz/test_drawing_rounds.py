@@ -69,7 +69,7 @@ def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_
     verdicts = Counter(
         verdict_of(draft.text, target="sm_90", ptx_version="8.0") for draft in drafts
     )
-    assert verdicts[Verdict.LEGAL] > len(drafts) // 25
+    assert verdicts[Verdict.LEGAL] > 200  # of about 300 in every round
     assert verdicts[Verdict.ILLEGAL] > len(drafts) // 3
     assert {draft.mnemonic for draft in drafts} >= {
         "wmma.load",
