@@ -1,11 +1,17 @@
 """Runs the command line as a person does: in a process, with a home of its own."""
 
+import atexit
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
+
+from fuzz.cli import main
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from fuzz.cli import main; main()")
@@ -54,23 +60,55 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 def warpfuzz(home: Path, *arguments, stdin=b"", timeout=120, **more) -> Ended:
     """Run a command in `home`; whatever comes of it, no traceback does."""
-    ended = subprocess.run(
-        [*COMMAND, *map(os.fsdecode, map(_argument, arguments))],
-        cwd=home,
-        env=environment(home, **more),
-        input=stdin,
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-    )
-    result = Ended(
-        code=ended.returncode,
-        out=ended.stdout.decode(errors="replace"),
-        err=ended.stderr.decode(errors="replace"),
-    )
+    words = [os.fsdecode(_argument(argument)) for argument in arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
+        streams[0].write_bytes(stdin)
+        process = _SERVER.Process(
+            target=_command, args=(home, words, environment(home, **more), streams)
+        )
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(words, timeout)
+        out, err = (path.read_text(errors="replace") for path in streams[1:])
+        result = Ended(code=process.exitcode, out=out, err=err)
+        process.close()
     assert "Traceback" not in result.err + result.out, result.err
     assert "internal error" not in result.err, result.err
     return result
+
+
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["fuzz.commands.run", "fuzz.console.view", "hypothesis"])
+
+
+def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Path]) -> None:
+    """Be the command, in a process that has imported it already: a start takes 2 s else."""
+    os.chdir(home)
+    sys.argv = ["-c", *words]
+    os.environ.clear()
+    os.environ.update(env)
+    flags = (os.O_RDONLY, os.O_CREAT | os.O_WRONLY, os.O_CREAT | os.O_WRONLY)
+    for number, (path, flag) in enumerate(zip(streams, flags, strict=True)):
+        os.dup2(os.open(path, flag), number)
+    sys.stdin = os.fdopen(0, closefd=False)
+    sys.stdout, sys.stderr = (
+        os.fdopen(number, "w", encoding="utf-8", closefd=False) for number in (1, 2)
+    )
+    code = 1
+    try:
+        main(words)
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _argument(argument):
