@@ -66,9 +66,13 @@ def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequenc
     out right with D elsewhere; None where it does not.
     """
     found: list[Culprit | None] = [None] * len(images)
-    for form, cured in _renamed(program):
-        again, results = bench.results(program, images), bench.results(cured, images)
-        if again is None or results is None:
+    renamed = list(_renamed(program))
+    again = bench.results(program, images) if renamed else None
+    if again is None:
+        return found
+    for form, cured in renamed:
+        results = bench.results(cured, images)
+        if results is None:
             continue
         # What does not come out wrong again may have come out right for no reason.
         for index in np.flatnonzero(again.wrong & ~results.wrong).tolist():

@@ -26,7 +26,13 @@ from corpus.families import cause_key, group_identity
 from corpus.known import KnownEntry
 from fuzz.findings.spectrum import Culprit, unit_of
 from fuzz.findings.tracing import trace
-from fuzz.findings.verdicts import TELLING, Difference, differences, kind_of_difference
+from fuzz.findings.verdicts import (
+    TELLING,
+    Difference,
+    Differences,
+    differences,
+    kind_of_difference,
+)
 from oracle.execution import execute
 from oracle.forms import Form, MainForm, ProductForm
 from oracle.isa import FORMS
@@ -173,16 +179,16 @@ class Seen:
         return execute(self.program, self.images, target=self.target).images
 
     @cached_property
-    def first(self) -> Sequence[Difference]:
+    def first(self) -> Differences:
         """What differs in the first image."""
         return differences(self.program, self._expected[0], self.actual[0])
 
     @cached_property
-    def every(self) -> Sequence[Difference]:
+    def every(self) -> Differences:
         """What differs in all images."""
         others = zip(self._expected[1:], self.actual[1:], strict=True)
         parts = [differences(self.program, want, got) for want, got in others]
-        return [one for part in (self.first, *parts) for one in part]
+        return Differences.joined([self.first, *parts])
 
     @cached_property
     def producer(self) -> Product | LoadRows | None:
@@ -237,9 +243,9 @@ def family_of_difference(
     """
     if seen is not None and seen.producer is not None:
         form = seen.producer.form
-    every = found if seen is None else seen.every
+    every = Differences.of(found) if seen is None else seen.every
     shape = kind_of_difference(every, form)
-    if any(one.row < 0 for one in every):
+    if (every.column("row") < 0).any():
         what = shown = "writes outside of its result"
     else:
         what = shape if shape in TELLING else "other result"

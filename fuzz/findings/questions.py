@@ -21,7 +21,16 @@ from corpus import Entry, Finding, Kind
 from corpus.images import unpack
 from corpus.recorded import Answers
 from fuzz.findings.case import EXPECTED, INPUT, MODULE, PROGRAM, subject_of
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Subject, Way, asked, attempt
+from fuzz.findings.replay import (
+    Answer,
+    CannotBeAskedError,
+    Sample,
+    Subject,
+    Way,
+    asked,
+    attempt,
+    distinct,
+)
 from fuzz.findings.verdicts import Expectation, kind_of
 from fuzz.runner import kind_of_failure
 from oracle.availability import is_available
@@ -255,7 +264,7 @@ class ProgramQuestion:
             return Sample(
                 label=seen.kind.value, kind=seen.kind, way=Way.JUDGED, message=str(seen.failure)
             )
-        wrong = np.unique(seen.actual[(seen.actual != seen.expected).any(axis=1)], axis=0)
+        wrong = distinct(seen.actual[(seen.actual != seen.expected).any(axis=1)])
         return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
 
 

@@ -90,7 +90,7 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         return _failed(ran, subject, compiled)
     expected = execute(subject.program, subject.image[None], target=compiled.architecture).images
     wrong = (ran.images != expected).any(axis=1)
-    different = np.unique(ran.images[wrong], axis=0)[:_JUDGED_COPIES]
+    different = distinct(ran.images[wrong])[:_JUDGED_COPIES]
     inputs = np.repeat(subject.image[None], len(different), axis=0)
     verdicts = judge(
         subject.program,
@@ -107,6 +107,12 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         failed=int(wrong.sum()),
         compiled=compiled,
     )
+
+
+def distinct(images: Images) -> Images:
+    """Return images in the order of their bytes, each once; sorting by columns takes 0.1 s."""
+    rows = sorted({image.tobytes() for image in images})
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), images.shape[1])
 
 
 def _failed(failure: Failure, subject: Subject, compiled: Compiled | None) -> Attempt:

@@ -7,12 +7,11 @@ in a few words what the differences of an image have in common.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -273,9 +272,94 @@ class Difference:
         return f"{self.where}: expected {expected}, actual {actual}"
 
 
+class Differences(Sequence[Difference]):
+    """What differs in one image or several, in columns: there may be thousands of elements."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self._parts = [part for part in parts if len(part.byte)]
+
+    @classmethod
+    def of(cls, found: Sequence[Difference]) -> Differences:
+        """Return some differences in columns."""
+        if isinstance(found, cls):
+            return found
+        rows = [(one.row, one.column, one.byte, one.bits) for one in found]
+        row, column, byte, bits = np.array(rows, np.int64).reshape(-1, 4).T
+        expected, actual = (
+            np.array([getattr(one, name) for one in found], np.uint64)
+            for name in ("expected", "actual")
+        )
+        return cls(
+            [
+                _Part(
+                    names=lambda _, at: found[at].where,
+                    row=row, column=column, byte=byte, bits=bits, expected=expected, actual=actual,
+                )
+            ]
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, found: Sequence[Differences]) -> Differences:
+        """Return what differs in several images."""
+        return cls([part for one in found for part in one._parts])
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return an attribute of every difference, in order: int64, or uint64 for raw bits."""
+        parts = [getattr(part, name) for part in self._parts]
+        kind = np.uint64 if name in ("expected", "actual") else np.int64
+        return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+    def __len__(self) -> int:
+        return sum(len(part.byte) for part in self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> Difference: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Difference]: ...
+
+    def __getitem__(self, index: int | slice) -> Difference | Sequence[Difference]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        left = index + len(self) if index < 0 else index
+        for part in self._parts:
+            if 0 <= left < len(part.byte):
+                return part.difference(left)
+            left -= len(part.byte)
+        raise IndexError(index)
+
+    def __iter__(self) -> Iterator[Difference]:
+        for part in self._parts:
+            yield from map(part.difference, range(len(part.byte)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Part:
+    """Differences of one result, or outside of all, in columns of one length."""
+
+    names: Callable[[_Part, int], str]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    byte: NDArray[np.int64]
+    bits: NDArray[np.int64]
+    expected: NDArray[np.uint64]
+    actual: NDArray[np.uint64]
+
+    def difference(self, at: int) -> Difference:
+        return Difference(
+            where=self.names(self, at), byte=int(self.byte[at]), row=int(self.row[at]),
+            column=int(self.column[at]), expected=int(self.expected[at]),
+            actual=int(self.actual[at]), bits=int(self.bits[at]),
+        )  # fmt: skip
+
+
+def _element(result: Result, part: _Part, at: int) -> str:
+    return result.where(int(part.row[at]), int(part.column[at]))
+
+
 def differences(
     program: Program, expected: NDArray[np.uint8], actual: NDArray[np.uint8]
-) -> Sequence[Difference]:
+) -> Differences:
     """List the elements of results that differ, row by row, then the other bytes that do.
 
     Where two results overlap, an element belongs to the later one.
@@ -285,37 +369,36 @@ def differences(
     expected, actual : uint8 (image_bytes,)
         One image after the program.
     """
-    found: list[list[Difference]] = []
+    found: list[_Part] = []
     left = expected != actual
     for result in reversed(results(program)):
         want, got = result.read(expected), result.read(actual)
         differing = left[result.bytes].any(axis=2)
         left[result.bytes] = False
+        rows, columns = np.nonzero(differing)
         found.append(
-            [
-                Difference(
-                    where=result.where(row, column),
-                    byte=int(result.offsets[row, column]),
-                    row=row,
-                    column=column,
-                    expected=int(want[row, column]),
-                    actual=int(got[row, column]),
-                    bits=result.bits,
-                )
-                for row, column in np.argwhere(differing).tolist()
-            ]
-        )
-    others = []
-    for byte in np.flatnonzero(left).tolist():
-        place = locate(program, byte)
-        where = f"byte {byte}" if place is None else f"byte {place.offset} of {place.buffer}"
-        others.append(
-            Difference(
-                where=where, byte=byte, row=-1, column=-1, expected=int(expected[byte]),
-                actual=int(actual[byte]), bits=8,
+            _Part(
+                names=partial(_element, result),
+                row=rows,
+                column=columns,
+                byte=result.offsets[differing],
+                bits=np.full(len(rows), result.bits),
+                expected=want[differing],
+                actual=got[differing],
             )
-        )  # fmt: skip
-    return [one for part in reversed(found) for one in part] + others
+        )
+    others = np.flatnonzero(left)
+
+    def name(_: _Part, at: int) -> str:
+        place = locate(program, int(others[at]))
+        return f"byte {others[at]}" if place is None else f"byte {place.offset} of {place.buffer}"
+
+    nowhere = np.full(len(others), -1)
+    outside = _Part(
+        names=name, row=nowhere, column=nowhere, byte=others, bits=np.full(len(others), 8),
+        expected=expected[others].astype(np.uint64), actual=actual[others].astype(np.uint64),
+    )  # fmt: skip
+    return Differences([*reversed(found), outside])
 
 
 _FEW = 16
@@ -342,39 +425,50 @@ def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> st
     """
     if not found:
         return "not recorded"
-    inside = [one for one in found if one.row >= 0]
-    if len(inside) < len(found):
+    every = Differences.of(found)
+    if (every.column("row") < 0).any():
         return "bytes outside of the result"
-    displaced = _displaced(inside)
+    displaced = _displaced(every)
     if displaced:
         return displaced
-    masks = {one.expected ^ one.actual for one in inside}
-    values = Counter(_related(one, _type(form, one)) for one in inside)
+    expected, actual = every.column("expected"), every.column("actual")
+    values = _relations(every, form)
     if len(values) == 1 and next(iter(values)) in TELLING:
         return next(iter(values))
-    if len(masks) == 1 and len(inside) >= _ENOUGH:
+    flipped = expected ^ actual
+    if len(every) >= _ENOUGH and (flipped == flipped[0]).all():
         return "always the same bits flipped"
     if len(values) == 1:
         return next(iter(values))
-    if set(values) <= {"last bit toward zero", "last bit away from zero", "a few last bits"}:
+    if values <= {"last bit toward zero", "last bit away from zero", "a few last bits"}:
         return "a few last bits"
     return "other values"
 
 
-def _type(form: MainForm | None, one: Difference) -> Format | None:
-    if isinstance(form, ProductForm) and form.d_type.bits == one.bits:
-        return form.d_type
-    return None
+def _relations(found: Differences, form: MainForm | None) -> set[str]:
+    """Say in which ways the two values of elements are related, each once."""
+    pairs = np.stack([found.column("expected"), found.column("actual")], axis=1)
+    sizes = found.column("bits")
+    ways: set[str] = set()
+    for size in np.unique(sizes).tolist():
+        type_ = form.d_type if isinstance(form, ProductForm) else None
+        type_ = type_ if type_ is not None and type_.bits == size else None
+        expected, actual = pairs[sizes == size].T
+        if type_ is not None and type_.is_float:
+            ways |= _float_relations(expected, actual, type_)
+        elif type_ == FORMATS["s32"]:
+            ways |= _integer_relations(expected, actual)
+        else:
+            ways.add("other bits")
+    return ways
 
 
-def _displaced(found: Sequence[Difference]) -> str:
+def _displaced(found: Differences) -> str:
     """Say how values that are all there stand elsewhere; "" if they are not."""
     if len(found) < 2:
         return ""
-    expected, actual = (
-        Counter(getattr(one, name) for one in found) for name in ("expected", "actual")
-    )
-    if expected != actual or len(expected) < 2:
+    expected = np.sort(found.column("expected"))
+    if not np.array_equal(expected, np.sort(found.column("actual"))) or expected[0] == expected[-1]:
         return ""
     at = {(one.row, one.column): one.expected for one in found}
     moves = {"rows": 0, "columns": 0, "transposed": 0}
@@ -389,29 +483,47 @@ def _displaced(found: Sequence[Difference]) -> str:
     return "transposed" if best == "transposed" else f"{best} in each other's places"
 
 
-def _related(one: Difference, type_: Format | None) -> str:
-    """Say how the two values of one element are related."""
-    if type_ is None or not type_.is_float:
-        return _integers(one) if type_ == FORMATS["s32"] else "other bits"
-    sign = 1 << (type_.bits - 1)
-    infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
-    want, got = one.expected & ~sign, one.actual & ~sign
-    if want > infinity or got > infinity:
-        return "another NaN" if min(want, got) > infinity else "NaN against a number"
-    if want == got:
-        return "the sign of zero" if not want else "the sign"
-    if infinity in (want, got):
-        return "infinity against a number"
-    if got == 0:
-        return "zero against a number"
-    if (one.expected ^ one.actual) & sign:
-        return "other values"
-    if abs(want - got) == 1:
-        return f"last bit {'toward' if got < want else 'away from'} zero"
-    return "a few last bits" if abs(want - got) <= _FEW else "other values"
+def _float_relations(
+    expected: NDArray[np.uint64], actual: NDArray[np.uint64], type_: Format
+) -> set[str]:
+    """Say how raw floating-point numbers that differ are related."""
+    sign = np.uint64(1 << (type_.bits - 1))
+    infinity = np.uint64(((1 << type_.exponent_bits) - 1) << type_.fraction_bits)
+    want, got = expected & ~sign, actual & ~sign
+    nans = (want > infinity) | (got > infinity)
+    steps = (want.astype(np.int64) - got.astype(np.int64)).astype(np.int64)
+    cases = [
+        (nans & (want > infinity) & (got > infinity), "another NaN"),
+        (nans, "NaN against a number"),
+        ((want == got) & (want == 0), "the sign of zero"),
+        (want == got, "the sign"),
+        ((want == infinity) | (got == infinity), "infinity against a number"),
+        (got == 0, "zero against a number"),
+        (((expected ^ actual) & sign) != 0, "other values"),
+        (steps == 1, "last bit toward zero"),
+        (steps == -1, "last bit away from zero"),
+        (np.abs(steps) <= _FEW, "a few last bits"),
+    ]
+    return _first_that_holds(cases, "other values")
 
 
-def _integers(one: Difference) -> str:
-    if one.actual in (0x7FFF_FFFF, 0x8000_0000) or one.expected in (0x7FFF_FFFF, 0x8000_0000):
-        return "a clamped sum against another"
-    return "off by one" if abs(one.actual - one.expected) == 1 else "other values"
+def _integer_relations(expected: NDArray[np.uint64], actual: NDArray[np.uint64]) -> set[str]:
+    """Say how raw s32 numbers that differ are related."""
+    limits = np.array([0x7FFF_FFFF, 0x8000_0000], np.uint64)
+    steps = expected.astype(np.int64) - actual.astype(np.int64)
+    cases = [
+        (np.isin(actual, limits) | np.isin(expected, limits), "a clamped sum against another"),
+        (np.abs(steps) == 1, "off by one"),
+    ]
+    return _first_that_holds(cases, "other values")
+
+
+def _first_that_holds(cases: list[tuple[NDArray[np.bool_], str]], otherwise: str) -> set[str]:
+    """Return the words of the first condition that holds of each element, each once."""
+    left = np.ones_like(cases[0][0])
+    words = set()
+    for holds, said in cases:
+        if (left & holds).any():
+            words.add(said)
+        left &= ~holds
+    return words | ({otherwise} if left.any() else set())

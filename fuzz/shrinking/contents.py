@@ -163,7 +163,8 @@ def _keep_one_line(trials: Trials, cells: Cells, axis: str) -> None:
     if len(lines) < 2:
         return
     every = np.unique(np.concatenate(lines))
-    holding = [line for line in lines if len(np.intersect1d(line, _left(trials, cells)))]
+    left = _left(trials, cells)
+    holding = [line for line in lines if np.isin(line, left).any()]
     images = [cells.without(trials.best.image, np.setdiff1d(every, line)) for line in holding]
     for image, fails in zip(images, trials.images_fail(images), strict=True):
         if fails:
@@ -216,8 +217,9 @@ def _left(trials: Trials, cells: Cells) -> Ids:
 
 def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
     """Zero groups of cells where the failure stays; return whether any was."""
-    left = _left(trials, cells)
-    held = [group for group in groups if len(np.intersect1d(group, left))]
+    left = np.zeros(len(cells.starts), np.bool_)
+    left[_left(trials, cells)] = True
+    held = [group for group in groups if left[group].any()]
     image = trials.best.image
     alone = trials.images_fail([cells.without(image, group) for group in held])
     good = [group for group, fails in zip(held, alone, strict=True) if fails]
