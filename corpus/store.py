@@ -263,19 +263,16 @@ class Corpus:
             elif report is not None:
                 report(found)
 
-    def tidy(self) -> None:
+    def settle(self) -> None:
         """Remove what killed writers left, and move every finding to the folder it belongs in.
+
+        Whoever calls this holds the lock (`exclusively`).
 
         Raises
         ------
         InfrastructureError
             If something cannot be moved.
         """
-        with self.exclusively():
-            self.settle()
-
-    def settle(self) -> None:
-        """Do what `tidy` does for somebody who holds the lock."""
         if is_folder(self.findings):
             durable.sweep(self.findings)
         found = self.sound_entries()

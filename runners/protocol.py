@@ -149,6 +149,50 @@ class Runner(Protocol):
     ) -> None: ...
 
 
+class ForwardingRunner:
+    """A runner that has another one do everything; who derives from it changes a part of that.
+
+    Parameters
+    ----------
+    runner
+        Closed together with this one.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def capabilities(self) -> Capabilities | Failure:
+        """Say what the runner can run."""
+        return self._runner.capabilities()
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module, as the runner does."""
+        return self._runner.compile(module)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        """Start a batch, as the runner does."""
+        return self._runner.submit(compiled, images, entry=entry)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
+        """Run a batch and wait for it, as the runner does."""
+        return self._runner.run(compiled, images, entry=entry)
+
+    def close(self) -> None:
+        """Close the runner."""
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 @runtime_checkable
 class Lender(Protocol):
     """A runner with memory of its own, from which it takes a batch without copying it."""

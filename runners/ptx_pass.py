@@ -9,14 +9,18 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from oracle.errors import UsageError
 from runners.folders import disk_full, is_full
 from runners.kernels import KernelModule
 from runners.processes import OUTPUT_LIMIT, run_tool
-from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
+from runners.protocol import (
+    Compiled,
+    Failure,
+    ForwardingRunner,
+    Runner,
+    Trouble,
+)
 from runners.screening import References, Screener, Screening
 
 Rewriter = Callable[[str], str | Failure]
@@ -90,7 +94,7 @@ def _no_space() -> Failure:
     return Failure(trouble=Trouble.UNAVAILABLE, message=str(disk_full(Path(tempfile.gettempdir()))))
 
 
-class RewritingRunner:
+class RewritingRunner(ForwardingRunner):
     """A runner that gets other PTX than was emitted; the rest of it is the runner's own.
 
     Parameters
@@ -102,12 +106,8 @@ class RewritingRunner:
     """
 
     def __init__(self, runner: Runner, rewriters: Sequence[Rewriter]) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._rewriters = tuple(rewriters)
-
-    def capabilities(self) -> Capabilities | Failure:
-        """Say what the runner can run."""
-        return self._runner.capabilities()
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Rewrite a module and compile it; the compiled module holds the rewritten text."""
@@ -118,14 +118,6 @@ class RewritingRunner:
                 return rewritten
             ptx = rewritten
         return self._runner.compile(replace(module, ptx=ptx))
-
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Start a batch, as the runner does."""
-        return self._runner.submit(compiled, images, entry=entry)
-
-    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
-        """Run a batch, as the runner does."""
-        return self._runner.run(compiled, images, entry=entry)
 
     def screen(
         self,
@@ -146,18 +138,3 @@ class RewritingRunner:
         if not isinstance(self._runner, Screener):
             raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
         return self._runner.screen(compiled, references, limit=limit, entry=entry, examine=examine)
-
-    def close(self) -> None:
-        """Close the runner."""
-        self._runner.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

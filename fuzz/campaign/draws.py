@@ -83,10 +83,20 @@ def draw(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     return drawn[:count]
 
 
+def draw_one(strategy: SearchStrategy[T], key: int) -> T:
+    """Draw an example; not the first that Hypothesis makes, which is the simplest there is."""
+    return draw(strategy, 2, key)[-1]
+
+
+def simplest(strategy: SearchStrategy[T]) -> T:
+    """Return the example towards which all others shrink: the first that Hypothesis makes."""
+    return draw(strategy, 1, 0)[0]
+
+
 def draw_several(strategy: SearchStrategy[T], count: int, key: int) -> list[T]:
     """Draw `count` examples at once: one draw of many costs less than many draws of one."""
     # The first example that Hypothesis makes is the simplest one there is: here none at all.
     several = integers(0, 1 << 30).flatmap(
         lambda number: lists(strategy, min_size=count, max_size=count) if number else just([])
     )
-    return draw(several, 2, key)[-1]
+    return draw_one(several, key)

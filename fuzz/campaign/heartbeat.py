@@ -16,8 +16,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -27,9 +25,9 @@ from oracle.errors import DeviceLostError, InfrastructureError, UsageError, Warp
 from runners.cuda.runner import CudaRunner
 from runners.kernels import KernelModule
 from runners.protocol import (
-    Capabilities,
     Compiled,
     Failure,
+    ForwardingRunner,
     Images,
     Lender,
     Pending,
@@ -53,15 +51,12 @@ class _BeatingBatch:
         return ran
 
 
-class BeatingRunner:
-    """A runner as it is, with signs of life; closing it closes the runner."""
+class BeatingRunner(ForwardingRunner):
+    """A runner as it is, with signs of life."""
 
     def __init__(self, runner: Runner, heart: Pulse) -> None:
-        self._runner, self._heart = runner, heart
-
-    def capabilities(self) -> Capabilities | Failure:
-        """Say what the runner can run."""
-        return self._runner.capabilities()
+        super().__init__(runner)
+        self._heart = heart
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Translate a module, as the runner does."""
@@ -85,21 +80,6 @@ class BeatingRunner:
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch and wait for it, as the runner does."""
         return self.submit(compiled, images, entry=entry).collect()
-
-    def close(self) -> None:
-        """Close the runner."""
-        self._runner.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def health_of(ready: OpenRunner) -> DeviceStatus | None:

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fuzz.campaign.coverage import Coverage, CoverageLine, epoch_known
-from fuzz.campaign.draws import Selection, derived_seed, draw
+from fuzz.campaign.draws import Selection, derived_seed, draw_one
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form, LdmatrixForm, MainForm
@@ -353,8 +353,7 @@ def round_batches(
             programs(focus, module=Module.named(target, version), forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),
         )
-        # The first example that Hypothesis makes is the simplest one there is.
-        program, recipe = draw(drawn, 2, own)[-1]
+        program, recipe = draw_one(drawn, own)
         # Some state spaces and types are newer than what is multiplied.
         if all(is_available(form, Module(row, number)) for form in requirements(program)):
             most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)

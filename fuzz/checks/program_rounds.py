@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin, ShrinkStatus
-from fuzz.campaign.draws import Selection, draw
+from fuzz.campaign.draws import Selection, simplest
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_draws import (
     Batch,
@@ -51,8 +51,7 @@ from strategies.programs import programs
 def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
     strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
-    # The first example that Hypothesis makes is the simplest one there is.
-    return draw(strategy, 1, 0)[0]
+    return simplest(strategy)
 
 
 _BYTES_AT_ONCE = 64 << 20

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from fuzz.campaign.coverage import EPOCH
-from fuzz.campaign.draws import Selection, derived_seed, draw
+from fuzz.campaign.draws import Selection, derived_seed, draw_one
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_draws import ProgramCoverage, selected_forms
 from fuzz.checks.protocol import Counts, Pulse, Stage
@@ -103,8 +103,7 @@ class UndefinedWorker:
                 undefined_programs(focus, module=module, forms=self._forms),
                 recipes(),
             )
-            # The first example that Hypothesis makes is the simplest one there is.
-            program, recipe = draw(strategy, 2, derived_seed(key, index))[-1]
+            program, recipe = draw_one(strategy, derived_seed(key, index))
             if all(is_available(form, module) for form in requirements(program)):
                 drawn.append((program, expand(recipe, program, _IMAGES)))
         return drawn

@@ -28,8 +28,7 @@ from oracle.forms import MainForm, MmaForm
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
-from runners.assemblers.machine_code import kernel_digests
-from runners.cuda.cubins import is_cubin
+from runners.assemblers.machine_code import is_cubin, kernel_digests
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran

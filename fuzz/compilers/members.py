@@ -19,7 +19,14 @@ from oracle.targets import DEFAULT_TARGET
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
 from runners.kernels import KernelModule
-from runners.protocol import Capabilities, Compiled, Failure, Images, Pending, Ran, Runner, Trouble
+from runners.protocol import (
+    Compiled,
+    Failure,
+    ForwardingRunner,
+    Images,
+    Runner,
+    Trouble,
+)
 
 COMPILE_SECONDS = 60.0
 """Time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)."""
@@ -163,41 +170,19 @@ class NoDevice:
         self.close()
 
 
-class MemberRunner:
+class MemberRunner(ForwardingRunner):
     """A device whose modules one member compiles; closing it leaves the device open."""
 
     def __init__(self, device: Device, member: Member) -> None:
+        super().__init__(device)
         self._device, self._compiler = device, member.compiler
-
-    def capabilities(self) -> Capabilities | Failure:
-        """Say what the device can run."""
-        return self._device.capabilities()
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Compile a module; the first batch loads it."""
         return self._device.compile_with(self._compiler, module)
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
-        """Start a batch."""
-        return self._device.submit(compiled, images, entry=entry)
-
-    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
-        """Run a batch and wait for it."""
-        return self._device.run(compiled, images, entry=entry)
-
     def close(self) -> None:
         """Leave the device to its other members."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def device_of(opened: OpenRunner) -> Device:

@@ -193,7 +193,7 @@ def facts_of(finding: Finding) -> Iterator[tuple[str, str]]:
         where = finding.origin
         image = f", image {where.image}" if PROGRAM in finding.files else ""
         yield "drawn from", f"seed {where.seed}, round {where.round}{image}"
-    yield "made by", f"warpfuzz {finding.versions.warpfuzz}"
+    yield "warpfuzz", finding.versions.warpfuzz
     if finding.comment:
         yield "comment", finding.comment
 

@@ -7,16 +7,11 @@ from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 
+from runners.assemblers.machine_code import HEADER_BYTES, is_cubin
 from runners.assemblers.messages import Output, comes_from_inside, normalised, parse
 from runners.assemblers.processes import Finished
 from runners.instruction_modules import ABOVE_THE_INSTRUCTION, is_contained, minimal_module
 
-# Fields of an ELF header (ELF-64 Object File Format, 1.5, figure 2): magic, and the machine at
-# offset 18; EM_CUDA is 190.
-_ELF_MAGIC = b"\x7fELF"
-_MACHINE = slice(18, 20)
-_EM_CUDA = 190
-_HEADER_BYTES = 64
 # A shell reports that a signal ended a program as 128 + its number (POSIX.1-2017, 2.8.2); ptxas
 # itself exits with 255 (11.7 to 13.5, 2026-11).
 _SIGNAL_CODES = range(129, 192)
@@ -76,17 +71,6 @@ class Judgement(Verdict):
         )
 
 
-def is_cubin(path: Path) -> bool:
-    """Whether the file holds an ELF object for a GPU."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(_HEADER_BYTES)
-    except OSError:
-        return False
-    machine = int.from_bytes(start[_MACHINE], "little")
-    return len(start) == _HEADER_BYTES and start.startswith(_ELF_MAGIC) and machine == _EM_CUDA
-
-
 def instruction_line(module: str) -> int | None:
     """Return the line of the instruction of a minimal module, from 1; None of any other module."""
     lines = module.splitlines()
@@ -124,13 +108,21 @@ def _outcome(finished: Finished, output: Output, cubin: Path, module: str) -> Ou
     if finished.signal is not None or finished.exit_code in _SIGNAL_CODES:
         return Outcome.CRASHED
     if finished.exit_code == 0:
-        good = is_cubin(cubin) and not output.errors
+        good = is_cubin(_start_of(cubin)) and not output.errors
         return Outcome.ACCEPTED if good else Outcome.UNREADABLE
     if output.tells_of_a_crash:
         return Outcome.CRASHED
     if not output.errors:
         return Outcome.UNREADABLE
     return Outcome.INTERNAL if _any_from_inside(output, module) else Outcome.REJECTED
+
+
+def _start_of(cubin: Path) -> bytes:
+    try:
+        with cubin.open("rb") as file:
+            return file.read(HEADER_BYTES)
+    except OSError:
+        return b""
 
 
 # Lines of no known kind that a verdict keeps.

@@ -6,8 +6,14 @@ import hashlib
 import re
 import struct
 
-# ELF-64 Object File Format, 1.5: the header's fields for the table of sections (figure 2), and a
-# section header (figure 7): name, type, flags, address, offset, size, link, info, alignment, entry.
+# ELF-64 Object File Format, 1.5: the header (figure 2) with its magic, its machine (EM_CUDA of the
+# e_machine registry) and its fields for the table of sections, and a section header (figure 7):
+# name, type, flags, address, offset, size, link, info, alignment, entry.
+_MAGIC = b"\x7fELF"
+_MACHINE = slice(18, 20)
+_EM_CUDA = 190
+HEADER_BYTES = 64
+"""Bytes of a cubin that tell that it is one."""
 _TABLE_OFFSET = 0x28
 _TABLE_SHAPE = 0x3A
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -15,6 +21,12 @@ _NO_BITS = 8
 # What a kernel executes and what it reads besides its parameters, for the kernel of the name behind
 # (cuobjdump -elf, 13.0). `.nv.info` also tells which version made it, and is left out.
 _PART = re.compile(r"\.(text|nv\.constant\d+|nv\.shared|nv\.local)\.(.+)")
+
+
+def is_cubin(code: bytes) -> bool:
+    """Whether bytes begin with the header of an ELF file for a GPU."""
+    machine = int.from_bytes(code[_MACHINE], "little")
+    return len(code) >= HEADER_BYTES and code.startswith(_MAGIC) and machine == _EM_CUDA
 
 
 def kernel_digests(cubin: bytes) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from oracle.errors import UsageError
-from runners.cuda.cubins import CubinFolder, is_cubin
+from runners.assemblers.machine_code import is_cubin
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
@@ -80,8 +80,6 @@ class PtxasCompiler:
         -O level, 0 to 3.
     deadline
         Seconds that one module may take.
-    folder
-        Where cubins are kept between processes; None: only in memory.
     text_taken
         Whether it may also write PTX in place of machine code: what it says it assembled, for a
         device that reads text (`is_ptx`).
@@ -100,7 +98,6 @@ class PtxasCompiler:
         *,
         level: int = 3,
         deadline: float = 120.0,
-        folder: CubinFolder | None = None,
         text_taken: bool = False,
         memory_bytes: int = _MEMORY_BYTES,
     ) -> None:
@@ -112,7 +109,6 @@ class PtxasCompiler:
         self.path = path
         self.level = level
         self.deadline = deadline
-        self._folder = folder
         self._text_taken = text_taken
         self._memory: OrderedDict[str, bytes] = OrderedDict()
         self._memory_bytes = memory_bytes
@@ -137,14 +133,12 @@ class PtxasCompiler:
         """Return a cubin; identical modules are compiled once."""
         recipe = f"{self._binary_digest} -O{self.level} {architecture} {module.digest}"
         key = hashlib.sha256(recipe.encode()).hexdigest()
-        code = self._memory.get(key) or (self._folder.get(key) if self._folder else None)
+        code = self._memory.get(key)
         if code is None:
             made = self._assemble(module, architecture)
             if isinstance(made, Failure):
                 return made
             code = made
-            if self._folder:
-                self._folder.put(key, code)
         self._remember(key, code)
         return Compiled(
             module=module,

@@ -122,3 +122,9 @@ def changed(case: Case, **fields: Any) -> Case:
 def new_corpus(folder: Path | str) -> Corpus:
     """An empty corpus in a folder."""
     return create_corpus(Path(folder) / "corpus", generator="test")
+
+
+def settle(corpus: Corpus) -> None:
+    """Put everything where it belongs, as pruning and merging do in the end."""
+    with corpus.exclusively():
+        corpus.settle()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus_cases import CASE, FILES, new_corpus, tree
+from corpus_cases import CASE, FILES, new_corpus, settle, tree
 
 from corpus import create_corpus, durable, open_corpus
 from oracle.errors import InfrastructureError, UsageError
@@ -39,7 +39,7 @@ def test_a_corpus_without_its_empty_folders_works(tmp_path: Path) -> None:
     corpus.findings.rmdir()
     opened = open_corpus(corpus.path)
     assert list(opened.scan()) == []
-    opened.tidy()
+    settle(opened)
     assert opened.add(CASE, FILES).new
 
 
@@ -110,7 +110,7 @@ def test_a_lock_that_is_not_released_is_said(
     corpus = new_corpus(tmp_path)
     with corpus.exclusively():
         with pytest.raises(InfrastructureError, match="another process keeps it locked; wait"):
-            open_corpus(corpus.path).tidy()
+            settle(open_corpus(corpus.path))
         assert corpus.add(CASE, FILES).new
 
 

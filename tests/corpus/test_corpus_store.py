@@ -20,6 +20,7 @@ from corpus_cases import (
     moments,
     new_corpus,
     only_folder,
+    settle,
     tree,
 )
 from hypothesis import given, settings
@@ -196,7 +197,7 @@ def test_a_raw_finding_shows_again_when_its_smaller_form_is_removed(tmp_path: Pa
     small = corpus.replace(raw.id, changed(CASE, instructions=("wmma.load;",)), {})
     corpus.remove(corpus.get(small.id))
     assert [entry.id for entry in corpus.entries()] == [raw.id]
-    corpus.tidy()
+    settle(corpus)
     assert only_folder(corpus).name == raw.id
 
 
@@ -310,7 +311,7 @@ RACES = [
         act=lambda corpus: corpus.add(changed(CASE, target="sm_80"), FILES),
         new=True,
     ),
-    Race(name="tidies up", act=Corpus.tidy, new=True),
+    Race(name="settles", act=settle, new=True),
     Race(
         name="starts",
         act=lambda corpus: create_corpus(corpus.path, generator="another"),
@@ -345,6 +346,6 @@ def test_a_finding_that_lies_in_two_folders_is_shown_once(tmp_path: Path) -> Non
     saved = corpus.add(CASE, FILES)
     shutil.copytree(saved.path, corpus.raw / saved.id)
     assert [entry.id for entry in corpus.entries()] == [saved.id]
-    corpus.tidy()
+    settle(corpus)
     assert list(corpus.raw.iterdir()) == []
     assert corpus.get(saved.id).files() == FILES

@@ -205,7 +205,8 @@ def test_two_campaigns_and_a_tidy_one_share_a_corpus(tmp_path: Path) -> None:
         for number in order:
             raw = corpus.add(case(number), FILES)
             corpus.replace(raw.id, case(number, small=True), FILES)
-            corpus.tidy()
+            with corpus.exclusively():
+                corpus.settle()
 
     child = forked(lambda: campaign(numbers))
     campaign(numbers[::-1])

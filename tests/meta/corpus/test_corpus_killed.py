@@ -54,6 +54,8 @@ def test_after_every_kill_nothing_is_lost_and_nothing_is_there_twice(
         assert last + 1 <= len(visible) <= last + 2
         # Resumed, a campaign finds the last ones again.
         first = max(0, last - 2)
-    create_corpus(tmp_path, generator="test").tidy()
+    corpus = create_corpus(tmp_path, generator="test")
+    with corpus.exclusively():
+        corpus.settle()
     assert not any(path.name.startswith(".") for path in (tmp_path / "findings").iterdir())
     assert list(open_corpus(tmp_path).scan()) == list(open_corpus(tmp_path).entries())
