@@ -168,7 +168,7 @@ class Feature(StrEnum):
     STMATRIX_SHARED_CTA = "stmatrix: .shared::cta", Dimension.SPACE
 
 
-_OF_LANES = frozenset(
+OF_LANES = frozenset(
     {
         Feature.MMA_SYNC, Feature.STMATRIX, Feature.MOVMATRIX, Feature.PACKED,
         Feature.LOAD_REGISTERS, Feature.FED_BY_LDMATRIX, Feature.D_AS_MULTIPLICAND,
@@ -195,8 +195,8 @@ _OF_BOTH = frozenset(
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `Feature`."""
     if isinstance(form, MmaSyncForm | StmatrixForm | MovmatrixForm):
-        return tuple(one for one in Feature if one in _OF_LANES or one in _OF_BOTH)
-    return tuple(one for one in Feature if one not in _OF_LANES)
+        return tuple(one for one in Feature if one in OF_LANES or one in _OF_BOTH)
+    return tuple(one for one in Feature if one not in OF_LANES)
 
 
 @dataclass(frozen=True, kw_only=True)

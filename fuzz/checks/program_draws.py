@@ -30,13 +30,13 @@ from fuzz.campaign.coverage import Coverage, CoverageLine, epoch_known
 from fuzz.campaign.draws import Selection, derived_seed, draw_one
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, LdmatrixForm, MainForm
+from oracle.forms import Form, MainForm
 from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
-from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs
+from strategies.programs import GENERATOR_VERSION, is_valued, programs
 
 T = TypeVar("T")
 
@@ -268,7 +268,7 @@ _RANDOM_CLASSES = 4
 
 
 def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[MainForm, ...]:
-    """Return the multiplications and forms of ldmatrix that a target has.
+    """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Raises
     ------
@@ -279,13 +279,11 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     forms = tuple(
         form
         for form in selection.forms()
-        if (form in VALUED_FORMS or isinstance(form, LdmatrixForm))
-        and is_available(form, Module(row, number))
-        and isinstance(form, MainForm)
+        if isinstance(form, MainForm) and is_valued(form, Module(row, number))
     )
     if not forms:
         raise UsageError(
-            f"no wmma.mma or ldmatrix of {target} and PTX ISA {version} is like "
+            f"nothing that multiplies or moves matrices on {target} and PTX ISA {version} is like "
             f"{selection.pattern!r}; `warpfuzz isa --target {target} --ptx-version {version}` "
             "lists what there is"
         )

@@ -12,12 +12,14 @@ from runners.faults.counting_units import COUNTING_FAULTS
 from runners.faults.data_paths import PATH_FAULTS
 from runners.faults.fault import Fault, Place
 from runners.faults.floating_units import FLOATING_FAULTS
+from runners.faults.lane_units import LANE_FAULTS
 
 CATALOGUE: tuple[Fault, ...] = (
     *COMPILER_FAULTS,
     *FLOATING_FAULTS,
     *COUNTING_FAULTS,
     *PATH_FAULTS,
+    *LANE_FAULTS,
 )
 """Every fault, those of the text first."""
 

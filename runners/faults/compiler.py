@@ -14,6 +14,7 @@ _ELEMENTWISE = (
 )
 _STORE = r"^wmma\.store\.d"
 _MMA = r"^wmma\.mma"
+_MMA_SYNC = r"^mma\.sync"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -506,10 +507,56 @@ _MULTIPROCESSOR = (
     ),
 )
 
+_LANES = (
+    _Row(
+        name="lanes-a-register-slip",
+        meaning="mma.sync reads A's first register where the second belongs",
+        stands_for="an operand register allotted wrongly",
+        pattern=_MMA_SYNC,
+        edit=rw.register_repeated(1),
+    ),
+    _Row(
+        name="lanes-b-register-slip",
+        meaning="mma.sync reads B's first register where the second belongs",
+        stands_for="an operand register allotted wrongly",
+        pattern=_MMA_SYNC,
+        edit=rw.register_repeated(2),
+    ),
+    _Row(
+        name="lanes-d-registers-rotated",
+        meaning="mma.sync writes D's registers one place on",
+        stands_for="a register tuple with the wrong base",
+        pattern=_MMA_SYNC,
+        edit=rw.registers_rotated(0),
+    ),
+    _Row(
+        name="stmatrix-trans-lost",
+        meaning="stmatrix does not transpose",
+        stands_for="a modifier lost",
+        pattern=r"^stmatrix.*\.trans",
+        edit=rw.opcode_changed(r"\.trans", ""),
+    ),
+    _Row(
+        name="movmatrix-lost",
+        meaning="movmatrix is a plain move",
+        stands_for="a shuffle taken for a copy",
+        pattern=r"^movmatrix",
+        edit=rw.opcode_changed(r"^movmatrix.*", "mov.b32"),
+    ),
+    _Row(
+        name="packed-halves-exchanged",
+        meaning="cvt puts the first of two f32 numbers into the low half",
+        stands_for="two operands in the order of another instruction",
+        guilty=("packing",),
+        pattern=r"^cvt\.rn\.b?f16x2\.f32",
+        edit=rw.sources_exchanged,
+    ),
+)
+
 COMPILER_FAULTS: tuple[Fault, ...] = tuple(
     row.fault()
     for row in (
-        *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE,
+        *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE, *_LANES,
         *_MULTIPROCESSOR,
     )
 )  # fmt: skip

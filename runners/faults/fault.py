@@ -19,7 +19,9 @@ class Place(StrEnum):
     """Inside the simulated device."""
 
 
-_MNEMONIC = re.compile(r"wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|ldmatrix")
+_MNEMONIC = re.compile(
+    r"wmma\\\.(?:\(\?:mma\|load\)|load\\\.[abc]|load|mma|store)|mma\\\.sync|(?:ld|st|mov)matrix"
+)
 
 
 def _mnemonics(pattern: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from runners.faults.forms import access_of, flipped
 from runners.faults.statements import Edit, Statement, declared, edited, statements
@@ -256,6 +257,12 @@ def first_register_missed(statement: Statement) -> str | None:
     words = statement.opcode.split(".")
     bits = "b64" if words[-1].endswith("64") else "b32"
     return f"{statement.guard}mov.{bits} {target}, {origin};" if target != origin else " "
+
+
+def sources_exchanged(statement: Statement) -> str:
+    """Return the statement with its last two operands in each other's place."""
+    *first, second, third = statement.operands
+    return replace(statement, operands=(*first, third, second)).text
 
 
 def removed(statement: Statement) -> str:

@@ -6,7 +6,16 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, LdmatrixForm, MainForm, MmaForm, StoreForm
+from oracle.forms import (
+    Form,
+    LdmatrixForm,
+    MainForm,
+    MmaForm,
+    MmaSyncForm,
+    MovmatrixForm,
+    StmatrixForm,
+    StoreForm,
+)
 from oracle.program import Program, walk
 from oracle.targets import Module
 from strategies.features import Feature, Focus
@@ -15,8 +24,18 @@ from strategies.programs.building import Builder
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
-from strategies.programs.forms import VALUED_FORMS, Palette, palette
+from strategies.programs.forms import VALUED_FORMS, Palette, families, palette
 from strategies.programs.interludes import ballast, copy, row_load
+from strategies.programs.lanes import (
+    Neighbours,
+    beside_lanes,
+    complete_lanes,
+    flush_lanes,
+    load_accumulator,
+    move_rows,
+    multiply_lanes,
+    neighbours,
+)
 from strategies.programs.multiplying import flush, multiply_all
 from strategies.programs.selecting import (
     beside,
@@ -47,6 +66,7 @@ _LEAST_MULTIPLICATIONS = {
     Feature.D_AS_C: 2, Feature.CHAIN: 3, Feature.A_REUSED: 2, Feature.B_REUSED: 2,
     Feature.SEVERAL_SHAPES: 2, Feature.SEVERAL_TYPES: 2, Feature.LIVE_8: 3, Feature.LIVE_16: 6,
     Feature.TILES: 2, Feature.STORED_AND_LOADED: 2, Feature.IN_PLACE_MEMORY: 2,
+    Feature.D_AS_MULTIPLICAND: 2, Feature.OVER_PART: 2,
     Feature.STEPS_12: 3, Feature.STEPS_24: 5,
 }  # fmt: skip
 _LIVE = (Feature.LIVE_8, Feature.LIVE_16)
@@ -83,25 +103,29 @@ def programs(
             f"{focus.form.opcode} does not exist on {module}; "
             f"`warpfuzz explain '{focus.form.opcode}'` says where it does"
         )
-    if focus.form is None and not (known.multiplications or known.row_loads):
+    anything = known.multiplications or known.row_loads or known.lane_multiplications or known.moves
+    if focus.form is None and not anything:
         raise UsageError(
             f"{module} has none of the forms that are given; "
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, known, palette(VALUED_FORMS, module))
+    return _programs(focus, known, palette(VALUED_FORMS, module), module)
 
 
 @st.composite
-def _programs(draw: st.DrawFn, focus: Focus, known: Palette, everything: Palette) -> Program:
-    return _Drawing(Builder(Choices(draw), known, focus), focus, everything).program()
+def _programs(
+    draw: st.DrawFn, focus: Focus, known: Palette, everything: Palette, module: Module
+) -> Program:
+    return _Drawing(Builder(Choices(draw), known, focus), focus, everything, module).program()
 
 
 class _Drawing:
     """One program, from what it is about to its last store."""
 
-    def __init__(self, builder: Builder, focus: Focus, everything: Palette) -> None:
+    def __init__(self, builder: Builder, focus: Focus, everything: Palette, module: Module) -> None:
         self.builder = builder
+        self.module = module
         self.focus = focus
         self.everything = everything
         self.one = Feature.ONE_MULTIPLICATION in focus.features and not any(
@@ -116,6 +140,8 @@ class _Drawing:
         dice = builder.dice()
         rows_alone = wanted <= _OF_ROWS_ALONE
         main = main_form(builder, self.focus.form, self.everything, dice, rows=not wanted)
+        if isinstance(main, MmaSyncForm | StmatrixForm | MovmatrixForm):
+            return self._lanes(main, dice)
         builder.plain_spaces = not dice.below(3)
         number = self._number(main, dice, rows_alone=rows_alone)
         hoisted = dice.once_in(5) and not wanted
@@ -139,6 +165,68 @@ class _Drawing:
             self._row_load()
         self._complete()
         return builder.finish()
+
+    def _lanes(self, main: MmaSyncForm | StmatrixForm | MovmatrixForm, dice: Dice) -> Program:
+        """Draw a program on registers that are known by lane."""
+        builder, wanted = self.builder, self.focus.features
+        near = neighbours(self.module)
+        known = builder.palette.lane_multiplications
+        least = max([_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted], default=0)
+        number = 1 if self.one else max(dice.one_of(_SIZES), least)
+        hoisted = dice.once_in(5) or builder.wants(_LIVE)
+        copied = dice.once_in(8)
+        controls = self._controls(dice)
+        if builder.take(Feature.COPY) or copied:
+            copy(builder)
+        if isinstance(main, MmaSyncForm):
+            forms = beside_lanes(builder, main, max(number, len(controls)), known)
+            size = -(-len(forms) // len(controls))
+            for index, kinds in enumerate(controls):
+                part = forms[index * size : (index + 1) * size]
+                if part:
+                    self._lane_part(part, kinds, near, hoisted=hoisted)
+        elif known and dice.once_in(2) and not (self.one or wanted):
+            form = dice.one_of(dice.one_of(families(known)))
+            multiply_lanes(builder, [form], near, hoisted=False)
+        if not isinstance(main, MmaSyncForm):
+            for kinds in controls:
+                around(
+                    builder, kinds, lambda: move_rows(builder, main, near),
+                    lambda: move_rows(builder, main, near),
+                )  # fmt: skip
+        flush_lanes(builder, near)
+        complete_lanes(builder, near)
+        if builder.take(Feature.BARRIER):
+            builder.scope.barrier()
+        for feature, steps in _STEPS:
+            for _ in range(_MOST_ADDED):
+                if feature not in wanted or self._steps() >= steps:
+                    break
+                copy(builder)
+        return builder.finish()
+
+    def _lane_part(
+        self,
+        forms: list[MmaSyncForm],
+        kinds: tuple[Feature, ...],
+        near: Neighbours,
+        *,
+        hoisted: bool,
+    ) -> None:
+        builder, first = self.builder, forms[0]
+
+        def part() -> None:
+            multiply_lanes(builder, forms, near, hoisted=hoisted)
+            if kinds:
+                flush_lanes(builder, near)
+
+        def other() -> None:
+            copy(builder)
+
+        # An accumulator that the loop carries, or that the branch leaves as it was.
+        if kinds and not hoisted and first.c_type == first.d_type and not builder.dice().once_in(4):
+            load_accumulator(builder, first)
+        around(builder, kinds, part, other)
 
     def _number(self, main: MainForm, dice: Dice, *, rows_alone: bool) -> int:
         """Choose how many multiplications there are."""

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar, assert_never
 
 from oracle.availability import is_available
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.errors import UsageError
+from oracle.forms import (
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    MainForm,
+    MmaForm,
+    MmaSyncForm,
+    MovmatrixForm,
+    ProductForm,
+    StmatrixForm,
+    StoreForm,
+)
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.matrices import Matrix
+from oracle.models import model_for
 from oracle.targets import Module
 
 VALUED_FORMS: tuple[MmaForm, ...] = tuple(
@@ -51,6 +65,8 @@ class Palette:
     multiplications: tuple[MmaForm, ...]
     """Those that were asked for; if none was, all that the target has."""
     row_loads: tuple[LdmatrixForm, ...]
+    lane_multiplications: tuple[MmaSyncForm, ...]
+    moves: tuple[StmatrixForm | MovmatrixForm, ...]
     spaces: tuple[str, ...]
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
 
@@ -63,17 +79,46 @@ class Palette:
         return tuple(map(tuple, groups.values()))
 
 
+P = TypeVar("P", bound=ProductForm)
+
+
 @cache
-def families(forms: tuple[MmaForm, ...]) -> tuple[tuple[MmaForm, ...], ...]:
+def families(forms: tuple[P, ...]) -> tuple[tuple[P, ...], ...]:
     """Group forms by what they compute, whatever their shapes and layouts.
 
     Else those of f16 would be most of what is drawn.
     """
-    groups: dict[tuple[object, ...], list[MmaForm]] = {}
+    groups: dict[tuple[object, ...], list[P]] = {}
     for form in forms:
-        key = (form.a_type, form.c_type, form.d_type, form.satfinite, form.op, form.rounding)
+        types = (form.a_type, form.b_type, form.c_type, form.d_type)
+        key = (*types, form.satfinite, form.op, form.rounding)
         groups.setdefault(key, []).append(form)
     return tuple(map(tuple, groups.values()))
+
+
+@cache
+def is_valued(form: Form, module: Module) -> bool:
+    """Tell whether a module has a form that a program can be about, and its values are known.
+
+    Of mma.sync, the figures of few targets are; of stmatrix, the layout of 16-bit elements.
+    """
+    if not isinstance(form, MainForm) or not is_available(form, module):
+        return False
+    match form:
+        case MmaForm():
+            return form in VALUED_FORMS
+        case MmaSyncForm():
+            try:
+                model_for(module.target.name).figures_for(form)
+            except UsageError:
+                return False
+            return True
+        case StmatrixForm():
+            return form.type == "b16"
+        case LdmatrixForm() | MovmatrixForm():
+            return True
+        case _:
+            assert_never(form)
 
 
 @cache
@@ -92,6 +137,14 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     return Palette(
         multiplications=tuple(form for form in products if isinstance(form, MmaForm)),
         row_loads=rows, spaces=spaces,
+        lane_multiplications=tuple(
+            form for form in there if isinstance(form, MmaSyncForm) and is_valued(form, module)
+        ),
+        moves=tuple(
+            form
+            for form in there
+            if isinstance(form, StmatrixForm | MovmatrixForm) and is_valued(form, module)
+        ),
     )  # fmt: skip
 
 

@@ -27,17 +27,24 @@ BALLAST = 32
 
 
 def row_load(builder: Builder, form: LdmatrixForm) -> None:
-    """Append an ldmatrix and a store of what it gave.
+    """Append an ldmatrix and a store of what it gave."""
+    dice = builder.dice()
+    name = read_rows(builder, form, dice)
+    builder.take(Feature.STORE_REGISTERS)
+    _store_registers(builder, name, form.registers, dice)
+
+
+def read_rows(builder: Builder, form: LdmatrixForm, dice: Dice) -> str:
+    """Append an ldmatrix; return the name of its registers.
 
     The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
     wants it (9.7.14.5.15).
     """
-    dice = builder.dice()
     asked = Feature.LDMATRIX_OF_STORE in builder.wanted
     arena, start, rows = _source(builder, dice)
     kind = "in order" if asked else dice.one_of(_PATTERNS)
     addresses = tuple(start + _ROW * row for row in _pattern(kind, dice, rows))
-    immediate = _immediate(builder, dice, min(addresses))
+    immediate = row_immediate(builder, dice, min(addresses))
     name = builder.name("r")
     low, high = min(addresses), max(addresses) + _ROW
     builder.scope.access(reads=(Span.block(arena.buffer, low, high - low),))
@@ -50,12 +57,11 @@ def row_load(builder: Builder, form: LdmatrixForm) -> None:
     for feature in (
         Feature.LDMATRIX,
         Feature(f"ldmatrix: {'.' + form.space if form.space else 'generic'}"),
-        Feature.STORE_REGISTERS,
     ):
         builder.take(feature)
     if builder.form == form:
         builder.form = None
-    _store_registers(builder, name, form.registers, dice)
+    return name
 
 
 def _source(builder: Builder, dice: Dice) -> tuple[Arena, int, int]:
@@ -105,7 +111,7 @@ def _pattern(kind: str, dice: Dice, rows: int) -> tuple[int, ...]:
     return tuple(row % rows for row in found)
 
 
-def _immediate(builder: Builder, dice: Dice, least: int) -> int:
+def row_immediate(builder: Builder, dice: Dice, least: int) -> int:
     """Choose the part of the addresses that stands in the instruction."""
     immediate = dice.one_of((0, 0, _ROW, min(least, 3 * _ROW), -_ROW))
     if least and builder.take(Feature.OFFSET_IMMEDIATE):

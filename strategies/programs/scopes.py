@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from oracle.held import Registers
 from oracle.matrices import Matrix
 from oracle.places import Span
 from oracle.steps import Barrier, Step
@@ -42,6 +43,24 @@ class Value:
         return self.matrix == accumulator(matrix) and self.layout == layout
 
 
+@dataclass(kw_only=True)
+class LaneValue:
+    """Registers known by lane that later steps may use."""
+
+    name: str
+    holds: Registers
+    depth: int
+    """Of the scope that first wrote the name."""
+    type: str = ""
+    """Name of the format of the elements of a D."""
+    pending: bool = False
+    """Whether it was computed, and nothing has used or stored it."""
+    computed: bool = False
+    """Whether a multiplication made it."""
+    used: frozenset[str] = frozenset()
+    """Operands as which a multiplication has used it: "a", "b"."""
+
+
 def accumulator(matrix: Matrix) -> Matrix:
     """Return a matrix with operand "c" instead of "d": the fragments are the same."""
     return replace(matrix, operand="c") if matrix.operand == "d" else matrix
@@ -54,6 +73,7 @@ class Scope:
     depth: int = 0
     steps: list[Step] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
+    lanes: dict[str, LaneValue] = field(default_factory=dict)
     reads: list[Span] = field(default_factory=list)
     """Since the last barrier."""
     writes: list[Span] = field(default_factory=list)
@@ -66,6 +86,7 @@ class Scope:
         return Scope(
             depth=self.depth + 1,
             values={name: replace(value) for name, value in self.values.items()},
+            lanes={name: replace(value) for name, value in self.lanes.items()},
             reads=list(self.reads),
             writes=list(self.writes),
         )
@@ -121,6 +142,12 @@ class Scope:
                 region=value.region if all(o.region is value.region for o in alike) else None,
             )
         self.values = kept
+        lanes = {}
+        for name, lane in self.lanes.items():
+            held = [end.lanes[name] for end in ends if name in end.lanes]
+            if len(held) == len(ends) and all(one.holds == lane.holds for one in held):
+                lanes[name] = replace(lane, pending=any(one.pending for one in held))
+        self.lanes = lanes
         self.reads = [span for end in ends for span in end.reads]
         self.writes = [span for end in ends for span in end.writes]
         self.has_written |= any(end.has_written for end in ends)

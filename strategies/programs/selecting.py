@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from oracle.forms import Form, LdmatrixForm, LoadForm, MainForm, MmaForm, StoreForm
 from oracle.operations import Operation
-from strategies.features import Feature
+from strategies.features import OF_LANES, Feature
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice
 from strategies.programs.elements import asked
@@ -24,7 +24,7 @@ _OF_ONE_FORM = (
 def main_form(
     builder: Builder, form: Form | None, everything: Palette, dice: Dice, *, rows: bool
 ) -> MainForm:
-    """Choose the multiplication or ldmatrix that a program is about.
+    """Choose what a program is about.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def main_form(
     everything
         All that the target has: what uses a load or store that was asked for.
     rows
-        Whether it may be an ldmatrix if nothing is asked for.
+        Whether it may be no multiplication if nothing is asked for.
     """
     known = builder.palette
     if isinstance(form, MainForm):
@@ -42,17 +42,23 @@ def main_form(
         users = _users(known, form) or _users(everything, form)
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[MainForm, ...]] = []
+    lanes: list[tuple[MainForm, ...]] = list(families(known.lane_multiplications))
+    lanes += [(form,) for form in known.moves]
+    if lanes and builder.wants(OF_LANES):
+        return dice.one_of(dice.one_of(lanes))
     if known.multiplications:
         groups += families(_suited(known.multiplications, builder))
     if rows or not groups:
         groups += known.row_families
+        groups += lanes
     return dice.one_of(dice.one_of(groups))
 
 
 def multiplication(builder: Builder, everything: Palette, dice: Dice) -> MmaForm:
     """Choose any multiplication that fits what is asked for."""
     known = builder.palette.multiplications or everything.multiplications
-    return dice.one_of(dice.one_of(families(_suited(known, builder))))
+    some: tuple[MmaForm, ...] = dice.one_of(families(_suited(known, builder)))
+    return dice.one_of(some)
 
 
 def unmet(builder: Builder, form: MmaForm) -> list[Need]:

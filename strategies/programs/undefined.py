@@ -12,7 +12,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
 from oracle.places import Place
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Load, Loop, Step, Store
@@ -54,7 +54,7 @@ def _damaged(draw: st.DrawFn, defined: st.SearchStrategy[Program]) -> Program:
     places = [
         index
         for index, step in enumerate(program.steps)
-        if isinstance(step, Load | Store | LoadRows | StoreRegisters)
+        if isinstance(step, Load | Store | LoadRows | StoreRows | LoadRegisters | StoreRegisters)
     ]
     options: list[tuple[int, Step | None]] = [
         (index, damaged)
@@ -76,13 +76,13 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         case Load() | Store():
             yield from _wrong_strides(step, more)
             yield from _wrong_places(program, step, more)
-        case LoadRows():
+        case LoadRows() | StoreRows():
             size, (first, *others) = step.form.ROW_BYTES, step.addresses
             yield replace(step, addresses=(first + 1 + more, *others))
             for outside in _outside(program, step.buffer, size, size):
                 yield replace(step, addresses=(outside, *others))
-        case StoreRegisters():
-            for offset in _outside(program, step.place.buffer, step.size, 4):
+        case LoadRegisters() | StoreRegisters():
+            for offset in _outside(program, step.place.buffer, step.size, step.bits // 8):
                 yield replace(step, place=replace(step.place, offset=offset))
 
 
@@ -135,14 +135,20 @@ def _needed_barriers(program: Program) -> Iterator[int]:
         match step:
             case Barrier() if barrier is None and program.shared_bytes:
                 barrier = index
-            case Load() | Store() if program.buffer(step.place.buffer).space == "shared":
+            case Load() | Store() if _is_shared(program, step.place.buffer):
                 break
-            case LoadRows():
+            case LoadRows() | StoreRows():
+                break
+            case LoadRegisters() | StoreRegisters() if _is_shared(program, step.place.buffer):
                 break
             case Barrier() | Branch() | Loop():
                 return
     if barrier is not None:
         yield barrier
+
+
+def _is_shared(program: Program, buffer: str) -> bool:
+    return program.buffer(buffer).space == "shared"
 
 
 def _overlapping_copy(program: Program) -> Copy:

@@ -1,6 +1,7 @@
-"""Lets these tests use the PTX that was written by hand for the simulated device's tests."""
+"""Lets these tests use the kernels and programs of the tests of the runners."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "runners" / "simulated"))
+for folder in ("simulated", "conformance"):
+    sys.path.insert(0, str(Path(__file__).parents[2] / "runners" / folder))

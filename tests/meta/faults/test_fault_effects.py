@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from lane_programs import moves, plain
 from numpy.typing import NDArray
 from simulated_contents import FORMATS, flavours, images_of
 from simulated_kernels import (
@@ -19,8 +20,13 @@ from simulated_kernels import (
     transfer,
 )
 
+from oracle.isa import MMA_SYNC_FORMS
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.simulated import SimulatedDevice, SimulatedTrap
+from strategies.contents import Recipe, ValueClass, expand
 
 SM_WITH_NARROW_ROWS = "sm_100a"
 # Bytes: faults move a store by up to a whole matrix.
@@ -55,8 +61,13 @@ class Case:
     nan_of: str = ""
     """Format of which NaN are put into every fourth element."""
     target: str = "sm_90"
+    lanes: Program | None = None
+    """A program of mma.sync."""
 
     def images(self) -> Iterator[NDArray[np.uint8]]:
+        if self.lanes is not None:
+            yield expand(Recipe(classes=tuple(ValueClass), seed=5), self.lanes, 190)
+            return
         if self.multiplication is not None:
             for flavour in flavours(self.multiplication.variant):
                 yield images_of(self.multiplication, flavour)
@@ -150,12 +161,27 @@ def others() -> Iterator[Case]:
     yield Case(name="branch and loop", ptx=CONTROL, image_bytes=64)
 
 
+def lane_programs() -> Iterator[Case]:
+    """One form of mma.sync for each combination of types, and moves between lanes."""
+    chosen = {
+        (form.groups, *(form.type(operand) for operand in "dabc"), form.satfinite, form.op,
+         form.rounding): form
+        for form in MMA_SYNC_FORMS
+    }  # fmt: skip
+    made = {form.opcode: plain(form) for form in chosen.values()}
+    made |= {f"moves of {count}": moves(count) for count in (1, 2, 4)}
+    for name, program in made.items():
+        module = emit(program, module=Module.named("sm_90", "8.7"))
+        yield Case(name=name, ptx=module.ptx, lanes=program)
+
+
 CASES = (
     *(
         Case(name=opcode, ptx=each.ptx, multiplication=each)
         for opcode, each in MULTIPLICATIONS.items()
     ),
     *others(),
+    *lane_programs(),
 )
 
 # A multiplication makes every NaN quiet by itself; transfers show these.

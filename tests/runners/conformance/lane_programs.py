@@ -109,6 +109,40 @@ def through_shared(form: MmaSyncForm, *, transposed: bool) -> Program:
     return Program(buffers=tuple(buffers), steps=(empty, *steps, turned, Barrier(), back))
 
 
+def moves(count: int) -> Program:
+    """Load registers, turn them by movmatrix, store them by stmatrix, both ways; pack pairs."""
+    size = 512
+    buffers = [Buffer(name="i", space="global", size=2 * size)]
+    steps: list[Step] = [
+        LoadRegisters(registers="r", count=count, place=Place(buffer="i")),
+        LoadRegisters(registers="w", count=4, place=Place(buffer="i", offset=size)),
+        TransposeRegisters(form=MOVMATRIX, source="r", destination="t", count=count),
+        PackRegisters(type="f16", source="w", destination="p", count=4),
+        PackRegisters(type="bf16", source="w", destination="q", count=4),
+    ]
+    for name in "pqt":
+        has = count if name == "t" else 2
+        buffers.append(Buffer(name=f"o{name}", space="global", size=size))
+        steps.append(StoreRegisters(registers=name, count=has, place=Place(buffer=f"o{name}")))
+    for transposed in (False, True):
+        shared, back = f"s{transposed:d}", f"b{transposed:d}"
+        buffers += [
+            Buffer(name=shared, space="shared", size=size),
+            Buffer(name=back, space="global", size=size),
+        ]
+        steps += [
+            Copy(source=Place(buffer=back), destination=Place(buffer=shared), size=size),
+            Barrier(),
+            StoreRows(
+                form=stmatrix(count, transposed=transposed), registers="r", buffer=shared,
+                addresses=ROWS[::-1],
+            ),
+            Barrier(),
+            Copy(source=Place(buffer=shared), destination=Place(buffer=back), size=size),
+        ]  # fmt: skip
+    return Program(buffers=tuple(buffers), steps=tuple(steps))
+
+
 def programs(form: MmaSyncForm) -> dict[str, Program]:
     """Return the programs of a form by the names of their kernels."""
     found = {

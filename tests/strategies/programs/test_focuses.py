@@ -9,11 +9,11 @@ from drawn_programs import drawn
 
 from oracle.definedness import undefined
 from oracle.forms import Form, MmaForm
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
 from oracle.program import requirements
-from oracle.targets import DEFAULT_TARGET
+from oracle.targets import DEFAULT_TARGET, Module
 from strategies.features import Feature, Focus, features_of, possible_features
-from strategies.programs import VALUED_FORMS
+from strategies.programs import VALUED_FORMS, is_valued
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.type == "b16")
 _KINDS: dict[str, Sequence[Form | None]] = {
@@ -30,7 +30,7 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
     for index in range(each):
         form = forms[(key * 7919 + index * 104729) % len(forms)]
         focus = Focus(form=form, features=frozenset({feature}))
-        for program in drawn(focus, count=2, key=key * 1000 + index):
+        for program in drawn(focus, count=2, key=key * 1000 + index, version="8.7"):
             assert not undefined(program, target=DEFAULT_TARGET)
             assert form is None or form in requirements(program)
             found.append(feature in features_of(program))
@@ -43,6 +43,17 @@ def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
     found = [hit for forms in _KINDS.values() for hit in _honoured(feature, forms, 2, key)]
     # 20 programs: at least 90%, so that 95% on average pass (see the slow test).
     assert sum(found) >= 18, f"{sum(found)} of {len(found)}"
+
+
+_LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("sm_90", "8.7")))
+
+
+@pytest.mark.parametrize("feature", possible_features(_LANES[0]), ids=str)
+def test_a_feature_that_is_asked_of_mma_sync_is_there(feature: Feature) -> None:
+    key = list(Feature).index(feature)
+    found = _honoured(feature, _LANES, 5, key)
+    # Not every form has every feature: that of f64 is fed by no ldmatrix.
+    assert sum(found) >= 6, f"{sum(found)} of {len(found)}"
 
 
 @pytest.mark.slow
