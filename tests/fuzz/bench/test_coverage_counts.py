@@ -20,7 +20,7 @@ from fuzz.checks.program_draws import (
 from oracle.errors import InfrastructureError
 from oracle.isa import FORMS
 from strategies.contents import ValueClass
-from strategies.features import Dimension, Feature, features_of
+from strategies.features import Dimension, Feature, features_of, possible_features
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
@@ -136,7 +136,7 @@ def test_features_are_wished_for_where_a_family_had_them_least(
     key: int, dimension: Dimension, data: st.DataObject
 ) -> None:
     forms = [form for form in SELECTED if family_of(form) == "wmma.mma.f32.f32"]
-    there = [one for one in Feature if one.dimension is dimension]
+    there = [one for one in possible_features(forms[0]) if one.dimension is dimension]
     rare = data.draw(st.sampled_from(there))
     state = ProgramCoverage().state()
     state["pairs"] = {
