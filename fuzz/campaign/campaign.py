@@ -360,7 +360,7 @@ class Campaign:
             compared=state.compared,
             answered=state.answered,
             unasked=state.unasked,
-            counts=self._counts,
+            counts=self._counts.copy(),
             rounds=self._rounds.committed,
             skipped=state.skipped,
             recent_rate=self._rate(now, done),
@@ -372,7 +372,7 @@ class Campaign:
             devices=[self._health[number] for number in sorted(self._health)]
             or [DeviceStatus(name=self.facts.device)],
             coverage=self._lines,
-            families=self.triage.announced,
+            families=list(self.triage.announced),
             waiting=self.triage.waiting,
             unreplayed=self.triage.unreplayed,
             gone=self.triage.gone,

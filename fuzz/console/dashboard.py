@@ -21,7 +21,7 @@ _TWO_COLUMNS = 110
 _BAR = 20
 """Columns of a bar."""
 STAGES = {
-    Stage.DRAW: "drawing programs",
+    Stage.DRAW: "drawing",
     Stage.COMPILE: "compiling",
     Stage.EXPAND: "filling images",
     Stage.ORACLE: "the oracle",
@@ -67,39 +67,45 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     wanted = 1 + max(1, len(groups))
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
+    stages, workers = _stages(status), _workers(status)
+    reached = [_coverage(status.coverage)]
+    # What has nothing more to say of itself than its name was named in the head.
+    devices = [one for one in status.devices if one != DeviceStatus(name=status.words.subject)]
+    hardware = [_devices(devices)] if devices else []
+    extra = _extra(status)
     if width >= _TWO_COLUMNS:
-        middle = beside(
-            [_stages(status), _workers(status.workers)],
-            [_coverage(status.coverage), _devices(status.devices)],
-            width,
-            left - least,
-        )
+        lefts, rights = [stages, workers], [*reached, *hardware]
+        while extra and _height([*rights, extra[0]]) <= _height(lefts):
+            rights.append(extra.pop(0))
+        middle = beside(lefts, rights, width, left - least)
     else:
-        blocks = [
-            _stages(status),
-            _coverage(status.coverage),
-            _workers(status.workers),
-            _devices(status.devices),
-        ]
+        blocks = [stages, *reached, workers, *hardware]
         middle = stacked([one for one in blocks if one.wanted], width, left - least)
     found = _findings(groups, status).lines(width, min(wanted, left - len(middle)))
     free = left - len(middle) - len(found)
-    extra = stacked(_extra(status, width), width, free)
-    lines = [*head, *middle, *extra, *found, foot]
+    lines = [*head, *middle, *stacked(extra, width, free), *found, foot]
     return [fitted(line, width) for line in lines]
+
+
+def _height(blocks: Sequence[Block]) -> int:
+    return sum(1 + block.wanted for block in blocks)
 
 
 # What free rows are used for
 
 
-def _extra(status: CampaignStatus, width: int) -> list[Block]:
+def _newest(status: CampaignStatus) -> Text:
+    """Return the newest finding by its instruction; there has to be one."""
+    newest = status.families[-1]
+    style = kind_style(newest.kind, known=newest.known is not None)
+    return Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(newest.text))
+
+
+def _extra(status: CampaignStatus) -> list[Block]:
     """Return what is shown where rows are left: the newest finding, and the rate over time."""
     blocks = []
     if status.families:
-        newest = status.families[-1]
-        style = kind_style(newest.kind, known=newest.known is not None)
-        line = Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(newest.text))
-        blocks.append(Block(title="newest finding", wanted=1, body=lambda *_: [line]))
+        blocks.append(Block(title="newest finding", wanted=1, body=lambda *_: [_newest(status)]))
     if len(status.rates) > 1:
         most = max(status.rates)
         note = Text(f"at most {most:,.0f} {status.words.case}s a second", style="quiet")
@@ -210,13 +216,15 @@ def _foot(status: CampaignStatus, budget: Budget) -> Text:
 
 def _stages(status: CampaignStatus) -> Block:
     shares = stage_shares(status.workers)
-    lines = 1 + -(-len(Stage) // 2) if status.workers else 1
+    # A check may have no images, or nothing to be compiled.
+    present = {stage: share for stage, share in shares.items() if share > 0} or shares
+    lines = 1 + -(-len(present) // 2) if status.workers else 1
 
     def body(width: int, rows: int) -> Sequence[Text]:
         words = Text(limiting_words(shares, status.words))
-        bars = _bars(shares, width)
+        bars = _bars(present, width)
         # Half of the bars would be misread; figures need one line.
-        return [words, *(bars if len(bars) < rows else [_figures(shares)])][:rows]
+        return [words, *(bars if len(bars) < rows else [_figures(present)])][:rows]
 
     return Block(title="what takes the time", wanted=lines, body=body)
 
@@ -252,7 +260,7 @@ def _percent(share: float) -> str:
 
 def _bars(shares: dict[Stage, float], width: int) -> list[Text]:
     """Return bars in two columns, in the order of the stages, down and then right."""
-    half = -(-len(Stage) // 2)
+    half = -(-len(shares) // 2)
     column = (width - 2) // 2
     most = max(shares.values())
     texts = [
@@ -279,13 +287,14 @@ def _bar_line(name: str, share: float, width: int, style: str, figure: str) -> T
 # Workers and devices
 
 
-def _workers(workers: Sequence[WorkerStatus]) -> Block:
+def _workers(status: CampaignStatus) -> Block:
+    workers = status.workers
     stalled = sum(worker.stalled for worker in workers)
     note = Text(f"{stalled} stalled", style="worst") if stalled else None
 
     def body(width: int, rows: int) -> Sequence[Text]:
         if len(workers) <= rows:
-            return [_worker(worker) for worker in workers]
+            return [_worker(worker, status.words) for worker in workers]
         silent = [worker for worker in workers if worker.stalled]
         doing = Counter(
             "examiner" if worker.examiner else worker.stage.value
@@ -293,30 +302,31 @@ def _workers(workers: Sequence[WorkerStatus]) -> Block:
             if not worker.stalled
         )
         summary = Text(", ".join(f"{count} {stage}" for stage, count in doing.most_common()))
-        return [summary, *listed([_worker(worker) for worker in silent], rows - 1, "stalled")][
-            :rows
-        ]
+        lines = [_worker(worker, status.words) for worker in silent]
+        return [summary, *listed(lines, rows - 1, "stalled")][:rows]
 
     examiners = sum(worker.examiner for worker in workers)
     title = counted(len(workers) - examiners, "worker") + (" and the examiner" if examiners else "")
     return Block(title=title, wanted=len(workers), body=body, note=note)
 
 
-def _worker(worker: WorkerStatus) -> Text:
+def _worker(worker: WorkerStatus, words: Words) -> Text:
     style = "worst" if worker.stalled else ""
     line = Text().append(f"{worker.number:>3}  {worker.stage.value:<8}", style=style)
-    line.append(f" {_task(worker)}", style=style)
     if worker.stalled:
-        line.append(f", silent for {duration(worker.seconds)}", style=style)
-    return line.append_text(plain(f"  {worker.device}", style="quiet"))
+        line.append(f" silent for {duration(worker.seconds)},", style=style)
+    line.append(f" {_task(worker, words)}", style=style)
+    if worker.device != words.subject:
+        line.append_text(plain(f"  {worker.device}", style="quiet"))
+    return line
 
 
-def _task(worker: WorkerStatus) -> str:
+def _task(worker: WorkerStatus, words: Words) -> str:
     if worker.examiner:
         idle = worker.stage is Stage.WAIT
         return "waiting for a finding" if idle else "replaying and shrinking findings"
     number = "starting" if worker.round < 0 else f"round {worker.round:,}"
-    return f"{number}, {counted(worker.cases, 'case')}"
+    return f"{number}, {counted(worker.cases, words.case)}"
 
 
 def _devices(devices: Sequence[DeviceStatus]) -> Block:
@@ -378,7 +388,11 @@ def _findings(groups: Sequence[FindingGroup], status: CampaignStatus) -> Block:
     def body(width: int, rows: int) -> Sequence[Text]:
         if not groups:
             return [Text(_nothing_found(status), style="quiet")][:rows]
-        return listed([_group(group, kinds) for group in groups], rows, "more")
+        lines = listed([_group(group, kinds) for group in groups], rows, "more")
+        if 0 < len(lines) < len(groups):
+            # The newest may be one of those that are left out.
+            lines[-1] = lines[-1].append(" · newest: ").append_text(_newest(status))
+        return lines
 
     return Block(title="findings", wanted=max(1, len(groups)), body=body, note=note)
 
