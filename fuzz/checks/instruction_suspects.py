@@ -31,6 +31,7 @@ from fuzz.checks.protocol import (
     Examination,
     Examined,
     Gone,
+    NotExamined,
     Pulse,
     ShrinkJob,
     Stage,
@@ -39,7 +40,6 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
-from oracle.errors import InfrastructureError
 from oracle.legality import Explanation, explain
 from oracle.targets import parse_target, parse_version
 from runners.assemblers.assembler import Assembler
@@ -121,10 +121,6 @@ def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Dr
     if draft not in tried:
         tried[draft] = disagrees(draft)
     return tried[draft]
-
-
-class ForeignFindingError(InfrastructureError):
-    """A finding of another campaign, whose draft cannot be drawn again: it stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -262,18 +258,14 @@ class Examiner:
         self._drafts: dict[str, Draft] = {}
         """By the id of a finding that was replayed: it is shrunk later."""
 
-    def examine(self, job: Examination) -> Examined | Gone:
-        """Replay a disagreement, or make it plainer.
-
-        Raises
-        ------
-        InfrastructureError
-            If it was not stored by this campaign.
-        """
+    def examine(self, job: Examination) -> Examined | Gone | NotExamined:
+        """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
         entry = open_corpus(job.corpus).get(job.id)
         self._pulse.enter(Stage.RUN)
         try:
             one = self._read(entry)
+            if one is None:
+                return NotExamined(id=job.id)
             if isinstance(job, ShrinkJob):
                 return self._shrunk(entry, one, job)
             times = 1 if Outcome.HUNG in one.outcomes else _REPLAYS
@@ -283,15 +275,15 @@ class Examiner:
         finally:
             self._pulse.enter(Stage.WAIT)
 
-    def _read(self, entry: Entry) -> Disagreement:
-        """Return a stored disagreement; its instruction is drawn again for its parts."""
+    def _read(self, entry: Entry) -> Disagreement | None:
+        """Return a stored disagreement, whose instruction is drawn again for its parts.
+
+        None if no round of this campaign has it: one of another version or selection stored it.
+        """
         case = entry.finding
         draft = self._drafts.get(entry.id) or self._drawn(case)
         if draft is None:
-            raise ForeignFindingError(
-                f"finding {entry.id} is of no round of this campaign; a campaign of another "
-                "version or selection stored it"
-            )
+            return None
         self._drafts[entry.id] = draft
         module = entry.read(_MODULE).decode()
         judgements = {}

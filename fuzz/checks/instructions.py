@@ -22,7 +22,6 @@ from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
     Examiner,
-    ForeignFindingError,
     Suspects,
     disagreement_of,
 )
@@ -258,10 +257,7 @@ class InstructionTrier:
 
     def examine(self, job: Examination) -> Examined | Gone | NotExamined:
         """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
-        try:
-            return self._examiner.examine(job)
-        except ForeignFindingError:
-            return NotExamined(id=job.id)
+        return self._examiner.examine(job)
 
     def health(self) -> DeviceStatus | None:
         """Return nothing: there is no device."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from console_statuses import family, on_a_gpu
-from test_finding_page import OPCODES, stored
+from test_terminal_pages import OPCODES, stored
 
 from corpus import Kind, Saved
 from fuzz.console import write_report
