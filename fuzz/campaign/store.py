@@ -110,7 +110,10 @@ def decode(data: bytes) -> State:
             if isinstance(found, int) and found < SCHEMA:
                 raise ValueError(f"an older warpfuzz wrote it (schema {found}; this one: {SCHEMA})")
             raise ValueError(f"its schema is {found!r:.80}, and this warpfuzz knows {SCHEMA}")
-        return msgspec.json.decode(data, type=State)
+        state = msgspec.json.decode(data, type=State)
+        if not all(isinstance(row.get("note"), str) for row in state.notes):
+            raise ValueError("one of its notes has no text")
+        return state
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"it is not whole: {error!s:.300}") from error
 

@@ -40,6 +40,8 @@ from runners.assemblers.discovery import discover, find
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
+RUNNERS = ("ptxas", "sim", "cuda")
+"""What `--runner` may name."""
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
     **dict.fromkeys(("--only", "--fault", "--compilers"), str),
@@ -266,6 +268,12 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     What was given stays, and is refused later if the campaign was begun with something else.
     """
     before = {name: _kept(state, name, kind) for name, kind in _KEPT.items()}
+    if before["--runner"] not in (None, *RUNNERS):
+        raise InfrastructureError(
+            f"the campaign's state has {before['--runner']!r:.80} for --runner, and there are "
+            f"{', '.join(RUNNERS)}; --new in place of --resume begins another campaign there (the "
+            "findings stay)"
+        )
     if before["--compilers"] and options["compilers"] is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "

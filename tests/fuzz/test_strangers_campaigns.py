@@ -97,6 +97,7 @@ def test_an_option_of_another_type_in_a_state_is_said(option: str) -> None:
         {"rounds": 10**30}, {"cases": -1}, {"seconds": 1e300}, {"options": {"--seed": {}}},
         {"parts": {"0": 10**30}}, {"whole": ["x"]}, {"families": [7]}, {"options": 7},
         {"tries": {"k": "x"}}, {"schema": 10**30}, {"schema": "x" * 10_000},
+        {"notes": [{"a": 1}]}, {"whole": [1] * 10_000},
     ],
 )  # fmt: skip
 def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -> None:
@@ -104,6 +105,11 @@ def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -
     with pytest.raises(ValueError, match=r".") as raised:
         decode(json.dumps(document).encode())
     assert len(str(raised.value)) < 600
+
+
+def test_a_runner_that_there_is_not_is_said() -> None:
+    with pytest.raises(InfrastructureError, match="has 'zzz' for --runner, and there are ptxas"):
+        resumed(OPTIONS, State(options={"--runner": "zzz"}, started=""))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, True, "7"])
