@@ -1,0 +1,200 @@
+"""A day of rounds with findings, deaths of workers and full disks: nothing grows.
+
+Rounds are answered at once, by nobody; all else is a campaign's own: its order of rounds, its
+triage, its corpus and its state, which is resumed after each full disk. It prints what it saw:
+
+pytest -m slow -s tests/meta/engine/test_a_long_life.py
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from corpus import Case, Family, Kind, RunnerVerdict, create_corpus, durable
+from corpus.known import Known
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import Event, Finished, Lost
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.rounds import Budget
+from fuzz.campaign.status import CampaignStatus, WorkerStatus
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.program_draws import ProgramCoverage
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import (
+    ConfirmJob,
+    Examined,
+    Facts,
+    Gone,
+    Job,
+    RoundJob,
+    RoundReport,
+    Stored,
+    Suspect,
+)
+from fuzz.runner import RunnerChoice
+from oracle.errors import InfrastructureError
+
+FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
+CASES = 8
+"""Of a round; one round a second makes a day."""
+ROUNDS = int(os.environ.get("LONG_LIFE_ROUNDS", "86400"))
+FAMILIES = 12
+"""A suspect in every 20th round belongs to one of so many."""
+
+
+def found(number: int, *, complexity: int = 9) -> Stored:
+    """What some round finds: of a few kinds, every eighth of which does not happen again."""
+    name = f"family {number % FAMILIES}"
+    case = Case(
+        kind=Kind.VIOLATION, family=Family(key=name, title=name),
+        instructions=(f"wmma.{number % FAMILIES}.{complexity};",), target="sm_90",
+        ptx_version="8.0", complexity=complexity, details={"runner": "sim"},
+        runners=(RunnerVerdict(runner="sim", version="1", outcome="violation"),),
+    )  # fmt: skip
+    return Stored(case=case, files={"module.ptx": name.encode()})
+
+
+class Rough:
+    """A crew that answers at once, and of which somebody dies now and then over anything."""
+
+    workers = 2
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+        self._given = 0
+
+    def places_for_rounds(self) -> int:
+        return 2 - sum(isinstance(job, RoundJob) for job in self._jobs)
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        return 1 - sum(not isinstance(job, RoundJob) for job in self._jobs)
+
+    def give(self, job: Job) -> None:
+        self._jobs.append(job)
+
+    def poll(self, seconds: float) -> list[Event]:
+        jobs, self._jobs = self._jobs, []
+        return [self._event(job) for job in jobs]
+
+    def _event(self, job: Job) -> Event:
+        self._given += 1
+        if self._given % 97 == 0:
+            return Lost(job=job, how="was killed by SIGKILL", guilty=True)
+        if isinstance(job, RoundJob):
+            return Finished(job=job, report=_report(job))
+        number = int(job.family.key.split()[1])
+        if isinstance(job, ConfirmJob) and number % 8 == 0:
+            return Finished(job=job, report=Gone(id=job.id))
+        stored = found(number, complexity=9 if isinstance(job, ConfirmJob) else 1)
+        examined = Examined(id=job.id, kind=Kind.VIOLATION, family=job.family, stored=stored)
+        return Finished(job=job, report=examined)
+
+    def interrupt(self) -> None:
+        """Nothing goes on."""
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        return []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _report(job: RoundJob) -> RoundReport:
+    size = CASES - job.skip
+    report = RoundReport(
+        number=job.number, skip=job.skip, complete=True, cases=size, compared=size,
+        coverage=ProgramCoverage(),
+    )  # fmt: skip
+    report.coverage.programs = 1
+    if job.number % 20 == 0:
+        stored = found(job.number // 20)
+        family = stored.case.family
+        settled = family.key in job.settled
+        report.suspects[family.key] = Suspect(
+            family=family, kind=Kind.VIOLATION, cases=1, stored=None if settled else stored
+        )
+    return report
+
+
+class Looker:
+    """Looks at memory, files and descriptors when so many rounds are done."""
+
+    def __init__(self, folder: Path, rounds: Sequence[int]) -> None:
+        self._folder, self._left = folder, list(rounds)
+        self.looks: list[tuple[int, int, int]] = []
+
+    def update(self, status: CampaignStatus) -> None:
+        if self._left and status.rounds >= self._left[0]:
+            self._left.pop(0)
+            process = psutil.Process()
+            files = sum(1 for path in self._folder.rglob("*") if path.is_file())
+            self.looks.append((process.memory_info().rss >> 10, files, process.num_fds()))
+
+
+@pytest.fixture
+def full_disks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every 211th file finds no room; the list has one number for each."""
+    times: list[int] = []
+    written = 0
+    write = durable.write_file
+
+    def full(path: Path, data: bytes) -> None:
+        nonlocal written
+        written += 1
+        if written % 211 == 0:
+            times.append(written)
+            with suppress(OSError):
+                write(path, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, data)
+
+    monkeypatch.setattr(durable, "write_file", full)
+    # What a campaign of a day saves every 2 s, one of a minute saves as often.
+    monkeypatch.setattr("fuzz.campaign.campaign._SAVE_SECONDS", 0.02)
+    monkeypatch.setattr("fuzz.campaign.campaign._STATISTICS_SECONDS", 0.1)
+    return times
+
+
+@pytest.mark.parametrize(
+    "rounds", [600, pytest.param(ROUNDS, marks=pytest.mark.slow)], ids=lambda n: f"{n} rounds"
+)
+def test_a_campaign_of_many_rounds_holds_no_more_at_its_end(
+    rounds: int, tmp_path: Path, full_disks: list[int]
+) -> None:
+    looker = Looker(tmp_path, [rounds // 2, rounds * 3 // 4, rounds - 1])
+    crew = Rough()
+    status = None
+    while status is None:
+        corpus = create_corpus(tmp_path / "corpus", generator="test")
+        with CampaignStore(corpus.path) as store:
+            state, _ = store.load()
+            campaign = Campaign(
+                crew, FACTS, check=Programs(
+                    choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="*m8n8k4*")
+                ),
+                budget=Budget(cases=rounds * CASES), corpus=corpus, known=Known(entries=()),
+                observer=looker, store=store, state=state,
+            )  # fmt: skip
+            with suppress(InfrastructureError):
+                campaign.run()
+                status = campaign.status()
+            if campaign.status().skipped:
+                status = campaign.status()
+    print(f"\n{rounds} rounds, {len(full_disks)} full disks; KiB, files, descriptors:")
+    for look in looker.looks:
+        print(f"  {look}")
+    assert status.rounds == rounds
+    assert status.cases == rounds * CASES
+    assert len(full_disks) > 1
+    half, _, end = looker.looks
+    assert end[0] - half[0] < 8 << 10, "KiB of resident memory"
+    assert end[1] - half[1] <= 4, "files"
+    assert end[2] - half[2] <= 1, "descriptors"
+    assert not list(tmp_path.rglob(".tmp-*"))
