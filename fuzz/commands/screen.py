@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count as counting
 from pathlib import Path
 from types import FrameType
@@ -20,11 +19,22 @@ from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import parse_duration
 from fuzz.checks.program_draws import selected_forms
 from fuzz.console.report import check_report, recording_console, save
-from fuzz.console.screening import DeviceView, screening_view, sensors, throttling
-from fuzz.output import Test, check_junit, console, counted, emit, generator, write_junit
+from fuzz.console.screening import (
+    DeviceView,
+    ScreenedDevice,
+    announce,
+    device_row,
+    final_view,
+    finding_row,
+    print_screening,
+    screening_view,
+    sensors,
+    tests_of,
+)
+from fuzz.output import check_junit, console, emit, generator, write_junit
 from fuzz.runner import RunnerChoice, best_runner, has_device_fault, opened, visible_devices
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, ScreenFinding
+from fuzz.screening.examining import Examiner
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from oracle.errors import UsageError, WarpfuzzError
@@ -59,49 +69,6 @@ class ScreenRequest:
     junit: Path | None
     report: Path | None
     json: bool
-
-
-@dataclass(kw_only=True)
-class _Device:
-    """One device and what became of it."""
-
-    name: str
-    choice: RunnerChoice
-    screen: Screen | None = None
-    examiner: Examiner | None = None
-    error: WarpfuzzError | None = None
-    started: float = 0.0
-    seconds: float = 0.0
-    news: list[ScreenFinding] = field(default_factory=list)
-    incoming: list[SetProgram] = field(default_factory=list)
-    """Programs that the screen has yet to take in."""
-
-    @property
-    def findings(self) -> list[ScreenFinding]:
-        """What was stored for it."""
-        return list(self.examiner.findings.values()) if self.examiner else []
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether something differed, or brought it down."""
-        wrong = self.screen is not None and self.screen.tally.total.wrong > 0
-        return wrong or bool(self.findings)
-
-    def view(self) -> DeviceView | None:
-        """Return it as it is now; None until it is there."""
-        screen = self.screen
-        if screen is None:
-            return None
-        seconds = self.seconds or time.monotonic() - self.started
-        return DeviceView(
-            name=f"{self.name}: {screen.ready.device}",
-            tally=screen.tally,
-            health=screen.health,
-            programs=screen.programs,
-            launches=screen.launches,
-            left_out=len(screen.left_out),
-            per_second=screen.tally.total.cases / max(seconds, 1e-9),
-        )
 
 
 def run_screening(request: ScreenRequest) -> bool:
@@ -141,7 +108,7 @@ def run_screening(request: ScreenRequest) -> bool:
     return any(device.is_wrong for device in devices)
 
 
-def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[_Device]:
+def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[ScreenedDevice]:
     name = request.runner or best_runner(
         planted=True,
         device_faults=has_device_fault(request.faults),
@@ -162,7 +129,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[_Device]
             )
     numbers = request.devices or tuple(range(visible_devices() if name == "cuda" else 1))
     return [
-        _Device(
+        ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
             choice=RunnerChoice(
                 name=name,
@@ -180,7 +147,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[_Device]
 
 
 def _screen_one(
-    device: _Device,
+    device: ScreenedDevice,
     made: ScreeningSet | None,
     request: ScreenRequest,
     corpus: Corpus,
@@ -227,7 +194,9 @@ def _screen_one(
         device.seconds = time.monotonic() - device.started if device.started else 0.0
 
 
-def _make_meanwhile(device: _Device, module: Module, seed: int, stop: threading.Event) -> None:
+def _make_meanwhile(
+    device: ScreenedDevice, module: Module, seed: int, stop: threading.Event
+) -> None:
     """Make programs while the device works on those that are there; the first one before."""
     forms = selected_forms(
         Selection(pattern="*"), target=module.target.name, version=str(module.version)
@@ -252,7 +221,11 @@ def _make_meanwhile(device: _Device, module: Module, seed: int, stop: threading.
 
 
 def _watch(
-    devices: Sequence[_Device], threads: Sequence[threading.Thread], begun: float, *, json: bool
+    devices: Sequence[ScreenedDevice],
+    threads: Sequence[threading.Thread],
+    begun: float,
+    *,
+    json: bool,
 ) -> None:
     """Show what happens until all devices are done."""
     out = console(stderr=json)
@@ -266,7 +239,7 @@ def _watch(
                 thread.join(seconds / len(threads))
             for device in devices:
                 while device.news:
-                    _announce(device.news.pop(0), json=json)
+                    announce(device.news.pop(0), json=json)
             show()
 
     if out.is_terminal and not json and not out.is_dumb_terminal:
@@ -297,37 +270,13 @@ def _watch(
     wait(_VIEW_SECONDS, line)
 
 
-def _announce(finding: ScreenFinding, *, json: bool) -> None:
-    if json:
-        emit({"finding": _finding_row(finding)})
-        return
-    console().print(
-        f"{finding.family.title}\n  {finding.sentence}\n  {finding.saved.path}",
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-def _finding_row(finding: ScreenFinding) -> dict[str, object]:
-    return {
-        "id": finding.saved.id,
-        "family": finding.family.key,
-        "kind": finding.kind.value,
-        "verdict": finding.kind.value,
-        "known": False,
-        "path": str(finding.saved.path),
-        "title": finding.family.title,
-        "message": finding.sentence,
-    }
-
-
 def _report(
     request: ScreenRequest,
-    devices: Sequence[_Device],
+    devices: Sequence[ScreenedDevice],
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
-    rows = [_device_row(device) for device in devices]
+    rows = [device_row(device) for device in devices]
     if request.json:
         description: Description | None = made.description if made is not None else None
         emit(
@@ -340,142 +289,18 @@ def _report(
                     "pattern": request.pattern,
                     "set": str(request.path) if request.path is not None else None,
                     "devices": rows,
-                    "findings": [
-                        _finding_row(one) for device in devices for one in device.findings
-                    ],
+                    "findings": [finding_row(one) for device in devices for one in device.findings],
                 }
             }
         )
     else:
-        _print_report(request, devices, seconds)
+        print_screening(devices, seconds, request.corpus)
     if request.report is not None:
         recorder = recording_console()
-        recorder.print(_final_view(devices, seconds))
+        recorder.print(final_view(devices, seconds))
         save(recorder, request.report, title="warpfuzz screen")
     if request.junit is not None:
-        write_junit(request.junit, _tests(devices), suite="warpfuzz screen")
-
-
-def _final_view(devices: Sequence[_Device], seconds: float) -> object:
-    views = [view for view in (device.view() for device in devices) if view is not None]
-    return screening_view(views, seconds)
-
-
-def _print_report(request: ScreenRequest, devices: Sequence[_Device], seconds: float) -> None:
-    out = console()
-    out.print(_final_view(devices, seconds))
-    for device in devices:
-        screen = device.screen
-        if screen is None:
-            continue
-        for number in screen.tally.faulty.tolist():
-            out.print(
-                f"{device.name}, multiprocessor {number}: {screen.tally.rate(number)}",
-                style="worst",
-                markup=False,
-                soft_wrap=True,
-            )
-        for item in screen.left_out:
-            out.print(
-                f"{device.name}: {item.source.entry} left out: {item.failures[-1]}",
-                style="bad",
-                markup=False,
-                soft_wrap=True,
-            )
-    stored = sum(len(device.findings) for device in devices)
-    if stored:
-        out.print(
-            f"{counted(stored, 'finding')} stored in {request.corpus}. Replay: "
-            f"{shlex.join(('warpfuzz', 'replay', str(request.corpus)))}",
-            markup=False,
-            soft_wrap=True,
-        )
-
-
-def _device_row(device: _Device) -> dict[str, object]:
-    """Return the verdict on a device and each of its multiprocessors, as JSON has it."""
-    screen = device.screen
-    if screen is None:
-        return {
-            "device": device.name, "cases": 0, "wrong": 0, "error": str(device.error),
-            "multiprocessors": [],
-        }  # fmt: skip
-    tally, health = screen.tally, screen.health
-    total = tally.total
-    return {
-        "device": f"{device.name}: {screen.ready.device}",
-        "cases": total.cases,
-        "wrong": total.wrong,
-        "rate": total.value,
-        "bound": total.bound,
-        "pattern": tally.pattern,
-        "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
-        "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
-        "programs": screen.programs,
-        "launches": screen.launches,
-        "left_out": [
-            {"program": item.source.entry, "why": str(item.failures[-1])}
-            for item in screen.left_out
-        ],
-        "health": health,
-        "throttling": throttling(health) if health is not None else "",
-        "error": str(device.error) if device.error is not None else None,
-        "multiprocessors": [
-            {
-                "number": int(number),
-                "cases": tally.rate(number).cases,
-                "wrong": tally.rate(number).wrong,
-                "rate": tally.rate(number).value,
-                "bound": tally.rate(number).bound,
-            }
-            for number in tally.multiprocessors.tolist()
-        ],
-    }
-
-
-def _tests(devices: Sequence[_Device]) -> list[Test]:
-    """Return a test for each multiprocessor, and for each program that was left out."""
-    tests = []
-    for device in devices:
-        screen = device.screen
-        if screen is None or device.error is not None:
-            said = str(device.error)
-            tests.append(
-                Test(
-                    group="warpfuzz.screen",
-                    name=device.name,
-                    seconds=device.seconds,
-                    result="error",
-                    message="it could not be screened",
-                    text=said,
-                )
-            )
-        if screen is None:
-            continue
-        for number in screen.tally.multiprocessors.tolist():
-            rate = screen.tally.rate(number)
-            tests.append(
-                Test(
-                    group=f"warpfuzz.screen.{device.name}",
-                    name=f"multiprocessor {number}",
-                    seconds=device.seconds,
-                    result="failure" if rate.wrong else "passed",
-                    message=str(rate),
-                    text="\n".join(one.sentence for one in device.findings),
-                )
-            )
-        tests += [
-            Test(
-                group=f"warpfuzz.screen.{device.name}",
-                name=item.source.entry,
-                seconds=0.0,
-                result="failure",
-                message="it brought the device down and was left out",
-                text=str(item.failures[-1]),
-            )
-            for item in screen.left_out
-        ]
-    return tests
+        write_junit(request.junit, tests_of(devices), suite="warpfuzz screen")
 
 
 @contextmanager

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from fuzz.output import counted, duration, plain
-from fuzz.screening.screen import Tally
+from fuzz.output import Test, console, counted, duration, emit, plain
+from fuzz.runner import RunnerChoice
+from fuzz.screening.examining import Examiner, ScreenFinding
+from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.sets import SetProgram
+from oracle.errors import WarpfuzzError
 from runners.cuda.messages import DeviceHealth
 
 _COLUMNS = 44
@@ -110,3 +117,196 @@ def _map(tally: Tally) -> list[Text]:
                 row.append("." if tally.cases[number] else " ", style="legal")
         rows.append(row)
     return rows
+
+
+@dataclass(kw_only=True)
+class ScreenedDevice:
+    """One device and what became of it."""
+
+    name: str
+    choice: RunnerChoice
+    screen: Screen | None = None
+    examiner: Examiner | None = None
+    error: WarpfuzzError | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    news: list[ScreenFinding] = field(default_factory=list)
+    incoming: list[SetProgram] = field(default_factory=list)
+    """Programs that the screen has yet to take in."""
+
+    @property
+    def findings(self) -> list[ScreenFinding]:
+        """What was stored for it."""
+        return list(self.examiner.findings.values()) if self.examiner else []
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something differed, or brought it down."""
+        wrong = self.screen is not None and self.screen.tally.total.wrong > 0
+        return wrong or bool(self.findings)
+
+    def view(self) -> DeviceView | None:
+        """Return it as it is now; None until it is there."""
+        screen = self.screen
+        if screen is None:
+            return None
+        seconds = self.seconds or time.monotonic() - self.started
+        return DeviceView(
+            name=f"{self.name}: {screen.ready.device}",
+            tally=screen.tally,
+            health=screen.health,
+            programs=screen.programs,
+            launches=screen.launches,
+            left_out=len(screen.left_out),
+            per_second=screen.tally.total.cases / max(seconds, 1e-9),
+        )
+
+
+def announce(finding: ScreenFinding, *, json: bool) -> None:
+    """Print a finding as soon as it is stored."""
+    if json:
+        emit({"finding": finding_row(finding)})
+        return
+    console().print(
+        f"{finding.family.title}\n  {finding.sentence}\n  {finding.saved.path}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def finding_row(finding: ScreenFinding) -> dict[str, object]:
+    """Return a finding as JSON has it."""
+    return {
+        "id": finding.saved.id,
+        "family": finding.family.key,
+        "kind": finding.kind.value,
+        "verdict": finding.kind.value,
+        "known": False,
+        "path": str(finding.saved.path),
+        "title": finding.family.title,
+        "message": finding.sentence,
+    }
+
+
+def final_view(devices: Sequence[ScreenedDevice], seconds: float) -> RenderableType:
+    """Return the view of all devices that were there."""
+    views = [view for view in (device.view() for device in devices) if view is not None]
+    return screening_view(views, seconds)
+
+
+def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: Path) -> None:
+    """Print what became of each device, and where the findings are."""
+    out = console()
+    out.print(final_view(devices, seconds))
+    for device in devices:
+        screen = device.screen
+        if screen is None:
+            continue
+        for number in screen.tally.faulty.tolist():
+            out.print(
+                f"{device.name}, multiprocessor {number}: {screen.tally.rate(number)}",
+                style="worst",
+                markup=False,
+                soft_wrap=True,
+            )
+        for item in screen.left_out:
+            out.print(
+                f"{device.name}: {item.source.entry} left out: {item.failures[-1]}",
+                style="bad",
+                markup=False,
+                soft_wrap=True,
+            )
+    stored = sum(len(device.findings) for device in devices)
+    if stored:
+        out.print(
+            f"{counted(stored, 'finding')} stored in {corpus}. Replay: "
+            f"{shlex.join(('warpfuzz', 'replay', str(corpus)))}",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def device_row(device: ScreenedDevice) -> dict[str, object]:
+    """Return the verdict on a device and each of its multiprocessors, as JSON has it."""
+    screen = device.screen
+    if screen is None:
+        return {
+            "device": device.name, "cases": 0, "wrong": 0, "error": str(device.error),
+            "multiprocessors": [],
+        }  # fmt: skip
+    tally, health = screen.tally, screen.health
+    total = tally.total
+    return {
+        "device": f"{device.name}: {screen.ready.device}",
+        "cases": total.cases,
+        "wrong": total.wrong,
+        "rate": total.value,
+        "bound": total.bound,
+        "pattern": tally.pattern,
+        "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
+        "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
+        "programs": screen.programs,
+        "launches": screen.launches,
+        "left_out": [
+            {"program": item.source.entry, "why": str(item.failures[-1])}
+            for item in screen.left_out
+        ],
+        "health": health,
+        "throttling": throttling(health) if health is not None else "",
+        "error": str(device.error) if device.error is not None else None,
+        "multiprocessors": [
+            {
+                "number": int(number),
+                "cases": tally.rate(number).cases,
+                "wrong": tally.rate(number).wrong,
+                "rate": tally.rate(number).value,
+                "bound": tally.rate(number).bound,
+            }
+            for number in tally.multiprocessors.tolist()
+        ],
+    }
+
+
+def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
+    """Return a test for each multiprocessor, and for each program that was left out."""
+    tests = []
+    for device in devices:
+        screen = device.screen
+        if screen is None or device.error is not None:
+            said = str(device.error)
+            tests.append(
+                Test(
+                    group="warpfuzz.screen",
+                    name=device.name,
+                    seconds=device.seconds,
+                    result="error",
+                    message="it could not be screened",
+                    text=said,
+                )
+            )
+        if screen is None:
+            continue
+        for number in screen.tally.multiprocessors.tolist():
+            rate = screen.tally.rate(number)
+            tests.append(
+                Test(
+                    group=f"warpfuzz.screen.{device.name}",
+                    name=f"multiprocessor {number}",
+                    seconds=device.seconds,
+                    result="failure" if rate.wrong else "passed",
+                    message=str(rate),
+                    text="\n".join(one.sentence for one in device.findings),
+                )
+            )
+        tests += [
+            Test(
+                group=f"warpfuzz.screen.{device.name}",
+                name=item.source.entry,
+                seconds=0.0,
+                result="failure",
+                message="it brought the device down and was left out",
+                text=str(item.failures[-1]),
+            )
+            for item in screen.left_out
+        ]
+    return tests
