@@ -5,6 +5,7 @@ Each step's way to one element is told in words that can be checked by hand.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,11 @@ from oracle.forms import (
     MmaForm,
     MmaSyncForm,
     MovmatrixForm,
+    ProductForm,
     StmatrixForm,
 )
-from oracle.lane_steps import LoadRows
+from oracle.lane_fragments import places, unpack
+from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
 from oracle.operations import Operation
 from oracle.steps import Elementwise, Multiply
@@ -163,6 +166,8 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
             if form.a_type.is_float:
                 return derive(form, element, model)
             return _counted(form, element) if form.op else _summed(form, element)
+        case MultiplyLanes(form=form):
+            return _of_lanes(event, form, row, column, model)
         case Elementwise() as step:
             before = raw(event.inputs["source"][row, column], step.matrix.type)
             return _changed(step, before)
@@ -172,12 +177,30 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
             return None
 
 
+def _of_lanes(
+    event: Event, form: MmaSyncForm, lane: int, register: int, model: Model
+) -> Derivation | None:
+    """Derive a register of D; None where it holds two elements, or no unit's steps are known."""
+    if (
+        form.groups > 1
+        or form.d_type.bits != 32
+        or (form.a_type.bits == 8 and form.a_type.is_float)
+    ):
+        return None
+    _, row, column = places(form, "d")[lane, register].tolist()
+    matrices = {operand: unpack(form, operand, event.inputs[operand][None])[0] for operand in "abc"}
+    element = _element(replace(event, inputs=matrices), form, row, column)
+    if form.a_type.is_float:
+        return derive(form, element, model)
+    return _counted(form, element) if form.op else _summed(form, element)
+
+
 def raw(value: Any, format_: Format) -> int:
     """Return an element of an array as unsigned bits."""
     return int(value) & ((1 << format_.bits) - 1)
 
 
-def _element(event: Event, form: MmaForm, row: int, column: int) -> Element:
+def _element(event: Event, form: ProductForm, row: int, column: int) -> Element:
     a, b, c = (event.inputs[name] for name in "abc")
     return Element(
         row=row,
@@ -188,7 +211,7 @@ def _element(event: Event, form: MmaForm, row: int, column: int) -> Element:
     )
 
 
-def _summed(form: MmaForm, element: Element) -> Derivation:
+def _summed(form: ProductForm, element: Element) -> Derivation:
     """Derive an integer dot product."""
     lines = ["", "| k | A | B | product |", "|---|---|---|---|"]
     products = []
@@ -215,7 +238,7 @@ def _summed(form: MmaForm, element: Element) -> Derivation:
     return Derivation(lines=lines, bits=value & 0xFFFF_FFFF)
 
 
-def _counted(form: MmaForm, element: Element) -> Derivation:
+def _counted(form: ProductForm, element: Element) -> Derivation:
     """Derive a population count."""
     row, column = (sum(bit << k for k, bit in enumerate(bits)) for bits in (element.a, element.b))
     both = row ^ column if form.op == "xor" else row & column

@@ -14,7 +14,7 @@ from oracle.arithmetic.conversions import CANONICAL_NAN
 from oracle.arithmetic.dots import dot_product
 from oracle.arithmetic.fma import chain as fma_chain
 from oracle.formats import FORMATS, Format
-from oracle.forms import MmaForm
+from oracle.forms import ProductForm
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot, Unit
 from oracle.scratch import own_scratch
 
@@ -50,7 +50,7 @@ class Element:
     c: int
 
 
-def derive(form: MmaForm, element: Element, model: Model) -> Derivation:
+def derive(form: ProductForm, element: Element, model: Model) -> Derivation:
     """Derive one element of D of a multiplication of floats, as a target's model has it."""
     if form.a_type.name == "f64":
         chain = model.double_chain
@@ -84,7 +84,7 @@ def _computed(element: Element, rule: TruncatedDot) -> Derivation:
     return _named(bits, FORMATS[rule.d_type], rule)
 
 
-def _computed_double(form: MmaForm, element: Element, rule: DoubleChain) -> Derivation:
+def _computed_double(form: ProductForm, element: Element, rule: DoubleChain) -> Derivation:
     """Name the figures of an f64 unit whose steps are not written down here, and its result."""
     a, b, c = (np.array(x, np.uint64) for x in (element.a, element.b, element.c))
     operands = (a[None, None, :], b[None, :, None], c[None, None, None])
@@ -118,7 +118,7 @@ def _shown(bits: int, format_: Format) -> str:
     return f"`{hexadecimal(bits, format_.bits)}` = {decimal(bits, format_)}"
 
 
-def _truncated(form: MmaForm, element: Element, rule: TruncatedDot) -> Derivation:
+def _truncated(form: ProductForm, element: Element, rule: TruncatedDot) -> Derivation:
     page, accumulator = _Page(), rule.accumulator_format
     total = element.c
     if form.c_type.name != accumulator.name:
@@ -282,7 +282,7 @@ def _infinity(format_: Format, *, negative: bool) -> int:
     return ((1 << format_.exponent_bits) - 1) << format_.fraction_bits | negative << width
 
 
-def _double_chain(form: MmaForm, element: Element, rule: NanRule) -> Derivation:
+def _double_chain(form: ProductForm, element: Element, rule: NanRule) -> Derivation:
     double, mode = FORMATS["f64"], form.rounding or "rn"
     page, total = _Page(), element.c
     page.say(

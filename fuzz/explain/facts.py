@@ -24,7 +24,8 @@ from oracle.forms import MainForm
 from oracle.lane_steps import LoadRows
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
-from oracle.steps import Multiply
+from oracle.steps import Main, Product
+from strategies.features import main_form
 
 LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
 """Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""
@@ -311,12 +312,13 @@ class ValueFacts:
     @cached_property
     def form(self) -> MainForm | None:
         """The form of the producer, or the first that the program has."""
-        if self.producer is not None and isinstance(self.producer.step, Multiply | LoadRows):
+        if self.producer is not None and isinstance(self.producer.step, Product | LoadRows):
             return self.producer.step.form
         if self.written is not None:
             return None
-        steps = (step for step in walk(self.program.steps) if isinstance(step, Multiply | LoadRows))
-        return next((step.form for step in steps), None)
+        if any(isinstance(step, Main) for step in walk(self.program.steps)):
+            return main_form(self.program)
+        return None
 
     @cached_property
     def _allowed(self) -> NDArray[np.bool_]:

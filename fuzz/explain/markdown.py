@@ -13,8 +13,8 @@ from fuzz.findings.case import MODULE
 from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.forms import LdmatrixForm, MmaForm
-from oracle.lane_steps import LoadRows
+from oracle.forms import LdmatrixForm, ProductForm
+from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeRegisters
 from oracle.legality import Verdict, explain
 from oracle.models import Figure, NanRule
 from oracle.program import walk
@@ -176,6 +176,8 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
             "",
         ]
     history = [event for event in facts.trace.history(written) if not isinstance(event.step, Load)]
+    if any(isinstance(event.step, PackRegisters | TransposeRegisters) for event in history):
+        history = []  # an element of what is stored stood in another lane or register before
     if len(history) > _MULTIPLICATIONS:
         lines += [f"The first {len(history) - _MULTIPLICATIONS} steps are left out.", ""]
     end: int | None = None
@@ -185,12 +187,19 @@ def _arithmetic(facts: ValueFacts) -> list[str]:
             continue
         lines += [f"### {_heading(event)}", "", *derived.lines]
         end = derived.bits
+    if end is None and isinstance(facts.producer and facts.producer.step, MultiplyLanes):
+        actual = hexadecimal(shown.actual, shown.bits)
+        return [
+            *lines,
+            f"mma.sync made it; its sum is not written out. The device left `{actual}`.",
+            "",
+        ]
     return [*lines, _check(end, shown), ""]
 
 
 def _heading(event: Event) -> str:
     match event.step:
-        case Multiply(form=form) | LoadRows(form=form):
+        case Multiply(form=form) | MultiplyLanes(form=form) | LoadRows(form=form):
             return f"`{form.opcode}`"
         case Elementwise(operation=operation):
             return f"{operation}, element by element"
@@ -241,7 +250,7 @@ def _permission(facts: ValueFacts) -> list[str]:
 
 def _confidence(facts: ValueFacts) -> list[str]:
     form = facts.form
-    if not isinstance(form, MmaForm):
+    if not isinstance(form, ProductForm):
         return []
     model = facts.trace.model
     rows = [

@@ -34,7 +34,7 @@ from fuzz.findings.verdicts import (
     kind_of_difference,
 )
 from oracle.execution import execute
-from oracle.forms import Form, MainForm, ProductForm
+from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
 from oracle.isa import FORMS
 from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
@@ -207,12 +207,18 @@ class Seen:
 
 def unit_name(form: MainForm) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    return f"{form.mnemonic} of {unit_of(form)}" if isinstance(form, ProductForm) else form.mnemonic
+    name = _shown(form)
+    return f"{name} of {unit_of(form)}" if isinstance(form, ProductForm) else name
 
 
 def form_name(form: MainForm) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    return " ".join((form.mnemonic, *_told_apart(form)))
+    return " ".join((_shown(form), *_told_apart(form)))
+
+
+def _shown(form: MainForm) -> str:
+    """Return an instruction as people call it: mma.sync, which is not wmma.mma."""
+    return "mma.sync" if isinstance(form, MmaSyncForm) else form.mnemonic
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})

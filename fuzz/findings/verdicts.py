@@ -22,7 +22,7 @@ from oracle.execution import execute
 from oracle.formats import FORMATS, Format
 from oracle.forms import MainForm, ProductForm
 from oracle.image import locate, position
-from oracle.lane_steps import StoreRegisters
+from oracle.lane_steps import StoreRegisters, StoreRows
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
 from oracle.matrices import LANES
@@ -35,18 +35,16 @@ from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations
 from strategies.matrices import Placed, outputs
 
-_WORD = 4
-"""Bytes of a register that StoreRegisters writes."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """A matrix, or registers of all lanes, that a program leaves in its image."""
 
     name: str
-    """"d", or "d1", "d2", … where there are several; "r" for the registers of ldmatrix."""
+    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for the rows of
+    stmatrix."""
     type: str
-    """Name of the format of an element; "b32" for registers."""
+    """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
     bits: int
     """Size of an element: 16, 32 or 64."""
     start: int
@@ -62,8 +60,8 @@ class Result:
 
     @property
     def is_registers(self) -> bool:
-        """Whether these are registers of ldmatrix: rows are lanes."""
-        return self.type == "b32"
+        """Whether these are registers that the lanes stored: rows are lanes."""
+        return self.type in ("b32", "b64")
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
@@ -99,14 +97,44 @@ def results(program: Program) -> tuple[Result, ...]:
     matrices = [_matrix(program, placed) for placed in outputs(program)]
     registers = [
         Result(
-            name="r", type="b32", bits=8 * _WORD, start=position(program, place), rows=LANES,
-            columns=step.count, row_bytes=_WORD * step.count, column_bytes=_WORD,
+            name="r", type=f"b{step.bits}", bits=step.bits, start=position(program, place),
+            rows=LANES, columns=step.count, row_bytes=step.size // LANES,
+            column_bytes=step.bits // 8,
         )
         for step in walk(program.steps)
         if isinstance(step, StoreRegisters)
         for place in _seen(program, step.place)
     ]  # fmt: skip
-    return (*_numbered(matrices), *_numbered(registers))
+    rows = [
+        one
+        for step in walk(program.steps)
+        if isinstance(step, StoreRows)
+        for one in _rows(program, step)
+    ]
+    return (*_numbered(matrices), *_numbered(registers), *_numbered(rows))
+
+
+def _rows(program: Program, step: StoreRows) -> Iterator[Result]:
+    """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
+    row = step.form.ROW_BYTES
+    starts = sorted(
+        position(program, place)
+        for address in step.addresses[: step.form.addresses]
+        for place in _seen(program, Place(buffer=step.buffer, offset=address))
+    )
+    runs: list[list[int]] = []
+    for start in starts:
+        last = runs[-1] if runs else []
+        if last and (len(last) < 2 or start - last[-1] == last[1] - last[0]):
+            last.append(start)
+        else:
+            runs.append([start])
+    for run in runs:
+        pitch = run[1] - run[0] if len(run) > 1 else row
+        yield Result(
+            name="s", type="b16", bits=16, start=run[0], rows=len(run), columns=row // 2,
+            row_bytes=pitch, column_bytes=2,
+        )  # fmt: skip
 
 
 def _matrix(program: Program, placed: Placed) -> Result:
