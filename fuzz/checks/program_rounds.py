@@ -124,7 +124,12 @@ class RoundWorker:
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
         self._runner = BeatingRunner(ready.runner, pulse)
-        self._forms = selected_forms(selection, target=ready.target, version=ready.ptx_version)
+        self._forms = selected_forms(
+            selection,
+            target=ready.target,
+            version=ready.ptx_version,
+            front_end=ready.choice.front_end,
+        )
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.

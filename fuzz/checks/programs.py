@@ -142,7 +142,10 @@ class ProgramDrawing:
     def __init__(self, check: Programs, facts: Facts) -> None:
         self._check, self._facts = check, facts
         self._forms = selected_forms(
-            check.selection, target=facts.target, version=facts.ptx_version
+            check.selection,
+            target=facts.target,
+            version=facts.ptx_version,
+            front_end=check.choice.front_end,
         )
         self.forms = len(self._forms)
         sim = check.choice.name == "sim"

@@ -65,7 +65,12 @@ class UndefinedWorker:
 
     def __init__(self, ready: OpenRunner, plan: Undefined, pulse: Pulse) -> None:
         self._ready, self._seed, self._heart = ready, plan.seed, pulse
-        self._forms = selected_forms(plan.selection, target=ready.target, version=ready.ptx_version)
+        self._forms = selected_forms(
+            plan.selection,
+            target=ready.target,
+            version=ready.ptx_version,
+            front_end=ready.choice.front_end,
+        )
         self._stack = ExitStack()
         self._runner: BeatingRunner | None = None
 

@@ -8,4 +8,5 @@ sys.path[:0] = [
     str(TESTS / "fuzz"),
     str(TESTS / "meta" / "campaign"),
     str(TESTS / "meta" / "compilers"),
+    str(TESTS / "runners" / "conformance"),
 ]

@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lane_programs import plain
 from repro_cases import VALUED, multiplication, row_load
 
 from fuzz.explain.derivations import derivation, raw
 from fuzz.explain.dot_products import Element, derive
 from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from fuzz.findings.tracing import trace
+from fuzz.findings.verdicts import results
 from oracle.formats import FORMATS, Format
-from oracle.forms import LdmatrixForm, MmaForm
-from oracle.isa import LDMATRIX_FORMS
-from oracle.lane_steps import LoadRows
+from oracle.forms import LdmatrixForm, MmaForm, MmaSyncForm
+from oracle.isa import LDMATRIX_FORMS, MMA_SYNC_FORMS
+from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.steps import Elementwise, Multiply
-from strategies.contents import Recipe, expand, recipes
+from strategies.contents import Recipe, ValueClass, expand, recipes
 
 FLOATS = [FORMATS[name] for name in ("f16", "bf16", "tf32", "f32", "f64")]
 FLOAT_FORMS = [form for form in VALUED if form.a_type.is_float]
@@ -165,3 +167,18 @@ def test_every_step_of_a_page_has_words(operation: Operation) -> None:
         made = derivation(event, 0, 0, traced.model)
         assert made is not None
         assert str(operation) in made.lines[0]
+
+
+@pytest.mark.parametrize("form", MMA_SYNC_FORMS[::9], ids=lambda form: form.opcode)
+def test_a_register_of_mma_sync_is_derived_or_said_not_to_be(form: MmaSyncForm) -> None:
+    program = plain(form)
+    (image,) = expand(Recipe(classes=(ValueClass.WIDE,), seed=4), program, 1)
+    traced = trace(program, image, target="sm_90")
+    (result,) = results(program)
+    written = traced.writer(int(result.offsets[3, 1]))
+    assert written is not None
+    (event,) = (one for one in traced.history(written) if isinstance(one.step, MultiplyLanes))
+    derived = derivation(event, written.row, written.column, traced.model)
+    whole = form.d_type.bits == 32 and form.groups == 1
+    assert (derived is not None) == (whole and form.a_type.name not in ("e4m3", "e5m2"))
+    assert derived is None or derived.bits == int(result.read(traced.image)[3, 1])
