@@ -16,6 +16,7 @@ from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit, emit_all
+from runners.front_ends import WRITTEN_AS_LLVM_IR
 from runners.front_ends.llvm import LlvmFrontEnd
 from runners.front_ends.llvm_ir import llvm_ir, multiply_name
 from runners.kernels import KernelModule
@@ -24,6 +25,7 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.features import Focus
 from strategies.programs import programs
 
+WRITTEN = tuple(form for form in FORMS if isinstance(form, WRITTEN_AS_LLVM_IR))
 MODULE = Module.named("sm_80", "7.1")
 """The oldest module that has every wmma form that LLVM 14 knows."""
 
@@ -37,7 +39,7 @@ def front_end(request: pytest.FixtureRequest) -> Iterator[LlvmFrontEnd]:
 
 
 def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: LlvmFrontEnd) -> None:
-    drawn = draw(programs(Focus(), module=MODULE, forms=FORMS), 25, 7)[1:]
+    drawn = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 25, 7)[1:]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
     assert not isinstance(translated, Failure), translated
@@ -55,7 +57,7 @@ def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: LlvmFron
 
 @pytest.mark.parametrize("llvm", [14, 22])
 def test_pointers_have_types_where_llvm_wants_them(llvm: int) -> None:
-    (program,) = draw(programs(Focus(), module=MODULE, forms=FORMS), 2, 3)[1:]
+    (program,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
     module = emit(program, module=MODULE)
     text = llvm_ir(module.programs, module.kernels, module=MODULE, llvm=llvm)
     assert ("ptr addrspace(1) %images" in text) == (llvm == 22)
@@ -99,7 +101,7 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
         f"touch {tmp_path}/died\nkill -SEGV $$\n"
     )
     program.chmod(0o755)
-    (drawn,) = draw(programs(Focus(), module=MODULE, forms=FORMS), 2, 3)[1:]
+    (drawn,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
     module = emit(drawn, module=MODULE)
     with LlvmFrontEnd(program) as front_end:
         first = front_end(module)
