@@ -7,10 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# What is not ended reaches to the end of the text, nothing is tried twice, and operands are far
+# shorter than that: a module may come from anybody.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_PART = r"[^;{}:]{0,2000}+"
 _INSTRUCTION = re.compile(
-    r"(?P<guard>@!?\s*[\w%$]+\s+)?(?<![\w.%$])(?P<opcode>[a-z][a-z0-9]*(?:\.[\w]+(?:::\w+)?)*)"
-    r"(?P<gap>\s+)(?P<operands>[^;{}:]*(?:\{[^{};]*\}[^;{}:]*)*);"
+    r"(?P<guard>@!?\s{0,99}+[\w%$]++\s{1,99}+)?(?<![\w.%$])"
+    r"(?P<opcode>[a-z][a-z0-9]*+(?:\.\w++(?:::\w++)?+)*+)"
+    rf"(?P<gap>\s{{1,999}}+)(?P<operands>{_PART}(?:\{{[^{{}};]{{0,2000}}+\}}{_PART}){{0,99}}+);"
 )
 _ENTRY_BODY = re.compile(r"\.entry\b[^{]*\{")
 

@@ -34,7 +34,7 @@ _KEPT = 32
 _LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
 _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
-    r"([a-zA-Z]\w*(?:(?:\.|::)[a-zA-Z0-9_]+)*)(?![\w$%])\s*([^;]*);"
+    r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
 _DOTTED = re.compile(r"\s*([0-9]+)\.([0-9]+)(?![\w.])")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")

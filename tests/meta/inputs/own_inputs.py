@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -259,7 +260,7 @@ def _changed(draw: st.DrawFn, document: Any) -> Any:
         where, key = draw(st.sampled_from(places))
         match draw(st.sampled_from(["value", "gone", "twice", "deep", "name"])):
             case "value":
-                where[key] = draw(_VALUES)
+                where[key] = deepcopy(draw(_VALUES))
             case "gone":
                 del where[key]
             case "twice" if isinstance(where, list):
@@ -270,7 +271,7 @@ def _changed(draw: st.DrawFn, document: Any) -> Any:
             case "name" if isinstance(where, dict):
                 where[str(draw(_VALUES))[:200]] = where.pop(key)
             case _:
-                where[key] = draw(_VALUES)
+                where[key] = deepcopy(draw(_VALUES))
     return document
 
 
