@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -27,6 +28,8 @@ _START_SECONDS = 120.0
 """Least time that a worker has until it is ready: a device may take 60 s for its self-check."""
 _DEATHS_AT_START = 3
 """Times in a row that a worker may die before it is ready; then it is not started again."""
+_KILLS_AT_START = 20
+"""The same where it is killed from outside, by a person or for want of memory, which may end."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """There is a process for every core already."""
 
@@ -291,7 +294,8 @@ class ProcessCrew:
         if member.job is not None:
             self._events.append(Lost(job=member.job, how=how, guilty=True))
         self._deaths[row] += member.facts is None
-        if self._deaths[row] >= _DEATHS_AT_START:
+        killed = not why and member.process.returncode == -signal.SIGKILL
+        if self._deaths[row] >= (_KILLS_AT_START if killed else _DEATHS_AT_START):
             message = f"worker processes cannot be kept alive: the last one {how}"
             broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
             self._events.append(GaveUp(broken=broken))
