@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.findings.plainest import plainest
+from fuzz.checks.instruction_suspects import plainest_module
 from oracle.targets import TARGETS, VERSIONS, Module
 
 MODULES = st.sampled_from(
@@ -18,13 +18,13 @@ MODULES = st.sampled_from(
 
 @given(MODULES)
 def test_what_every_module_shows_is_asked_of_the_oldest(module):
-    found = plainest(lambda one: True, module)
+    found = plainest_module(lambda one: True, module)
     assert (found.target.name, str(found.version)) == ("sm_70", "6.0")
 
 
 @given(MODULES)
 def test_what_only_one_module_shows_stays_there(module):
-    assert plainest(lambda one: one == module, module) == module
+    assert plainest_module(lambda one: one == module, module) == module
 
 
 @given(MODULES, st.randoms(use_true_random=False))
@@ -37,7 +37,7 @@ def test_what_is_returned_shows_it(module, random):
         )
 
     asked = []
-    found = plainest(lambda one: asked.append(one) or shows(one), module)
+    found = plainest_module(lambda one: asked.append(one) or shows(one), module)
     assert shows(found)
     assert len(asked) <= 90
     assert found.target.is_specific <= module.target.is_specific
@@ -46,6 +46,8 @@ def test_what_is_returned_shows_it(module, random):
 @given(MODULES, st.integers(0, len(VERSIONS) - 1))
 def test_the_lowest_version_is_found(module, first):
     least = min(VERSIONS[first], module.version)
-    found = plainest(lambda one: one.version >= least and one.target == module.target, module)
+    found = plainest_module(
+        lambda one: one.version >= least and one.target == module.target, module
+    )
     assert found.target == module.target
     assert found.version == max(least, module.target.since)
