@@ -83,7 +83,7 @@ def test_one_element_that_is_not_zero_is_left_as_one_in_the_plainest_program(
     assert len(program.buffers) in (4, 5)
 
 
-@settings(max_examples=6, phases=[Phase.generate])
+@settings(max_examples=3, phases=[Phase.generate])
 @given(subjects(PROGRAMS), st.data())
 def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
     subject: Subject, data: st.DataObject

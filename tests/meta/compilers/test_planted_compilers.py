@@ -189,7 +189,8 @@ def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp
     )  # fmt: skip
     assert ended.code == 1
     assert ended.summary["stopped"] == "1 family found"
-    assert len(ended.findings) == 1
+    # A deviation and a violation of one cause may come out of one round.
+    assert len({finding["group"] for finding in ended.findings}) == 1
 
 
 @pytest.mark.parametrize("runner", ["ptxas", "sim"])
