@@ -73,20 +73,28 @@ def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
+every_call = pytest.mark.parametrize(
+    "every",
+    [4, pytest.param(1, marks=pytest.mark.slow)],
+    ids=["some calls", "every call"],
+)
+
 # The errors differ in what is said and not in what is done, so that one deed shows that.
 TROUBLES = [(deed, "full disk") for deed in DEEDS] + [
     (deed, error) for deed in DEEDS if deed.name == "add" for error in ERRORS
 ]
 
 
+@every_call
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize(("deed", "error"), TROUBLES, ids=lambda one: getattr(one, "name", one))
 def test_whichever_call_fails_is_a_sentence_and_loses_nothing(
-    deed: Deed, error: str, lasting: bool
+    deed: Deed, error: str, lasting: bool, every: int
 ) -> None:
     count, before, after = undisturbed(deed)
     said: list[str] = []
-    for first in range(1, count + 1):
+    tried = range(1, count + 1, every)
+    for first in tried:
         with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as monkeypatch:
             path = prepare(Path(name), deed)
             last = FOR_GOOD if lasting else first
@@ -97,14 +105,15 @@ def test_whichever_call_fails_is_a_sentence_and_loses_nothing(
                 said.append(str(error_said))
             monkeypatch.undo()
             check(path, deed, before, after)
-    assert len(said) > count // 3, "the faults were not felt"
+    assert len(said) > len(tried) // 3, "the faults were not felt"
     assert all("cannot " in sentence and "; " in sentence for sentence in said)
 
 
+@every_call
 @pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.name)
-def test_killed_before_whichever_call_a_corpus_loses_nothing(deed: Deed) -> None:
+def test_killed_before_whichever_call_a_corpus_loses_nothing(deed: Deed, every: int) -> None:
     count, before, after = undisturbed(deed)
-    for call in range(1, count + 1):
+    for call in range(1, count + 1, every):
         with TemporaryDirectory() as name:
             path = prepare(Path(name), deed)
 

@@ -31,7 +31,7 @@ def killed_campaign(folder: Path, first: int, wait: float) -> list[tuple[int, st
 
 
 @pytest.mark.parametrize(
-    "kills", [10, pytest.param(200, marks=pytest.mark.slow)], ids=lambda kills: f"{kills} kills"
+    "kills", [4, pytest.param(200, marks=pytest.mark.slow)], ids=lambda kills: f"{kills} kills"
 )
 def test_after_every_kill_nothing_is_lost_and_nothing_is_there_twice(
     kills: int, tmp_path: Path
