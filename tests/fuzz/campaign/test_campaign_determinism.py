@@ -21,16 +21,16 @@ def outcome(home: Path, *options: object) -> tuple[object, ...]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
-    return outcome(tmp_path_factory.mktemp("alone"), "--cases", 500, "--workers", 1)
+    return outcome(tmp_path_factory.mktemp("alone"), "--cases", 200, "--workers", 1)
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path, alone: tuple[object, ...]) -> None:
-    assert outcome(tmp_path, "--cases", 500, "--workers", 3) == alone
-    assert alone[1] == 500
+    assert outcome(tmp_path, "--cases", 200, "--workers", 2) == alone
+    assert alone[1] == 200
 
 
 def test_ended_in_the_middle_of_a_program_and_resumed_changes_nothing(
     tmp_path: Path, alone: tuple[object, ...]
 ) -> None:
-    outcome(tmp_path, "--cases", 131, "--workers", 2)
-    assert outcome(tmp_path, "--cases", 500, "--workers", 2, "--resume") == alone
+    outcome(tmp_path, "--cases", 67, "--workers", 2)
+    assert outcome(tmp_path, "--cases", 200, "--workers", 2, "--resume") == alone

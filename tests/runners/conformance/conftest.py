@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners.protocol import Failure, Runner
+from runners.simulated import interpreter
 
 _TESTS = Path(__file__).parents[2]
 for folder in (_TESTS / "oracle" / "programs", _TESTS / "runners" / "cuda"):
@@ -39,3 +40,9 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")
         yield made
+
+
+@pytest.fixture(autouse=True)
+def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the simulated device call a kernel endless after a tenth of the steps it gives others."""
+    monkeypatch.setattr(interpreter, "LARGEST_STEP_COUNT", interpreter.LARGEST_STEP_COUNT // 10)

@@ -39,12 +39,13 @@ def _assembles(
 
 def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) -> None:
     ways = tuple(accesses())
-    # 37 shares no factor with the number of ways: three a variant reach each of them.
+    # 37 shares no factor with the number of ways: two a variant reach each of them.
     programs = [
-        program(form, ways[(3 * index + way) * 37 % len(ways)])
+        program(form, ways[(2 * index + way) * 37 % len(ways)])
         for index, form in enumerate(VARIANTS)
-        for way in range(3)
+        for way in range(2)
     ]
+    assert len(programs) >= len(ways)
     _assembles(assembler, programs, "sm_80", "7.8")
 
 
@@ -74,7 +75,11 @@ def _is_plain(form: object) -> bool:
             return False
 
 
-@pytest.mark.parametrize("version", ["6.1", "6.2", "6.3", "6.4", "6.5", "7.0", "7.8", "8.0"])
+@pytest.mark.parametrize(
+    "version",
+    ["6.1", "7.0", "8.0"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("6.2", "6.3", "6.4", "6.5", "7.8")],
+)
 def test_one_program_assembles_in_every_version_since_its_instructions_came(
     assembler: PtxasCompiler, version: str
 ) -> None:

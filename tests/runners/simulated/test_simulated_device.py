@@ -9,7 +9,7 @@ from simulated_contents import images_of
 from simulated_kernels import VARIANTS, kernel, multiplication
 
 from oracle.errors import UsageError
-from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind
+from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, interpreter
 from runners.simulated.special import MULTIPROCESSORS
 
 DEVICE = SimulatedDevice("sm_90")
@@ -191,7 +191,10 @@ def test_strides_far_beyond_memory_are_out_of_bounds(stride: int) -> None:
         ("STAY:\n    bra STAY;", TrapKind.HANG),
     ],
 )
-def test_what_a_device_would_not_survive_traps_at_its_line(line: str, kind: TrapKind) -> None:
+def test_what_a_device_would_not_survive_traps_at_its_line(
+    line: str, kind: TrapKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "LARGEST_STEP_COUNT", 20_000)
     trap = trapped(line)
     assert trap.kind is kind
     last = line.splitlines()[-1]
