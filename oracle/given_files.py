@@ -62,6 +62,8 @@ def parse_toml(data: bytes, name: str) -> dict[str, Any]:
         if _LONG_KEY.search(data):
             raise ValueError("a key has more than 64 parts")
         return tomllib.loads(data.decode())
+    except UnicodeDecodeError:
+        raise UsageError(f"{name} is no text in UTF-8; mend it there") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not TOML: {error!s:.300}; mend it there") from None
 

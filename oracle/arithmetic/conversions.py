@@ -83,7 +83,8 @@ def _narrow_piece(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
     small = magnitude < _LEAST_NORMAL
     if small.any():
         # Around 0.5, f32 has the spacing of subnormal f16: the addition rounds to nearest even.
-        shifted = (magnitude.view(np.float32) + np.float32(0.5)).view(np.uint32)
+        with np.errstate(invalid="ignore"):  # a signaling NaN is not small, and not taken
+            shifted = (magnitude.view(np.float32) + np.float32(0.5)).view(np.uint32)
         np.copyto(halves, shifted - np.uint32(0x3F00_0000), where=small)
     large = magnitude >= _TOO_LARGE
     if large.any():

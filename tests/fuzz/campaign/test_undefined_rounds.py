@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command_line import Ended, warpfuzz
 
-FAULT = ("--seed", 12, "--fault", "store-one-row-off", "--only", "*m8n8k4*")
+FAULT = ("--seed", 12, "--fault", "store-one-row-off", "--only", "wmma*m8n8k4*")
 CASES = 200
 """Three rounds and a bit: undefined programs follow the first."""
 

@@ -15,7 +15,7 @@ MODULE = Module.named("sm_90", "8.0")
 
 def distilled(seed: int = 0, images: int = 8) -> ScreeningSet:
     """Return a set of single-bit multiplications, of few rounds."""
-    forms = selected_forms(Selection(pattern="*popc*"), target="sm_90", version="8.0")
+    forms = selected_forms(Selection(pattern="wmma*popc*"), target="sm_90", version="8.0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distilling, "_ROUNDS", 2)
         # What matters here is seen with the first faults as well.

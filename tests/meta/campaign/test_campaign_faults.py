@@ -172,7 +172,7 @@ def test_two_assemblers_that_differ_are_told_apart(tmp_path):
     sound = fake_ptxas(tmp_path / "sound")
     other = fake_ptxas(tmp_path / "other", "reject", "bf16", release="12.1")
     told = campaign(
-        tmp_path, sound, "--assembler", other, "--cases", 30, "--only", "wmma.load.a*bf16"
+        tmp_path, sound, "--assembler", other, "--cases", 300, "--only", "wmma.load.a*bf16"
     )
     assert told.code == 1
     assert {finding["kind"] for finding in told.findings} == {Kind.DIFFER}

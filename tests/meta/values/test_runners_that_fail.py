@@ -91,7 +91,7 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(tmp_path: Path) -> 
         progress = campaign(opened, tmp_path, images=24, cases=480).run()
         timer.join()
         assert runner.starts == 2
-    assert progress.compared == progress.cases == 240
+    assert progress.compared == progress.cases == 480
     assert {family.kind for family in progress.families} <= {Kind.FLAKY}
 
 
