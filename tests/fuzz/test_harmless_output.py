@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, environment
+from command_line import COMMAND, environment, warpfuzz
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.panel import Panel
@@ -110,3 +110,33 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
             process.stdout.close()
             assert process.stderr.read() == b""
             assert process.wait() == 128 + 13
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("corpus", "list", "record"), ("isa", "--only", "ldmatrix*"), ("explain", "wmma.mma \u2603")],
+    ids=" ".join,
+)
+def test_a_terminal_that_knows_ascii_alone_gets_ascii(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    told = warpfuzz(
+        tmp_path,
+        *arguments,
+        LC_ALL="C",
+        PYTHONUTF8="0",
+        PYTHONCOERCECLOCALE="0",
+        COLUMNS="99999999",
+    )
+    assert told.code == 0, told.err
+    assert told.out.strip()
+    assert (told.out + told.err).isascii()
+
+
+def test_an_entry_that_holds_no_more_is_mentioned(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'schema = 1\n[[known]]\nid = "old"\nkind = "violation"\nmatch = { family = "*" }\n'
+        'reason = "was waited for"\nevidence = "none"\nexpires = 2020-01-01\n'
+    )
+    told = warpfuzz(tmp_path, "corpus", "list", "record", "--known", "mine.toml")
+    assert "old expired on 2020-01-01" in " ".join(told.err.split())

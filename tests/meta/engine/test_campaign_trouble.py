@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -182,3 +184,28 @@ def test_a_worker_that_stalls_is_killed_with_its_tools_and_replaced(tmp_path: Pa
     # A dead child that a container's first process has not collected has no command line.
     running = psutil.process_iter(["cmdline"])
     assert not [one for one in running if (one.info["cmdline"] or [])[:2] == ["sleep", "1000"]]
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(tmp_path: Path) -> None:
+    """Four kills in a row: a worker that dies of itself is given up after three."""
+    killed: set[int] = set()
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while len(killed) < 4 and time.monotonic() < end:
+            for child in psutil.Process().children():
+                with suppress(psutil.Error):
+                    if "fuzz.campaign.worker" in child.cmdline() and child.pid not in killed:
+                        child.kill()
+                        killed.add(child.pid)
+            time.sleep(0.01)
+
+    check = Programs(
+        choice=RunnerChoice(name="sim"), seed=1, selection=Selection(pattern="wmma*m8n8k4*")
+    )
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with ProcessCrew(check, workers=1) as crew:
+        assert crew.facts().target == "sm_90"
+    killer.join()
+    assert len(killed) == 4
