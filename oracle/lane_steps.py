@@ -106,12 +106,12 @@ def _check_registers(name: str, count: int, bits: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadRegisters(StepBase):
-    """Each lane loads its registers: lane l its i-th from place + bits / 8 (l count + i)."""
+class _PlacedRegisters(StepBase):
+    """Registers of each lane and their place in memory: lane l's i-th at bits / 8 (l count + i)."""
 
     registers: str
     count: int
-    """Registers in each lane: 1, 2, 4 or 8."""
+    """Registers in each lane: 1, 2, 4 or 8; of a store as what wrote them has."""
     place: Place
     bits: int = 32
     """Size of one register: 32, or 64 for f64."""
@@ -121,49 +121,45 @@ class LoadRegisters(StepBase):
 
     @property
     def size(self) -> int:
-        """Bytes that are read."""
+        """Bytes that are read or written."""
         return LANES * self.count * self.bits // 8
 
     @property
-    def uses(self) -> tuple[Use, ...]:
+    def _span(self) -> Span:
+        return Span.block(self.place.buffer, self.place.offset, self.size)
+
+    def _use(self, *, written: bool) -> Use:
         holds = Registers(registers=self.count, bits=self.bits)
-        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+        return Use(field="registers", name=self.registers, holds=holds, written=written)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadRegisters(_PlacedRegisters):
+    """Each lane loads its registers: lane l its i-th from place + bits / 8 (l count + i)."""
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return (self._use(written=True),)
 
     @property
     def bytes_read(self) -> tuple[Span, ...]:
-        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+        return (self._span,)
 
     def __str__(self) -> str:
         return f"load registers {self.registers} from {self.place}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreRegisters(StepBase):
+class StoreRegisters(_PlacedRegisters):
     """Each lane stores its registers: lane l its i-th at place + bits / 8 (l count + i)."""
-
-    registers: str
-    count: int
-    """Registers in each lane: 1, 2, 4 or 8, as what wrote them has."""
-    place: Place
-    bits: int = 32
-    """As in LoadRegisters."""
-
-    def __post_init__(self) -> None:
-        _check_registers(self.registers, self.count, self.bits)
-
-    @property
-    def size(self) -> int:
-        """Bytes that are written."""
-        return LANES * self.count * self.bits // 8
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        holds = Registers(registers=self.count, bits=self.bits)
-        return (Use(field="registers", name=self.registers, holds=holds),)
+        return (self._use(written=False),)
 
     @property
     def bytes_written(self) -> tuple[Span, ...]:
-        return (Span.block(self.place.buffer, self.place.offset, self.size),)
+        return (self._span,)
 
     def __str__(self) -> str:
         return f"store registers {self.registers} to {self.place}"
