@@ -149,7 +149,26 @@ class Runner(Protocol):
     ) -> None: ...
 
 
-class ForwardingRunner:
+class ClosedAtTheEnd:
+    """A runner as a context: what it holds is released where the context ends."""
+
+    def close(self) -> None:
+        """Release what is held."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class ForwardingRunner(ClosedAtTheEnd):
     """A runner that has another one do everything; who derives from it changes a part of that.
 
     Parameters
@@ -180,17 +199,6 @@ class ForwardingRunner:
     def close(self) -> None:
         """Close the runner."""
         self._runner.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 @runtime_checkable

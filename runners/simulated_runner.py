@@ -7,8 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
+    ClosedAtTheEnd,
     Compiled,
     Failure,
     Images,
@@ -73,7 +72,7 @@ class _Ended:
         return self.outcome
 
 
-class SimulatedRunner:
+class SimulatedRunner(ClosedAtTheEnd):
     """A simulated device; batches run when they are submitted.
 
     Parameters
@@ -259,17 +258,6 @@ class SimulatedRunner:
         """Forget the modules."""
         self._closed = True
         self._modules.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _failure(trap: SimulatedTrap) -> Failure:

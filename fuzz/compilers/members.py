@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, cast
 
 from fuzz.compilers.candidates import DRIVER, Selected
 from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
@@ -20,6 +19,7 @@ from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
 from runners.kernels import KernelModule
 from runners.protocol import (
+    ClosedAtTheEnd,
     Compiled,
     Failure,
     ForwardingRunner,
@@ -125,7 +125,7 @@ class _Refused:
         return self.failure
 
 
-class NoDevice:
+class NoDevice(ClosedAtTheEnd):
     """A device for compilers alone: nothing runs on it."""
 
     def capabilities(self) -> Failure:
@@ -157,17 +157,6 @@ class NoDevice:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class MemberRunner(ForwardingRunner):

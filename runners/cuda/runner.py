@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from runners.cuda.tasks import ExamineTask, RunTask, ScreenTask
 from runners.kernels import KernelModule, ScreeningKernel
 from runners.protocol import (
     Capabilities,
+    ClosedAtTheEnd,
     Compiled,
     Failure,
     Images,
@@ -89,7 +88,7 @@ class _Empty:
         )
 
 
-class CudaRunner:
+class CudaRunner(ClosedAtTheEnd):
     """A CUDA device in a child process that may be lost at any time.
 
     Batches may be submitted while earlier ones run; they run one after another, each cut into
@@ -313,17 +312,6 @@ class CudaRunner:
     def close(self) -> None:
         """End the child and everything it started."""
         self._supervisor.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _blocks(kernel: ScreeningKernel, multiprocessors: int) -> int:
