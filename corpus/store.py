@@ -306,6 +306,20 @@ class Corpus:
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
+    def learn(self, identity: str, case: Case) -> None:
+        """Write down what is known by now of a stored finding: its family and its details.
+
+        Raises
+        ------
+        UsageError, InfrastructureError
+            If there is no such finding, or it cannot be written.
+        """
+        with self.exclusively():
+            entry = self.get(identity)
+            known = msgspec.structs.replace(entry.finding, family=case.family, details=case.details)
+            if known != entry.finding:
+                self.rewrite(entry, known)
+
     def remove(self, entry: Entry) -> None:
         """Remove a finding: gone entirely or not at all.
 

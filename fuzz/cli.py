@@ -537,6 +537,7 @@ def measure(**options: Any) -> int:
 )
 @click.option("--ptx-version", help="Value of .version.  [default: one that knows the target]")
 @click.option("--only", default="*", help="Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
+@_model
 @_json
 def distill(**options: Any) -> int:
     """Make a screening set: programs, images and what must come out, in one file."""
@@ -576,6 +577,8 @@ def distill(**options: Any) -> int:
 @click.option("--assembler", help="Path or version of a ptxas.  [default: the driver's compiler]")
 @click.option("--opt", "level", type=click.IntRange(0, 3), help="-O level of code for a GPU.")
 @_planted
+@_model
+@click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--junit", type=_FOLDER, help="Write JUnit XML, too: a test for a multiprocessor.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
 @_json

@@ -95,6 +95,8 @@ class OpenRunner:
     """Of the runner: the driver's, or warpfuzz's."""
     device: str
     """One line that names the device."""
+    uuid: str = ""
+    """What tells a GPU from all others; empty where nothing does."""
 
 
 def _without_folders(command: str) -> str:
@@ -168,7 +170,7 @@ def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
 def open_runner(choice: RunnerChoice) -> OpenRunner:
     """Open a runner; the caller closes it. Raises as `opened` does."""
     _check(choice)
-    runner = _plain(choice)
+    runner = plain = _plain(choice)
     rewriters = [by_name(name) for name in choice.faults]
     passes = [fault.rewrite for fault in rewriters if fault.place is Place.PTX]
     if passes or choice.ptx_pass is not None:
@@ -200,10 +202,18 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             ptx_version=version_for(choice.ptx_version, target),
             version=warpfuzz_version(),
             device=can.description,
+            uuid=_uuid(plain),
         )
     except BaseException:
         runner.close()
         raise
+
+
+def _uuid(runner: Runner) -> str:
+    from runners.cuda.runner import CudaRunner
+
+    facts = runner.facts() if isinstance(runner, CudaRunner) else None
+    return "" if facts is None or isinstance(facts, Failure) else facts.uuid
 
 
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:

@@ -10,6 +10,7 @@ from rich.progress import Progress
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from fuzz.output import console, emit
+from fuzz.runner import judge_by
 from fuzz.screening.distilling import distill
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import UsageError
@@ -24,6 +25,7 @@ def make_set(
     target: str,
     ptx_version: str | None,
     only: str,
+    model: str | None,
     json: bool,
 ) -> None:
     """Make a set and write it.
@@ -40,6 +42,8 @@ def make_set(
             f"--output {output} cannot be written: give a file in a folder that is there"
         )
     module = Module.named(target, ptx_version)
+    if model is not None:
+        judge_by(Path(model), own=target, device="the set's target")
     forms = selected_forms(
         Selection(pattern=only), target=module.target.name, version=str(module.version)
     )
@@ -58,8 +62,8 @@ def make_set(
         emit({"summary": {**described(made), "path": str(output), "seconds": round(seconds, 3)}})
         return
     console().print(
-        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed {seed}, in "
-        f"{seconds:.0f} s: {output}",
+        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed {seed}, "
+        f"judged by the model {made.description.model}, in {seconds:.0f} s: {output}",
         markup=False,
         soft_wrap=True,
     )
@@ -81,5 +85,6 @@ def described(made: ScreeningSet) -> dict[str, object]:
         "ptx_version": made.description.ptx_version,
         "seed": made.description.seed,
         "generator": made.description.generator,
+        "model": made.description.model,
         "covers": made.description.covers,
     }

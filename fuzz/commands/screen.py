@@ -15,6 +15,7 @@ from types import FrameType
 from rich.live import Live
 
 from corpus import Corpus, create_corpus
+from corpus.known import Known, known_with
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import parse_duration
 from fuzz.checks.program_draws import selected_forms
@@ -31,13 +32,27 @@ from fuzz.console.screening import (
     sensors,
     tests_of,
 )
-from fuzz.output import check_junit, console, emit, generator, write_junit
-from fuzz.runner import RunnerChoice, best_runner, has_device_fault, opened, visible_devices
+from fuzz.output import (
+    check_junit,
+    console,
+    emit,
+    generator,
+    report_expired,
+    write_junit,
+)
+from fuzz.runner import (
+    RunnerChoice,
+    best_runner,
+    has_device_fault,
+    opened,
+    visible_devices,
+)
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner
+from fuzz.screening.examining import Examiner, keep
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from oracle.errors import UsageError, WarpfuzzError
+from oracle.models import model_for
 from oracle.targets import Module
 
 _VIEW_SECONDS = 0.5
@@ -62,6 +77,10 @@ class ScreenRequest:
     seed: int
     target: str | None
     corpus: Path
+    known: Path | None
+    """Rules beside the packaged ones."""
+    model: str | None
+    """Path of the model by which results are judged; None: the built-in one of the target."""
     faults: tuple[str, ...]
     ptx_pass: str | None
     assembler: str | None
@@ -86,6 +105,7 @@ def run_screening(request: ScreenRequest) -> bool:
     if request.junit is not None:
         check_junit(request.junit)
     made = read_set(request.path) if request.path is not None else None
+    known = known_with(request.known)
     devices = _devices(request, made)
     corpus = create_corpus(request.corpus, generator=generator())
     stop = threading.Event()
@@ -93,7 +113,9 @@ def run_screening(request: ScreenRequest) -> bool:
     with _ending(stop):
         threads = [
             threading.Thread(
-                target=_screen_one, args=(device, made, request, corpus, stop, seconds), daemon=True
+                target=_screen_one,
+                args=(device, made, request, corpus, known, stop, seconds),
+                daemon=True,
             )
             for device in devices
         ]
@@ -102,6 +124,7 @@ def run_screening(request: ScreenRequest) -> bool:
         _watch(devices, threads, begun, json=request.json)
     took = time.monotonic() - begun
     _report(request, devices, made, took)
+    report_expired(known)
     errors = [device.error for device in devices if device.error is not None]
     if errors:
         raise errors[0]
@@ -139,6 +162,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
                 ptx_pass=request.ptx_pass,
                 assembler=request.assembler,
                 level=request.level,
+                model=request.model,
                 device=number,
             ),
         )
@@ -151,6 +175,7 @@ def _screen_one(
     made: ScreeningSet | None,
     request: ScreenRequest,
     corpus: Corpus,
+    known: Known,
     stop: threading.Event,
     seconds: float,
 ) -> None:
@@ -163,7 +188,9 @@ def _screen_one(
                 if made is not None
                 else describe(module, seed=request.seed, covers={})
             )
-            examiner = Examiner(description=description, corpus=corpus, device=device.name)
+            if made is not None and request.model is not None:
+                _check_model(made, request.model)
+            examiner = Examiner(description=description, device=device.name, uuid=ready.uuid)
             sightings: list[Sighting] = []
             screen = Screen(
                 ready,
@@ -172,7 +199,7 @@ def _screen_one(
                 seed=request.seed,
                 seen=sightings.append,
             )
-            device.examiner, device.screen = examiner, screen
+            device.screen = screen
             if made is not None:
                 for program in made.programs:
                     screen.add(program)
@@ -184,14 +211,25 @@ def _screen_one(
                     screen.add(device.incoming.pop())
                 screen.step()
                 while sightings:
-                    found = examiner.examine(screen, sightings.pop())
-                    if found is not None:
-                        device.news.append(found)
+                    for found in examiner.examine(screen, sightings.pop()):
+                        new = keep(device.kept, found, corpus, known)
+                        device.news += [new] if new is not None else []
             screen.finish()
             device.seconds = time.monotonic() - device.started
     except WarpfuzzError as error:
         device.error = error
         device.seconds = time.monotonic() - device.started if device.started else 0.0
+
+
+def _check_model(made: ScreeningSet, model: str) -> None:
+    """Raise UsageError if a set was made by another model than the one that is used now."""
+    description = made.description
+    used = model_for(description.architecture).name
+    if used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
+        raise UsageError(
+            f"the set's images are judged by the model {description.model or 'of its time'}, and "
+            f"--model {model} is {used}; leave --model out, or distill a set with it"
+        )
 
 
 def _make_meanwhile(
@@ -288,8 +326,9 @@ def _report(
                     "seed": description.seed if description is not None else request.seed,
                     "pattern": request.pattern,
                     "set": str(request.path) if request.path is not None else None,
+                    "model": _model_name(devices, description),
                     "devices": rows,
-                    "findings": [finding_row(one) for device in devices for one in device.findings],
+                    "findings": [finding_row(one) for device in devices for one in device.kept],
                 }
             }
         )
@@ -301,6 +340,14 @@ def _report(
         save(recorder, request.report, title="warpfuzz screen")
     if request.junit is not None:
         write_junit(request.junit, tests_of(devices), suite="warpfuzz screen")
+
+
+def _model_name(devices: Sequence[ScreenedDevice], description: Description | None) -> str | None:
+    """Return by which model results were judged; None where no device was there to have one."""
+    if description is not None:
+        return description.model or None
+    targets = [device.screen.ready.target for device in devices if device.screen is not None]
+    return model_for(targets[0]).name if targets else None
 
 
 @contextmanager

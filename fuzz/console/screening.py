@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fuzz.output import Test, console, counted, duration, emit, plain
 from fuzz.runner import RunnerChoice
-from fuzz.screening.examining import Examiner, ScreenFinding
+from fuzz.screening.examining import Kept
 from fuzz.screening.screen import Screen, Tally
 from fuzz.screening.sets import SetProgram
 from oracle.errors import WarpfuzzError
@@ -126,24 +126,25 @@ class ScreenedDevice:
     name: str
     choice: RunnerChoice
     screen: Screen | None = None
-    examiner: Examiner | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
     seconds: float = 0.0
-    news: list[ScreenFinding] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    """What was stored for it."""
+    news: list[Kept] = field(default_factory=list)
+    """Those of them that nobody was told of yet."""
     incoming: list[SetProgram] = field(default_factory=list)
     """Programs that the screen has yet to take in."""
 
     @property
-    def findings(self) -> list[ScreenFinding]:
-        """What was stored for it."""
-        return list(self.examiner.findings.values()) if self.examiner else []
-
-    @property
     def is_wrong(self) -> bool:
-        """Whether something differed, or brought it down."""
-        wrong = self.screen is not None and self.screen.tally.total.wrong > 0
-        return wrong or bool(self.findings)
+        """Whether something differed, or brought it down, that nobody has explained."""
+        wrong = set(self.screen.tally.programs) if self.screen is not None else set[str]()
+        for one in self.kept:
+            if one.known is None:
+                return True
+            wrong -= set(one.finding.programs)
+        return bool(wrong)
 
     def view(self) -> DeviceView | None:
         """Return it as it is now; None until it is there."""
@@ -162,29 +163,38 @@ class ScreenedDevice:
         )
 
 
-def announce(finding: ScreenFinding, *, json: bool) -> None:
+def announce(kept: Kept, *, json: bool) -> None:
     """Print a finding as soon as it is stored."""
     if json:
-        emit({"finding": finding_row(finding)})
+        emit({"finding": finding_row(kept)})
         return
     console().print(
-        f"{finding.family.title}\n  {finding.sentence}\n  {finding.saved.path}",
+        f"{kept.finding.case.family.title}{_known(kept)}\n  {kept.finding.sentence}\n"
+        f"  {kept.saved.path}",
         markup=False,
         soft_wrap=True,
     )
 
 
-def finding_row(finding: ScreenFinding) -> dict[str, object]:
+def _known(kept: Kept) -> str:
+    return f" (known: {kept.known.id})" if kept.known is not None else ""
+
+
+def finding_row(kept: Kept) -> dict[str, object]:
     """Return a finding as JSON has it."""
+    case = kept.finding.case
     return {
-        "id": finding.saved.id,
-        "family": finding.family.key,
-        "kind": finding.kind.value,
-        "verdict": finding.kind.value,
-        "known": False,
-        "path": str(finding.saved.path),
-        "title": finding.family.title,
-        "message": finding.sentence,
+        "id": kept.saved.id,
+        "family": case.family.key,
+        "kind": case.kind.value,
+        "verdict": case.kind.value,
+        "known": kept.known is not None,
+        "known_as": kept.known.id if kept.known is not None else None,
+        "path": str(kept.saved.path),
+        "title": case.family.title,
+        "message": kept.finding.sentence,
+        "instructions": kept.finding.instructions,
+        "programs": kept.finding.programs,
     }
 
 
@@ -216,10 +226,12 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
                 markup=False,
                 soft_wrap=True,
             )
-    stored = sum(len(device.findings) for device in devices)
+    stored = [one for device in devices for one in device.kept]
+    for one in stored:
+        out.print(f"{one.finding.case.family.title}{_known(one)}", markup=False, soft_wrap=True)
     if stored:
         out.print(
-            f"{counted(stored, 'finding')} stored in {corpus}. Replay: "
+            f"{counted(len(stored), 'finding')} stored in {corpus}. Replay: "
             f"{shlex.join(('warpfuzz', 'replay', str(corpus)))}",
             markup=False,
             soft_wrap=True,
@@ -295,7 +307,7 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
                     seconds=device.seconds,
                     result="failure" if rate.wrong else "passed",
                     message=str(rate),
-                    text="\n".join(one.sentence for one in device.findings),
+                    text="\n".join(one.finding.sentence for one in device.kept),
                 )
             )
         tests += [

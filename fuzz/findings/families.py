@@ -292,6 +292,28 @@ def family_of_flaky(form: MainForm | None) -> Family:
     return _family(Kind.FLAKY, form, "not the same every time")
 
 
+def family_of_multiprocessor(
+    kind: Kind, number: int, device: str, uuid: str, instructions: Sequence[str]
+) -> Family:
+    """Return the family of what one multiprocessor of one device gets wrong, whatever it runs.
+
+    Parameters
+    ----------
+    device
+        Its name for people, such as "GPU 2".
+    uuid
+        What tells it from all others; empty where nothing does.
+    instructions
+        What it got wrong (`form_name`).
+    """
+    return Family(
+        key=f"{kind}/multiprocessor {number} of {uuid or device}",
+        title=f"{kind}: multiprocessor {number} of {device}: {', '.join(instructions)}"[
+            :_TITLE_LENGTH
+        ],
+    )
+
+
 def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)

@@ -22,6 +22,7 @@ from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import Form, MainForm
+from oracle.models import model_for
 from oracle.program import requirements
 from oracle.targets import Module
 from runners.emission import emit
@@ -135,6 +136,7 @@ def _with_images(batch: Batch, number: int, images: Images, module: Module) -> S
         entry=f"program_{number}",
         program=batch.program,
         references=References(images=images, expected=expected),
+        round=number,
     )
 
 
@@ -203,6 +205,7 @@ def describe(module: Module, *, seed: int, covers: dict[str, Covered]) -> Descri
         seed=seed,
         generator=GENERATOR_VERSION,
         warpfuzz=warpfuzz_version(),
+        model=model_for(module.target.name).name,
         covers=covers,
     )
 

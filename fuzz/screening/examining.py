@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
 from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
+from corpus.families import cause_key
+from corpus.known import Known, KnownEntry
+from fuzz.checks.protocol import Stored
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.families import family_of_difference, family_of_failure, family_of_flaky
+from fuzz.findings.families import (
+    family_of_difference,
+    family_of_failure,
+    family_of_flaky,
+    family_of_multiprocessor,
+    form_name,
+)
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import kind_of_failure
@@ -33,6 +42,9 @@ _COOL_SECONDS = 0.05
 _MOST_EXAMINED = 8
 """Programs of which an image is replayed; what others get wrong is only counted, because a device
 that is wrong in all of them has to be screened on."""
+_MOST_FAULTY = 4
+"""Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
+device is, or what runs on it."""
 _COPIES = 256
 """Warps of a stored case: more than a device has multiprocessors (132 on an H200)."""
 
@@ -47,41 +59,92 @@ class Replay:
     """On all others."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ScreenFinding:
-    """Something that differed, or a program that brought the device down, as it was stored."""
+    """Something that differed, or a program that brought the device down."""
 
-    kind: Kind
-    family: Family
-    saved: Saved
+    stored: Stored
     sentence: str
     """Where, how often, and under which circumstances."""
+    programs: list[str]
+    """Names of the programs that show it."""
+    instructions: list[str]
+    """What these programs are about, each once."""
+
+    @property
+    def case(self) -> Case:
+        """Its description."""
+        return self.stored.case
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """A finding in the corpus."""
+
+    finding: ScreenFinding
+    saved: Saved
+    known: KnownEntry | None
+    """Why it needs not be reported; None if nobody has explained it."""
+
+
+def keep(kept: list[Kept], found: ScreenFinding, corpus: Corpus, known: Known) -> Kept | None:
+    """Store a finding, or what has become known of it; return it if it was not there.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be stored.
+    """
+    there = next((one for one in kept if one.finding is found), None)
+    if there is not None:
+        corpus.learn(there.saved.id, found.case)
+        there.known = known.match(found.case)
+        return None
+    new = Kept(
+        finding=found,
+        saved=corpus.add(found.case, found.stored.files),
+        known=known.match(found.case),
+    )
+    kept.append(new)
+    return new
 
 
 @dataclass(kw_only=True)
 class Examiner:
-    """Replays what one device got wrong, and stores the first of each family."""
+    """Replays what one device got wrong, the first of each cause."""
 
     description: Description
-    corpus: Corpus
     device: str
     """Such as "GPU 2"."""
+    uuid: str = ""
+    """Of the device; empty where it has none."""
     findings: dict[str, ScreenFinding] = field(default_factory=dict)
-    """By the key of the family."""
+    """By the key of the family, without the kind."""
     _examined: set[str] = field(default_factory=set)
     """Names of the programs whose images were replayed."""
 
-    def examine(self, screen: Screen, sighting: Sighting) -> ScreenFinding | None:
-        """Take in what a launch showed; return what was stored for it, if it is new.
+    def examine(self, screen: Screen, sighting: Sighting) -> list[ScreenFinding]:
+        """Take in what a launch showed; return the findings that are new, or have become wider.
+
+        A finding that has become wider has a case of the same identity as before.
 
         Raises
         ------
         DeviceLostError, InfrastructureError
-            If the device is gone, or the finding cannot be stored.
+            If the device is gone.
         """
         if sighting.failure is not None:
-            return self._failure(screen, sighting.item, sighting.failure)
-        item, one = sighting.item, sighting.differing[0]
+            found = [self._failure(screen, sighting.item, sighting.failure)]
+        else:
+            first = {one.sm: one for one in reversed(sighting.differing)}
+            local = list(first.values()) if _is_local(screen) else [sighting.differing[0]]
+            found = [self._differing(screen, sighting.item, one) for one in local]
+        return [one for one in found if one is not None]
+
+    def _differing(self, screen: Screen, item: Item, one: Differing) -> ScreenFinding | None:
+        there = self.findings.get(self._multiprocessor(Kind.FLAKY, one.sm, ())[0])
+        if there is not None and _is_local(screen):
+            return self._joined(there, item, one.sm)
         if item.source.entry in self._examined or len(self._examined) >= _MOST_EXAMINED:
             return None
         self._examined.add(item.source.entry)
@@ -89,6 +152,28 @@ class Examiner:
         time.sleep(_PAUSE_SECONDS)
         cool = self._replay(screen, item, one, _COOL_SECONDS)
         return self._difference(screen, item, one, hot, cool)
+
+    def _joined(self, there: ScreenFinding, item: Item, sm: int) -> ScreenFinding | None:
+        """Add a program to the finding of a multiprocessor; return it if that says more."""
+        name = form_name(main_form(item.source.program))
+        if item.source.entry not in there.programs:
+            there.programs.append(item.source.entry)
+        if name in there.instructions:
+            return None
+        there.instructions.append(name)
+        case = there.case
+        _, family = self._multiprocessor(case.kind, sm, there.instructions)
+        details = {**case.details, _INSTRUCTIONS: "; ".join(there.instructions)}
+        case = msgspec.structs.replace(case, family=family, details=details)
+        there.stored = Stored(case=case, files=there.stored.files)
+        return there
+
+    def _multiprocessor(
+        self, kind: Kind, sm: int, instructions: Sequence[str]
+    ) -> tuple[str, Family]:
+        """Return the family of a multiprocessor, and its key without the kind."""
+        family = family_of_multiprocessor(kind, sm, self.device, self.uuid, instructions)
+        return cause_key(kind, family.key), family
 
     def _replay(
         self, screen: Screen, item: Item, one: Differing, seconds: float
@@ -123,13 +208,17 @@ class Examiner:
         )
         rates = [replay.here for replay in (hot, cool) if isinstance(replay, Replay)]
         steady = bool(rates) and all(rate.wrong == rate.cases for rate in rates)
-        found = differences(source.program, expected, one.actual)
-        if steady:
-            kind = verdict.kind
-            family = family_of_difference(kind, form, found)
+        kind = verdict.kind if steady else Kind.FLAKY
+        others = [replay.others for replay in (hot, cool) if isinstance(replay, Replay)]
+        name = form_name(form)
+        if _is_local(screen) and not any(rate.wrong for rate in others):
+            key, family = self._multiprocessor(kind, one.sm, [name])
         else:
-            kind, family = Kind.FLAKY, family_of_flaky(form)
-        if family.key in self.findings:
+            found = differences(source.program, expected, one.actual)
+            family = family_of_difference(kind, form, found) if steady else family_of_flaky(form)
+            key = cause_key(kind, family.key)
+        if key in self.findings:
+            self.findings[key].programs.append(source.entry)
             return None
         subject = Subject(
             module=emit(source.program, module=self._module),
@@ -147,19 +236,24 @@ class Examiner:
         )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
         words: dict[str, str | int] = {
-            "multiprocessor": one.sm,
+            _MULTIPROCESSOR: one.sm,
             "warp slot": one.warp,
             "while screening": f"{screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
             "again at once": _words(hot, one.sm),
             "again after a pause": _words(cool, one.sm),
         }
-        return self._stored(screen, item, evidence, one.image, words)
+        words[_INSTRUCTIONS] = name
+        if self.description.model:
+            words["model"] = self.description.model
+        return self._found(screen, key, item, evidence, one.image, words)
 
     def _failure(self, screen: Screen, item: Item, failure: Failure) -> ScreenFinding | None:
         kind = kind_of_failure(failure)
         source = item.source
         family = family_of_failure(kind, main_form(source.program), failure)
-        if family.key in self.findings:
+        key = cause_key(kind, family.key)
+        if key in self.findings:
+            self.findings[key].programs.append(source.entry)
             return None
         subject = Subject(
             module=emit(source.program, module=self._module),
@@ -169,33 +263,43 @@ class Examiner:
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=[attempt])
         words = {"while screening": f"{len(item.failures)} launches of {source.entry} failed"}
-        return self._stored(screen, item, evidence, 0, words)
+        return self._found(screen, key, item, evidence, 0, words)
 
     @property
     def _module(self) -> Module:
         return Module.named(self.description.target, self.description.ptx_version)
 
-    def _stored(
+    def _found(
         self,
         screen: Screen,
+        key: str,
         item: Item,
         evidence: Evidence,
         image: int,
         words: Mapping[str, str | int],
     ) -> ScreenFinding:
-        number = int(item.source.entry.rpartition("_")[2])
-        origin = Origin(seed=self.description.seed, round=number, image=image)
-        case: Case = case_of(evidence, screen.ready, origin=origin, status=ShrinkStatus.RAW)
+        origin = Origin(seed=self.description.seed, round=item.source.round, image=image)
+        case = case_of(evidence, screen.ready, origin=origin, status=ShrinkStatus.RAW)
         case = msgspec.structs.replace(case, details={**case.details, **words})
-        saved = self.corpus.add(case, files_of(evidence))
-        sentence = "; ".join(
-            [self.device, *(f"{name}: {words[name]}" for name in words if name != "multiprocessor")]
-        )
+        shown = (f"{name}: {words[name]}" for name in words if name not in _NOT_SAID)
         finding = ScreenFinding(
-            kind=evidence.kind, family=evidence.family, saved=saved, sentence=sentence
+            stored=Stored(case=case, files=files_of(evidence)),
+            sentence="; ".join((self.device, *shown)),
+            programs=[item.source.entry],
+            instructions=[form_name(main_form(item.source.program))],
         )
-        self.findings[evidence.family.key] = finding
+        self.findings[key] = finding
         return finding
+
+
+_MULTIPROCESSOR, _INSTRUCTIONS = "multiprocessor", "instructions"
+_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, "model")
+"""Details that the sentence about a finding leaves to its title and its page."""
+
+
+def _is_local(screen: Screen) -> bool:
+    """Whether what is wrong sits in few multiprocessors of the device."""
+    return screen.tally.faulty.size <= _MOST_FAULTY
 
 
 def _words(replay: Replay | Failure, sm: int) -> str:

@@ -49,6 +49,8 @@ class SetProgram:
     program: Program
     references: References
     """Its images, and what must come out."""
+    round: int
+    """Number of the program in its set, or of the campaign's round that it comes from."""
 
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     generator: int
     """Version of the generator of programs and contents."""
     warpfuzz: str
+    model: str = ""
+    """Name of the model that the expected images come from; empty: nobody has written it down."""
     covers: Mapping[str, Covered]
     """By dimension: forms, kinds of steps, classes of values, planted faults."""
 
@@ -174,7 +178,7 @@ def read_set(path: Path) -> ScreeningSet:
     blocks = data[_aligned(start + length) :]
     try:
         _check(header)
-        programs = [_program(row, blocks) for row in header.rows]
+        programs = [_program(row, number, blocks) for number, row in enumerate(header.rows)]
     except WarpfuzzError as error:
         # Its contents have the hash that they name: somebody made it so.
         raise UsageError(f"{path}: {error}; distill a set anew") from None
@@ -207,7 +211,7 @@ def _check(header: _Header) -> None:
         raise UsageError("it has no programs, or two of one name")
 
 
-def _program(row: _Row, blocks: NDArray[np.uint8]) -> SetProgram:
+def _program(row: _Row, number: int, blocks: NDArray[np.uint8]) -> SetProgram:
     if not _ENTRY.fullmatch(row.entry):
         raise UsageError(f"{row.entry!r:.80} is no name of a kernel")
     program = decode_program(row.program, row.entry)
@@ -224,6 +228,7 @@ def _program(row: _Row, blocks: NDArray[np.uint8]) -> SetProgram:
         entry=row.entry,
         program=program,
         references=References(images=images, expected=expected),
+        round=number,
     )
 
 

@@ -11,10 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import warpfuzz
+from small_sets import MODULE
 
 from corpus import Kind, create_corpus
+from corpus.known import known_with
+from fuzz.campaign.draws import Selection
+from fuzz.checks.program_draws import selected_forms
 from fuzz.runner import OpenRunner, RunnerChoice, opened
-from fuzz.screening.examining import Examiner
+from fuzz.screening.distilling import candidates, describe, set_program
+from fuzz.screening.examining import Examiner, Kept, keep
 from fuzz.screening.screen import Pattern, Rate, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
@@ -63,7 +68,7 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
     small_set: ScreeningSet, tmp_path: Path, fault: str, sm: int, kind: Kind
 ) -> None:
     corpus = create_corpus(tmp_path / "corpus", generator="test")
-    examiner = Examiner(description=small_set.description, corpus=corpus, device="GPU 2")
+    examiner = Examiner(description=small_set.description, device="GPU 2", uuid="GPU-123")
     with screening(small_set, fault) as (screen, sightings):
         for _ in range(200):
             screen.step()
@@ -73,14 +78,43 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert tally.faulty.tolist() == [sm]
         assert tally.rate(sm).wrong == tally.total.wrong > 0
         assert f"always multiprocessor {sm}" in tally.pattern
-        finding = examiner.examine(screen, sightings[0])
-    assert finding is not None
-    assert finding.kind is kind
-    assert "GPU 2" in finding.sentence
+        (finding,) = examiner.examine(screen, sightings[0])
+        kept = keep([], finding, corpus, known_with(None))
+        assert not examiner.examine(screen, sightings[0]), "nothing that is new"
+    assert kept is not None
+    assert finding.case.kind is kind
+    assert finding.case.family.key == f"{kind}/multiprocessor {sm} of GPU-123"
+    assert f"multiprocessor {sm} of GPU 2: wmma.mma" in finding.case.family.title
     assert "none in" in finding.sentence
-    entry = corpus.get(finding.saved.id)
+    entry = corpus.get(kept.saved.id)
     assert entry.finding.details["multiprocessor"] == sm
     assert entry.finding.runners[0].device
+
+
+def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_finding(
+    tmp_path: Path,
+) -> None:
+    corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
+    forms = selected_forms(Selection(pattern="wmma.mma*m8n8*"), target="sm_90", version="8.0")
+    description = describe(MODULE, seed=0, covers={})
+    examiner = Examiner(description=description, device="GPU 2")
+    kept: list[Kept] = []
+    with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
+        sightings: list[Sighting] = []
+        screen = Screen(ready, description, seen=sightings.append)
+        for number, batch in enumerate(next(candidates(forms, MODULE, 0))[:4]):
+            screen.add(set_program(batch, number, 8, MODULE))
+        for _ in range(8):
+            screen.step()
+        for sighting in sightings:
+            for found in examiner.examine(screen, sighting):
+                keep(kept, found, corpus, known)
+    (one,) = kept
+    case = corpus.get(one.saved.id).finding
+    assert len(one.finding.instructions) > 1
+    assert case.details["instructions"] == "; ".join(one.finding.instructions)
+    assert all(name in case.family.title for name in one.finding.instructions[:2])
+    assert [entry.id for entry in corpus.entries()] == [one.saved.id]
 
 
 class _Troubled:
@@ -100,10 +134,9 @@ class _Troubled:
 
 
 def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
-    small_set: ScreeningSet, tmp_path: Path
+    small_set: ScreeningSet,
 ) -> None:
-    corpus = create_corpus(tmp_path / "corpus", generator="test")
-    examiner = Examiner(description=small_set.description, corpus=corpus, device="GPU 0")
+    examiner = Examiner(description=small_set.description, device="GPU 0")
     bad = small_set.programs[0].entry
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))  # type: ignore[arg-type]
@@ -115,12 +148,12 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
             screen.step()
         screen.finish()
         assert [item.source.entry for item in screen.left_out] == [bad]
-        finding = examiner.examine(screen, sightings[0])
+        (finding,) = examiner.examine(screen, sightings[0])
         others = sum(len(one.references.images) for one in small_set.programs[1:])
         assert (screen.tally.cases[:132] >= others).all()
         assert screen.tally.total.wrong == 0
-    assert finding is not None
-    assert finding.kind is Kind.HANG
+    assert finding.case.kind is Kind.HANG
+    assert finding.programs == [bad]
 
 
 def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
