@@ -193,6 +193,11 @@ def _one_level(levels: str | None) -> int | None:
     type=click.IntRange(min=0, max=2**64 - 1),
     help="Same seed, same cases.  [default: a random one, which is shown]",
 )
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Only the I-th of N parts of the rounds of --seed: one for each job of an array.",
+)
 @_corpus
 @click.option(
     "--resume",
@@ -590,6 +595,21 @@ def screen(**options: Any) -> int:
     from fuzz.commands.screen import ScreenRequest, run_screening
 
     return Exit.FINDINGS if run_screening(ScreenRequest(**options)) else Exit.CLEAN
+
+
+@app.command()
+@click.argument("corpora", metavar="[CORPUS]...", type=_FOLDER, nargs=-1)
+@click.option("--watch", is_flag=True, help="Again and again, until no campaign runs any more.")
+@_json
+def status(corpora: tuple[Path, ...], watch: bool, json: bool) -> int:
+    """Show campaigns that run elsewhere, or have ended, from the files in their corpora.
+
+    Several, such as the shards of an array, are summed up.
+    """
+    from fuzz.commands.status import show_status
+
+    show_status(corpora or (DEFAULT_CORPUS,), watch=watch, json=json)
+    return Exit.CLEAN
 
 
 @app.command()

@@ -162,6 +162,7 @@ class Campaign:
         """
         try:
             self.save()
+            self._write_figures()
             self._stopped = self._loop()
             if self._lost:
                 raise DeviceLostError(self._lost)

@@ -19,6 +19,7 @@ from fuzz.campaign.campaign import Campaign, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
@@ -44,7 +45,7 @@ RUNNERS = ("ptxas", "sim", "cuda")
 """What `--runner` may name."""
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
-    **dict.fromkeys(("--only", "--fault", "--compilers"), str),
+    **dict.fromkeys(("--only", "--fault", "--compilers", "--shard"), str),
     "--include-undefined": bool,
     "--opt": int,
 }
@@ -86,6 +87,8 @@ def run_on(options: Mapping[str, Any]) -> bool:
         budget, known = budget_of(options), known_with(options["known"])
         check_report(options["report"])
         check, devices = _check(options, _seed(options, state))
+        if options["shard"] is not None:
+            check = Sharded(check=check, shard=_shard(options, state))
         workers = options["workers"] or _workers(on_gpu=_runner(options) == "cuda")
         crew = stack.enter_context(ProcessCrew(check, workers=workers, devices=devices))
         facts = crew.facts()
@@ -176,6 +179,23 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         asides=(undefined,) if options["include_undefined"] else (),
     )
     return check, _devices(options["devices"], name)
+
+
+def _shard(options: Mapping[str, Any], state: State | None) -> Shard:
+    """Return the shard that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or no seed is given, without which shards have nothing to divide.
+    """
+    shard = Shard.parse(options["shard"])
+    if options["seed"] is None and state is None:
+        raise UsageError(
+            f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
+            "seed; give all of them the same --seed"
+        )
+    return shard
 
 
 def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
@@ -286,12 +306,13 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         "ptx_pass": before["--ptx-pass"],
         "include_undefined": before["--include-undefined"],
         "only": before["--only"],
+        "shard": before["--shard"],
         "faults": tuple((before["--fault"] or "").split()),
         "level": before["--opt"],
         "assemblers": _several(state.options.get("--assembler")),
     }
     if options["compilers"] is not None:
-        kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only")}
+        kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only", "shard")}
     nothing = {"only": "*", "include_undefined": False, "faults": (), "assemblers": ()}
     taken = {
         name: value

@@ -1,0 +1,156 @@
+"""`warpfuzz status`: campaigns that run elsewhere, or have ended, from their files."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from fuzz.campaign.figures import DeviceLine, Figures, Life, read_figures
+from fuzz.output import console, counted, duration, emit, plain
+
+_WATCH_SECONDS = 2.0
+"""Between two looks; campaigns write figures every 10 s."""
+_STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
+
+
+def show_status(corpora: Sequence[Path], *, watch: bool, json: bool) -> None:
+    """Show campaigns; with `watch` again and again until none of them runs any more.
+
+    Raises
+    ------
+    UsageError
+        If one of the folders holds no campaign.
+    InfrastructureError
+        If its files cannot be read.
+    """
+    out = console()
+    if watch and not json and out.is_terminal and not out.is_dumb_terminal:
+        with Live(console=out, auto_refresh=False, transient=True) as live:
+            while True:
+                found = [read_figures(corpus) for corpus in corpora]
+                if not _any_runs(found):
+                    break
+                live.update(status_view(found), refresh=True)
+                time.sleep(_WATCH_SECONDS)
+        out.print(status_view(found))
+        return
+    said: list[float] = []
+    while True:
+        found = [read_figures(corpus) for corpus in corpora]
+        # What nobody has written anew is not told again.
+        stamps = [round(time.time() - one.silence) for one in found]
+        if stamps != said or not _any_runs(found):
+            said = list(stamps)
+            if json:
+                for one in found:
+                    emit({"status": _row(one)})
+            else:
+                out.print(status_view(found))
+        if not (watch and _any_runs(found)):
+            return
+        time.sleep(_WATCH_SECONDS)
+
+
+def _any_runs(found: Sequence[Figures]) -> bool:
+    return any(one.life is Life.RUNNING for one in found)
+
+
+def _row(one: Figures) -> dict[str, object]:
+    return {
+        "corpus": str(one.corpus),
+        "campaign": one.life.value,
+        "silent_seconds": round(one.silence, 1),
+        **one.rows,
+    }
+
+
+def status_view(found: Sequence[Figures]) -> RenderableType:
+    """Return a block of lines for each campaign, and what all of them come to."""
+    lines = [line for one in found for line in _lines(one)]
+    if len(found) > 1:
+        lines.append(_total(found))
+    return Group(*lines)
+
+
+def _total(found: Sequence[Figures]) -> Text:
+    lives = Counter(one.life.value for one in found)
+    seconds = sum(one.summary.seconds for one in found)
+    groups = {row.group or row.title for one in found for row in one.summary.unknown}
+    line = Text().append("all of them", style="bold").append(f": {_counted(lives)} · ")
+    line.append(f"{sum(one.summary.cases for one in found):,}", style="count")
+    rate = sum(one.newest.rate for one in found if one.life is Life.RUNNING)
+    line.append(f" cases in {duration(seconds)} together, {rate:,.0f} a second now · ")
+    return line.append(f"{counted(len(groups), 'family', 'families')} of findings that differ")
+
+
+def _lines(one: Figures) -> list[Text]:
+    summary, newest = one.summary, one.newest
+    runs = one.life is Life.RUNNING
+    head = plain(str(one.corpus), style="bold").append(": ")
+    head.append(one.life.value, style=_STYLES[one.life])
+    if summary.stopped:
+        head.append_text(plain(f" ({summary.stopped})"))
+    elif one.life is Life.SILENT:
+        head.append(f" for {duration(one.silence)}: it was killed, or its host is gone")
+    elif newest.finishing:
+        head.append(" (finishing)")
+    shard = f", shard {summary.shard}" if summary.shard else ""
+    head.append_text(plain(f" · {duration(summary.seconds)}, seed {summary.seed}{shard}"))
+    if summary.device:
+        head.append_text(plain(f" · {summary.device}", style="quiet"))
+    average = summary.cases / summary.seconds if summary.seconds else 0.0
+    figures = Text("  ").append(f"{summary.cases:,}", style="count").append(" cases")
+    figures.append(f", {summary.compared:,} compared · ")
+    figures.append(f"{newest.rate:,.0f} a second now, " if runs else "")
+    figures.append(f"{average:,.0f} a second on average · {counted(summary.rounds, 'round')}")
+    lines = [head, figures, _findings(one)]
+    if runs:
+        workers = Text(f"  {counted(newest.workers, 'worker')}")
+        if newest.stalled:
+            workers.append(f", {newest.stalled:,} stalled", style="worst")
+        if newest.examining:
+            workers.append(f" · {counted(newest.examining, 'finding')} being examined")
+        lines.append(workers)
+    return [*lines, *map(_device, newest.devices)]
+
+
+def _findings(one: Figures) -> Text:
+    summary, newest = one.summary, one.newest
+    unknown = summary.unknown
+    line = Text("  ").append(
+        f"{counted(len(unknown), 'family', 'families')} of findings",
+        style="odd" if unknown else "",
+    )
+    verdicts = Counter(row.verdict for row in unknown)
+    if verdicts:
+        line.append_text(plain(f" ({_counted(verdicts)})"))
+    if known := len(summary.findings) - len(unknown):
+        line.append(f", and {known:,} known")
+    if summary.unreplayed:
+        line.append(f", {summary.unreplayed:,} not replayed yet")
+    if one.life is Life.RUNNING:
+        line.append(f" · nothing new for {duration(newest.seconds_since_new)}")
+    return line
+
+
+def _counted(words: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {word}" for word, count in words.most_common())
+
+
+def _device(device: DeviceLine) -> Text:
+    words = [device.host, device.name, device.uuid]
+    line = plain("  " + " ".join(word for word in words if word))
+    if device.temperature is not None:
+        line.append(f"  {device.temperature} °C")
+    if device.sm_clock is not None:
+        line.append(f"  {device.sm_clock:,} MHz")
+    for name, count in device.errors.items():
+        if count:
+            line.append_text(plain(f"  {count:,} {name}", style="worst"))
+    return line

@@ -1,0 +1,118 @@
+"""Shards divide the rounds of a seed, and what campaigns wrote tells how they are."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from command_line import warpfuzz
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus import create_corpus
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.figures import Life, read_figures
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.shard import Shard, Sharded
+from fuzz.campaign.store import CampaignStore
+from fuzz.checks.programs import ProgramCoverage, Programs
+from fuzz.checks.protocol import RoundJob
+from fuzz.runner import RunnerChoice
+from oracle.errors import InfrastructureError, UsageError
+
+
+@given(st.integers(1, 50), st.integers(0, 500))
+def test_every_round_is_one_of_exactly_one_shard(count: int, number: int) -> None:
+    shards = [Shard(index=index, count=count) for index in range(1, count + 1)]
+    owners = [shard for shard in shards for place in range(502) if shard.number(place) == number]
+    assert len(owners) == 1
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "1/0", "a/b", "-1/4", "1/4/2", "１/２"])
+def test_what_is_no_shard_gets_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="--shard"):
+        Shard.parse(text)
+    assert str(Shard.parse("3/8")) == "3/8"
+
+
+def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
+    whole = Programs(
+        choice=RunnerChoice(name="sim"), seed=5, selection=Selection(pattern="*m8n8k4*"), images=2
+    )
+    part = Sharded(check=whole, shard=Shard(index=2, count=3))
+    reports = []
+    for check, number in ((whole, 1), (part, 0)):
+        with check.opened(Heart(Beats(1), 0)) as trier:
+            drawing = check.drawing(trier.facts)
+            drawn = drawing.round(number, ProgramCoverage())
+            report = trier.round(RoundJob(number=number, drawn=drawn))
+            assert report.number == number
+            reached = report.coverage.state()
+            reports.append({**vars(report), "number": None, "coverage": reached})
+    assert reports[0] == reports[1]
+    assert reached["programs"]
+    assert part.options(trier.facts)["--shard"] == "2/3"
+
+
+def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "run", "--runner", "sim", "--shard", "1/2", "--cases", 1)
+    assert ended.code == 2
+    assert "--seed" in ended.err
+
+
+def written(folder: Path, *, stopped: str, lines: int = 2) -> Path:
+    """A corpus in which a campaign has written figures."""
+    create_corpus(folder, generator="a test")
+    finding = {"verdict": "violation", "title": "a title", "group": "one", "cases": 3}
+    with CampaignStore(folder) as store:
+        store.summarise({"summary": {
+            "cases": 1000, "compared": 990, "seconds": 20.0, "rounds": 7, "seed": 3,
+            "stopped": stopped, "findings": [finding, {**finding, "known": True}],
+        }})  # fmt: skip
+        for number in range(lines):
+            device = {"name": "NVIDIA H200", "uuid": "GPU-1", "temperature": 61, "errors": {}}
+            store.record({"rate": 50.0 + number, "workers": 4, "devices": [device]})
+    return folder
+
+
+def test_the_status_of_campaigns_is_told_from_their_files(tmp_path: Path) -> None:
+    running = written(tmp_path / "running", stopped="")
+    written(tmp_path / "ended", stopped="budget spent")
+    silent = written(tmp_path / "silent", stopped="")
+    long_ago = time.time() - 3600
+    os.utime(silent / "campaign" / "summary.json", (long_ago, long_ago))
+    lives = {name: read_figures(tmp_path / name).life for name in ("running", "ended", "silent")}
+    assert lives == {"running": Life.RUNNING, "ended": Life.ENDED, "silent": Life.SILENT}
+    figures = read_figures(running)
+    assert figures.rates == [50.0, 51.0]
+    assert len(figures.summary.unknown) == 1
+    shown = warpfuzz(tmp_path, "status", "running", "ended", "silent")
+    assert shown.code == 0
+    for words in ("budget spent", "it was killed", "3,000 cases", "61 °C", "1 violation"):
+        assert words in shown.out.replace("\xa0", " "), words
+    rows = warpfuzz(tmp_path, "status", "--json", "--watch", "ended").rows
+    assert [row["status"]["campaign"] for row in rows] == ["ended"]
+    assert rows[0]["status"]["statistics"]["rate"] == 51.0
+
+
+def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    corpus = written(tmp_path / "c", stopped="", lines=3)
+    with (corpus / "campaign" / "statistics.jsonl").open("ab") as file:
+        file.write(b'{"rate": 99.0, "wor')
+    assert read_figures(corpus).newest.rate == 52.0
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"summary": {"cases": -1}}', b"\xff"])
+def test_a_summary_of_something_else_gets_a_sentence(tmp_path: Path, content: bytes) -> None:
+    corpus = written(tmp_path / "c", stopped="")
+    (corpus / "campaign" / "summary.json").write_bytes(content)
+    with pytest.raises(InfrastructureError, match=r"summary\.json cannot be used"):
+        read_figures(corpus)
+
+
+def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
+    ended = warpfuzz(tmp_path, "status", "nowhere")
+    assert ended.code == 2
+    assert "no campaign" in ended.err
