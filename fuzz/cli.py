@@ -226,6 +226,12 @@ def _one_level(levels: str | None) -> int | None:
 )
 @_only_module
 @click.option(
+    "--screen/--no-screen",
+    default=True,
+    help="Screen in the idle time of a GPU with what is verified already (see `warpfuzz screen`); "
+    "the simulated device has none.  [default: --screen]",
+)
+@click.option(
     "--include-undefined",
     is_flag=True,
     help="Now and then run programs that the ISA leaves undefined, apart; they are counted, not "

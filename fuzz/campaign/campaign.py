@@ -28,6 +28,7 @@ from fuzz.checks.protocol import (
     Options,
     RoundJob,
     RoundReport,
+    ScreeningReport,
     flattened,
     nested,
 )
@@ -140,6 +141,7 @@ class Campaign:
         """`_newest`: when something new was found or reached."""
         self._lines = self._reached.total.lines()
         self._width = self._reached_so_far()
+        self._screening = _screening_before(self._state)
         self._health: dict[int, DeviceStatus] = {}
         """By the number of a device: what it said last."""
         self._recent: deque[tuple[float, int]] = deque()
@@ -242,6 +244,8 @@ class Campaign:
                 self._rounds.finished(report)
                 if report.health is not None:
                     self._health[report.device] = report.health
+                if report.screening is not None:
+                    self._take_screening(report.screening)
             case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
                 self.triage.examined(job, result)
                 self.save()
@@ -309,6 +313,16 @@ class Campaign:
         self._reached.add(report.number, report.coverage)
         if new:
             self._newest = time.monotonic()
+
+    def _take_screening(self, report: ScreeningReport) -> None:
+        """Count what was screened; it is no part of any round."""
+        for suspect in report.suspects:
+            if self.triage.suspect(suspect):
+                self._newest = time.monotonic()
+        self._state.screened += report.comparisons
+        self._state.screened_wrong += report.wrong
+        self._screening = self._screening or ScreeningReport()
+        self._screening.add(report)
 
     # Now and then
 
@@ -382,6 +396,7 @@ class Campaign:
             left_out=self.facts.left_out,
             notes=state.notes,
             summary=self.drawing.summary(),
+            screening=self._screening,
         )
 
     def _rate(self, now: float, done: int) -> float:
@@ -427,6 +442,13 @@ class Campaign:
         self.triage.gone = state.gone
         self.triage.tries, self.triage.turned = dict(state.tries), dict(state.turned)
         self.triage.restore(state.families)
+
+
+def _screening_before(state: State) -> ScreeningReport | None:
+    """Return what was screened before the campaign was resumed; None if nothing was."""
+    if not state.screened:
+        return None
+    return ScreeningReport(comparisons=state.screened, wrong=state.screened_wrong)
 
 
 class _History:

@@ -96,6 +96,8 @@ def health_of(ready: OpenRunner) -> DeviceStatus | None:
         uuid=facts.uuid,
         temperature=health.temperature_c,
         sm_clock=health.sm_clock_mhz,
+        busy=health.busy_percent,
+        power=None if health.power_mw is None else round(health.power_mw / 1000),
         errors={name: count for name, count in counts.items() if count is not None},
     )
 

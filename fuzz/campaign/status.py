@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fuzz.campaign.coverage import CoverageLine
-from fuzz.checks.protocol import Counts, DeviceStatus, Stage, Words, nested
+from fuzz.checks.protocol import Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
 
 
@@ -88,6 +88,8 @@ class CampaignStatus:
     """What is worth keeping and no finding, as JSON objects."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the summary says of this check alone."""
+    screening: ScreeningReport | None = None
+    """What screening in idle time has come to; None where there was none."""
 
     @property
     def findings(self) -> list[FamilyState]:
@@ -122,6 +124,17 @@ def told_apart(status: CampaignStatus) -> dict[str, int]:
     }
 
 
+def screened(status: CampaignStatus) -> dict[str, Any]:
+    """Return what was screened in idle time, apart from all cases; empty where nothing was."""
+    screening = status.screening
+    if screening is None:
+        return {}
+    row: dict[str, Any] = {"comparisons": screening.comparisons, "wrong": screening.wrong}
+    if screening.trouble:
+        row["ended"] = screening.trouble
+    return {"screening": row}
+
+
 def statistics(status: CampaignStatus) -> dict[str, Any]:
     """Return a line of the statistics."""
     shares = stage_shares(status.workers)
@@ -131,6 +144,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         "cases": status.cases,
         **told_apart(status),
         **nested(status.counts),
+        **screened(status),
         "rounds": status.rounds,
         "rate": round(status.recent_rate, 1),
         "stages": {stage.value: round(share, 4) for stage, share in shares.items()}
@@ -148,6 +162,8 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
                 "name": device.name,
                 "temperature": device.temperature,
                 "sm_clock": device.sm_clock,
+                "busy": device.busy,
+                "power": device.power,
                 "errors": dict(device.errors),
             }
             for device in status.devices
@@ -163,6 +179,7 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "cases": status.cases,
         **told_apart(status),
         **nested(status.counts),
+        **screened(status),
         "seconds": round(status.seconds, 3),
         "seed": status.seed,
         "rounds": status.rounds,

@@ -79,6 +79,10 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     answered: Count = 0
     unasked: Count = 0
     gone: Count = 0
+    screened: Count = 0
+    """Comparisons of screening in idle time."""
+    screened_wrong: Count = 0
+    """Those of them that differed."""
     counts: dict[str, Any] = field(default_factory=dict)
     """Counters of the check, an object for each first word, and so on."""
     notes: list[dict[str, Any]] = field(default_factory=list)

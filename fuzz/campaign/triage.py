@@ -116,7 +116,11 @@ class Triage:
         """
         key = suspect.family.key
         if key in self.members:
-            self.members[key].state.cases += suspect.cases
+            member = self.members[key]
+            member.state.cases += suspect.cases
+            if suspect.replayed and suspect.stored is not None and member.state.saved is not None:
+                member.state.title = suspect.family.title
+                self.corpus.learn(member.state.saved.id, suspect.stored.case)
             return False
         if self.turned.get(key) == _NOTHING:
             self.gone += suspect.cases
@@ -131,8 +135,8 @@ class Triage:
         member = self._member(suspect.family, suspect.stored, suspect.cases)
         saved = self.corpus.add(suspect.stored.case, suspect.stored.files)
         self._keep(member, saved)
-        if suspect.kind is Kind.DEVICE_LOST:
-            # Nothing can be replayed any more.
+        if suspect.kind is Kind.DEVICE_LOST or suspect.replayed:
+            # Nothing can be replayed any more, or it was.
             member.confirmed = True
             self._finish(member)
         return True

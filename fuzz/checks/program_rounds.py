@@ -124,6 +124,10 @@ class RoundWorker:
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
         self._runner = BeatingRunner(ready.runner, pulse)
+        self.verified: list[Batch] = []
+        """Programs of the last report of which every image that was run came out as it must."""
+        self._odd: set[str] = set()
+        """Entries of those that did not."""
         self._forms = selected_forms(
             selection,
             target=ready.target,
@@ -140,6 +144,7 @@ class RoundWorker:
             If the runner lacks something.
         """
         report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
+        self.verified, self._odd = [], set()
         try:
             report.complete = self._carry_out(job, report)
         except DeviceLostError as error:
@@ -184,7 +189,10 @@ class RoundWorker:
                 if job.skip <= place:
                     coverage.add(batch)
                     report.counts["programs", "compiled"] += not isinstance(code, Failure)
+                done = report.compared
                 self._work_on(batch, code, place, job, report)
+                if report.compared > done and batch.entry not in self._odd:
+                    self.verified.append(batch)
                 if job.skip + report.cases < place + count:
                     return False
             place += count
@@ -417,6 +425,7 @@ class RoundWorker:
         report: RoundReport,
     ) -> None:
         """Add cases of a family to the report, the first of the round with all that it takes."""
+        self._odd.add(batch.entry)
         there = report.suspects.get(family.key)
         if there is not None:
             there.cases += count

@@ -13,6 +13,7 @@ from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.program_draws import (
     PROGRAMS,
+    Batch,
     ProgramCoverage,
     Speed,
     images_per_program,
@@ -68,6 +69,34 @@ class Aside(Protocol):
         ...
 
 
+class IdleWorker(Protocol):
+    """Uses the idle time of a device."""
+
+    def after(self, report: RoundReport, verified: Sequence[Batch]) -> None:
+        """Hear of a round, and add to its report what came of idle time.
+
+        Parameters
+        ----------
+        report
+            Of the round.
+        verified
+            Its programs of which every image that was run came out as it must.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close what it has opened."""
+        ...
+
+
+class Idle(Protocol):
+    """What is done with the idle time of devices."""
+
+    def opened(self, ready: OpenRunner) -> IdleWorker:
+        """Return what uses that of a runner's device."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Programs:
     """A check of what programs compute."""
@@ -78,6 +107,8 @@ class Programs:
     selection: Selection = field(default_factory=Selection)
     asides: tuple[Aside, ...] = ()
     """What is run beside the rounds."""
+    idle: Idle | None = None
+    """What is done with the idle time of devices; None: nothing."""
     images: int | None = None
     """Images of each program; None: what the number of the round says."""
     smallest: bool = False
@@ -246,7 +277,10 @@ class ProgramTrier:
             pulse=pulse,
         )
         self._asides: Sequence[AsideWorker] = [one.opened(ready, pulse) for one in check.asides]
+        self._idle = None if check.idle is None else check.idle.opened(ready)
         self._examiner = Examiner(ready, pulse)
+        if self._idle is not None:
+            stack.callback(self._idle.close)
         stack.callback(self._examiner.close)
         for aside in self._asides:
             stack.callback(aside.close)
@@ -259,6 +293,8 @@ class ProgramTrier:
             # Interrupted: a resumption does all of them, and the round is not done before.
             report.complete = counts is not None
             report.counts.update(counts or {})
+        if self._idle is not None:
+            self._idle.after(report, self._rounds.verified)
         return report
 
     def examine(self, job: Examination) -> Examined:

@@ -119,6 +119,10 @@ class DeviceStatus:
     """Degrees Celsius."""
     sm_clock: int | None = None
     """Megahertz."""
+    busy: int | None = None
+    """Percent of the last moment in which a kernel ran."""
+    power: int | None = None
+    """Watts."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Error counters by name, such as ECC errors."""
 
@@ -202,6 +206,8 @@ class Suspect:
     cases: int
     stored: Stored | None
     """The first of them; None where the family is settled."""
+    replayed: bool = False
+    """Whether it was replayed already, so that nothing is left to be examined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +217,26 @@ class Note:
     stored: Stored
     row: Mapping[str, Any]
     """A JSON object for programs; "note" is a sentence for people."""
+
+
+@dataclass(kw_only=True)
+class ScreeningReport:
+    """What screening in the idle time of a device has come to: no cases of the campaign."""
+
+    comparisons: int = 0
+    """Images, times the multiprocessors that ran each, that were compared on the device."""
+    wrong: int = 0
+    """Those of them that differed."""
+    suspects: list[Suspect] = field(default_factory=list)
+    """What differed, replayed; one that comes again is known better by then."""
+    trouble: str = ""
+    """Why nothing is screened any more; empty while something is."""
+
+    def add(self, other: ScreeningReport) -> None:
+        """Count what has come to it since."""
+        self.comparisons += other.comparisons
+        self.wrong += other.wrong
+        self.trouble = other.trouble or self.trouble
 
 
 @dataclass(kw_only=True)
@@ -245,6 +271,8 @@ class RoundReport:
     """Number of the device."""
     health: DeviceStatus | None = None
     """What the device said of itself, now and then."""
+    screening: ScreeningReport | None = None
+    """What was screened beside it since the last report; None where this worker does not."""
 
 
 @dataclass(frozen=True, kw_only=True)

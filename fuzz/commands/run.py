@@ -153,6 +153,7 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         return _instructions(options, selection, seed), _devices(options["devices"], name)
     from fuzz.checks.programs import Programs
     from fuzz.checks.undefined import Undefined
+    from fuzz.screening.idle import IdleTime
 
     assemblers = options["assemblers"]
     if len(assemblers) > 1:
@@ -177,6 +178,10 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         seed=seed,
         selection=selection,
         asides=(undefined,) if options["include_undefined"] else (),
+        # The simulated device has no idle time; what a front end compiles is no screening kernel.
+        idle=IdleTime(seed=seed)
+        if name == "cuda" and options["screen"] and options["front_end"] is None
+        else None,
     )
     return check, _devices(options["devices"], name)
 

@@ -11,10 +11,11 @@ from rich.text import Text
 from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
-from fuzz.checks.protocol import DeviceStatus, Stage, Words
+from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.console.blocks import Block, beside, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
+from fuzz.screening.rates import Rate
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""
@@ -144,7 +145,8 @@ def _head(status: CampaignStatus, width: int) -> list[Text]:
         first = [title]
     else:
         first = [title, where]
-    return [*first, _time(status, width), _rates(status), _counts(status)]
+    screened = [_screened(status.screening)] if status.screening is not None else []
+    return [*first, _time(status, width), _rates(status), _counts(status), *screened]
 
 
 def _time(status: CampaignStatus, width: int) -> Text:
@@ -197,6 +199,19 @@ def _counts(status: CampaignStatus) -> Text:
             noun = shown.one if count == 1 else shown.many or f"{shown.one}s"
             line.append(f" · {count:,} {noun}", style="odd" if shown.odd else "")
     return line.append(f" · {counted(status.rounds, 'round')}")
+
+
+def screened_words(screening: ScreeningReport) -> str:
+    """Say what was compared in idle time, apart from all cases."""
+    rate = Rate(cases=screening.comparisons, wrong=screening.wrong)
+    words = f"screening in idle time: {counted(screening.comparisons, 'comparison')}, "
+    words += f"none wrong (below {rate.bound:.1e})" if rate.bound else f"{rate.wrong:,} wrong"
+    return f"{words}; ended: {screening.trouble}" if screening.trouble else words
+
+
+def _screened(screening: ScreeningReport) -> Text:
+    odd = "worst" if screening.wrong else "odd" if screening.trouble else ""
+    return plain(screened_words(screening), style=odd)
 
 
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
@@ -347,6 +362,10 @@ def _device(device: DeviceStatus) -> Text:
         line.append(f"  {device.temperature} °C")
     if device.sm_clock is not None:
         line.append(f"  {device.sm_clock:,} MHz")
+    if device.busy is not None:
+        line.append(f"  {device.busy} % busy")
+    if device.power is not None:
+        line.append(f"  {device.power} W")
     errors = {name: count for name, count in device.errors.items() if count}
     if errors:
         text = ", ".join(f"{count:,} {name}" for name, count in errors.items())

@@ -17,7 +17,7 @@ from corpus import Kind, durable, open_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import Counts
-from fuzz.console.dashboard import dashboard
+from fuzz.console.dashboard import dashboard, screened_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
@@ -41,6 +41,9 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         markup=False, soft_wrap=True,
     )  # fmt: skip
     out.print(_concluded(status), markup=False, soft_wrap=True)
+    if status.screening is not None:
+        words = screened_words(status.screening)
+        out.print(f"{words[0].upper()}{words[1:]}.", markup=False, soft_wrap=True)
     if any(words[0] == "undefined" for words in status.counts):
         out.print(undefined_table(status.counts))
     for note in status.notes:

@@ -60,10 +60,10 @@ def candidates(forms: Sequence[MainForm], module: Module, seed: int) -> Iterator
     for batches in campaign_rounds(
         forms, target=target, version=version, seed=seed, speed=Speed.INTERPRETED
     ):
-        yield [batch for batch in batches if _fits(batch)]
+        yield [batch for batch in batches if fits(batch)]
 
 
-def _fits(batch: Batch) -> bool:
+def fits(batch: Batch) -> bool:
     """Whether a program can be in a set."""
     size = batch.program.image_bytes + batch.program.shared_bytes
     return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
@@ -78,7 +78,7 @@ def _about(forms: Sequence[MainForm], module: Module, key: int) -> list[Batch]:
         key=key,
         focuses=[Focus(form=form) for form in forms],
     )
-    return [batch for batch in batches if _fits(batch)]
+    return [batch for batch in batches if fits(batch)]
 
 
 def reaches(batch: Batch) -> frozenset[str]:

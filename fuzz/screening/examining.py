@@ -24,7 +24,8 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import kind_of_failure
-from fuzz.screening.screen import Item, Rate, Screen, Sighting
+from fuzz.screening.rates import Rate
+from fuzz.screening.screen import Item, Screen, Sighting
 from fuzz.screening.sets import Description
 from oracle.targets import Module
 from runners.emission import emit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from fuzz.findings.verdicts import differences
 from fuzz.runner import OpenRunner, kind_of_failure
+from fuzz.screening.rates import Rate
 from fuzz.screening.sets import Description, SetProgram
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import Module
@@ -23,38 +25,6 @@ from runners.emission import emit_screening
 from runners.ledger import ROWS, Differing, Ledger
 from runners.protocol import Compiled, Failure
 from runners.screening import Screened, Screener, Screening
-
-_RULE_OF_THREE = 3.0
-"""None in n: with 95 % confidence the rate is below 3/n, because (1 - 3/n)^n is about exp(-3), 0.05
-(Hanley and Lippman-Hand, JAMA 1983, "If nothing goes wrong, is everything all right?")."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """How often something came out wrong."""
-
-    cases: int
-    wrong: int
-
-    @property
-    def value(self) -> float | None:
-        """Wrong ones of all; None if there are none."""
-        return self.wrong / self.cases if self.cases else None
-
-    @property
-    def bound(self) -> float | None:
-        """Below which the rate is with 95 % confidence; known where nothing was wrong."""
-        return _RULE_OF_THREE / self.cases if self.cases and not self.wrong else None
-
-    def __str__(self) -> str:
-        """Return it in words, such as "1 in 4,000,000" or "none in 2.1e+09, below 1.4e-09"."""
-        if not self.cases:
-            return "not run"
-        if self.bound is not None:
-            return f"none in {self.cases:,}, below {self.bound:.1e}"
-        if self.wrong == self.cases:
-            return f"always ({self.cases:,} times)"
-        return f"{self.wrong:,} of {self.cases:,}, 1 in {self.cases / self.wrong:,.0f}"
 
 
 @dataclass(kw_only=True)
@@ -140,6 +110,8 @@ class Item:
     """A program that takes its turns."""
 
     source: SetProgram
+    number: int
+    """In the order in which programs came in."""
     compiled: Compiled | None = None
     limit: int = 0
     """Images that each multiprocessor takes in the next launch."""
@@ -156,6 +128,9 @@ class Sighting:
 
     item: Item
     differing: tuple[Differing, ...] = ()
+    """The first images that differed."""
+    wrong: int = 1
+    """How many differed, or failed."""
     failure: Failure | None = None
 
 
@@ -207,6 +182,7 @@ class Screen:
         self._seen = seen
         self._new: deque[Item] = deque()
         """Programs that have yet to be compiled."""
+        self._numbers = itertools.count()
         self._items: deque[Item] = deque()
         """Programs that take turns."""
         self._newcomer = True
@@ -218,7 +194,12 @@ class Screen:
 
     def add(self, program: SetProgram) -> None:
         """Take a program in."""
-        self._new.append(Item(source=program))
+        self._new.append(Item(source=program, number=next(self._numbers)))
+
+    def drop(self) -> None:
+        """Take out the program that has taken turns for longest, if there is one."""
+        if self._items:
+            self._items.remove(min(self._items, key=lambda item: item.number))
 
     @property
     def programs(self) -> int:
@@ -331,7 +312,7 @@ class Screen:
             item.differing += wrong
             for one in ledger.differing:
                 self._count_bits(item, one)
-            self._seen(Sighting(item=item, differing=ledger.differing))
+            self._seen(Sighting(item=item, differing=ledger.differing, wrong=wrong))
 
     def _set_limit(self, item: Item) -> None:
         """Let the next launch take _LAUNCH_SECONDS, but run every image once."""

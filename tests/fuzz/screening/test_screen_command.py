@@ -20,7 +20,8 @@ from fuzz.checks.program_draws import selected_forms
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, Kept, keep
-from fuzz.screening.screen import Pattern, Rate, Screen, Sighting
+from fuzz.screening.rates import Rate
+from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule

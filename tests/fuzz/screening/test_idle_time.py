@@ -1,0 +1,132 @@
+"""A campaign screens in idle time, and commits the same from its rounds as without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from corpus import create_corpus
+from corpus.known import known_with
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.triage import Triage
+from fuzz.checks.program_draws import ProgramCoverage
+from fuzz.checks.program_rounds import RoundWorker
+from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
+from fuzz.runner import RunnerChoice, opened
+from fuzz.screening import idle
+from fuzz.screening.idle import IdleTime
+
+_PATIENCE = 60.0
+"""Seconds until something must have been screened, on a machine that does other things as well."""
+
+
+class _Still:
+    """A pulse that nobody feels."""
+
+    interrupted = False
+
+    def enter(self, stage: Stage, *, round: int | None = None) -> None: ...  # noqa: A002
+
+    def count(self, cases: int) -> None: ...
+
+    def beat(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "_IMAGES", 2)
+    monkeypatch.setattr(idle, "_NEW_SECONDS", 0.0)
+
+
+def check(*faults: str) -> Programs:
+    """The check of a campaign on single-bit multiplications that screens."""
+    return Programs(
+        choice=RunnerChoice(name="sim", target="sm_90", faults=faults),
+        seed=5,
+        selection=Selection(pattern="wmma*popc*"),
+        idle=IdleTime(seed=5),
+        images=4,
+    )
+
+
+def job(programs: Programs, trier: ProgramTrier, number: int = 0) -> RoundJob:
+    """A round of it."""
+    drawn: Drawn = programs.drawing(trier.facts).round(number, ProgramCoverage())
+    return RoundJob(number=number, drawn=drawn)
+
+
+def until(trier: ProgramTrier, wanted: RoundJob, enough: Callable[[RoundReport], bool]) -> None:
+    """Carry a round out again and again until a report has enough."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        if enough(trier.round(wanted)):
+            return
+    pytest.fail("nothing was screened")
+
+
+def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> None:
+    def screened(report: RoundReport) -> bool:
+        return report.screening is not None and report.screening.comparisons > 0
+
+    programs = check()
+    with programs.opened(_Still()) as trier:
+        wanted = job(programs, trier)
+        until(trier, wanted, screened)
+        with_it = trier.round(wanted)
+    with replace(programs, idle=None).opened(_Still()) as trier:
+        without = trier.round(wanted)
+    assert without.screening is None
+    assert with_it.screening is not None
+    assert not with_it.screening.wrong
+    with_it.screening = None
+    assert with_it.coverage.state() == without.coverage.state()
+    with_it.coverage = without.coverage
+    assert with_it == without
+
+
+def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_path: Path) -> None:
+    corpus = create_corpus(tmp_path / "corpus", generator="test")
+    triage = Triage(corpus=corpus, known=known_with(None), shrinks=lambda _: True)
+
+    def found(report: RoundReport) -> bool:
+        for suspect in report.screening.suspects if report.screening else ():
+            triage.suspect(suspect)
+        return bool(triage.announced)
+
+    programs = check("stuck-bit-on-one-sm")
+    with programs.opened(_Still()) as trier:
+        until(trier, job(programs, trier), found)
+    assert triage.waiting == 0
+    (state,) = triage.announced
+    assert "multiprocessor 1 of GPU 0" in state.title
+    assert state.saved is not None
+    assert corpus.get(state.saved.id).finding.details["multiprocessor"] == 1
+
+
+def test_programs_that_differed_are_not_verified() -> None:
+    for faults, verified in (((), True), (("store-missing",), False)):
+        programs = check(*faults)
+        with programs.opened(_Still()) as trier:
+            drawn = job(programs, trier)
+        with opened(programs.choice) as ready:
+            worker = RoundWorker(
+                ready, seed=5, selection=programs.selection, smallest=False, pulse=_Still()
+            )
+            report = worker.report(drawn)
+        assert bool(worker.verified) is verified
+        assert bool(report.suspects) is not verified
+
+
+def test_one_process_alone_screens_a_device() -> None:
+    programs = check()
+    with programs.opened(_Still()) as one, programs.opened(_Still()) as other:
+        wanted = job(programs, one)
+        assert one.round(wanted).screening is not None
+        assert other.round(wanted).screening is None
+    with programs.opened(_Still()) as third:
+        assert third.round(wanted).screening is not None
