@@ -501,6 +501,10 @@ def bench(context: click.Context, /, **options: Any) -> int:
     "--device", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the GPU."
 )
 @click.option("--target", help="Architecture of the simulated device.  [default: sm_90]")
+@click.option(
+    "--ptx-version",
+    help="Value of .version.  [default: the first that has all forms of the target]",
+)
 @click.option("--output", type=_FOLDER, help="Write the model to this TOML file.")
 @click.option(
     "--only", default="*", help="Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.forms import ProductForm
 from oracle.image import check_images
-from oracle.models import Confidence, Model, model_for, weakest
+from oracle.models import Confidence, Model, weakest
+from oracle.models.files import model_of
 from oracle.places import Uniform, Word
 from oracle.program import Program, requirements
 from oracle.steps import Branch, Loop, Step
@@ -44,7 +46,13 @@ class Expectation:
         return weakest((Confidence.MEASURED, *(self.model.confidence_for(form) for form in forms)))
 
 
-def execute(program: Program, images: NDArray[Any], *, target: str = DEFAULT_TARGET) -> Expectation:
+def execute(
+    program: Program,
+    images: NDArray[Any],
+    *,
+    target: str = DEFAULT_TARGET,
+    model: Model | str | Path | None = None,
+) -> Expectation:
     """Execute a program on a batch of images.
 
     Parameters
@@ -54,6 +62,8 @@ def execute(program: Program, images: NDArray[Any], *, target: str = DEFAULT_TAR
         What memory holds before; left as it is.
     target : str
         Whose model computes the products: "sm_90", ...
+    model
+        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
 
     Returns
     -------
@@ -68,11 +78,11 @@ def execute(program: Program, images: NDArray[Any], *, target: str = DEFAULT_TAR
     """
     check_defined(program, target=target)
     check_images(program, images)
-    model = model_for(target)
+    judge = model_of(target, model)
     result = np.array(images, order="C")
     for part in chunks(program, len(result)):
-        run(program.steps, Warps(program, result[part], model))
-    return Expectation(program=program, model=model, images=result)
+        run(program.steps, Warps(program, result[part], judge))
+    return Expectation(program=program, model=judge, images=result)
 
 
 def chunks(program: Program, count: int) -> Iterator[slice]:

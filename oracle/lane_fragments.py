@@ -132,22 +132,34 @@ def _gathered(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDA
     return found.reshape(-1, tiles)
 
 
-def pack(form: MmaSyncForm, matrices: NDArray[Any], target: NDArray[np.uint32]) -> None:
-    """Deal matrices D out to the registers of the lanes: the reverse of `unpack`.
+def pack(
+    form: MmaSyncForm, matrices: NDArray[Any], target: NDArray[np.uint32], operand: str = "d"
+) -> None:
+    """Deal matrices out to the registers of the lanes: the reverse of `unpack`.
 
     Parameters
     ----------
-    matrices : (form.groups * tiles, m, n), raw patterns of the format of D
+    matrices : (form.groups * tiles, rows, columns), raw patterns of the operand's format
     target : uint32 (tiles, 32, words)
         Is written.
     """
     tiles = len(target)
     elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
-    lanes = elements.take(_inverse(form, "d"), axis=0)
-    if lanes.itemsize == 2:
-        lanes = lanes[0::2] | lanes[1::2].astype(np.uint32) << np.uint32(16)
+    lanes = elements.take(_inverse(form, operand), axis=0)
+    bits = form.type(operand).bits
+    if bits < 32:
+        lanes = _joined(lanes, bits)
     registers = target.view(lanes.dtype)
     transpose(registers, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
+
+
+def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
+    """Put neighbours into words of 32 bits, the first in the lowest ones."""
+    parts = 32 // bits
+    words = np.zeros((len(elements) // parts, *elements.shape[1:]), np.uint32)
+    for part in range(parts):
+        words |= (elements[part::parts].astype(np.uint32) & (2**bits - 1)) << np.uint32(bits * part)
+    return words
 
 
 @cache

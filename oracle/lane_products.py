@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,12 @@ from oracle.forms import MmaSyncForm
 from oracle.isa import mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
-from oracle.models import Model, model_for
+from oracle.models.files import model_of
 from oracle.multiply import CHUNK_TILES, product
 from oracle.scratch import own_scratch
+
+if TYPE_CHECKING:
+    from oracle.models import Model
 
 _PRODUCTS = 16 * 16 * 16
 """Products of the largest tile of wmma, of which CHUNK_TILES are computed together."""
@@ -27,6 +31,7 @@ def mma_sync(
     c: NDArray[Any],
     *,
     target: str = "sm_90",
+    model: Model | str | Path | None = None,
 ) -> NDArray[np.uint32]:
     """Return the registers that the model of a target gives for one mma.sync.
 
@@ -39,6 +44,8 @@ def mma_sync(
         is two words, the low one first. Leading dimensions are equal.
     target
         Such as "sm_90".
+    model
+        A model in place of the target's, or the TOML file of one (`oracle.models.files`).
 
     Returns
     -------
@@ -60,7 +67,7 @@ def mma_sync(
             f"c {c.shape[:-2]}; give all three the same"
         )
     operands = (words.reshape(-1, LANES, words.shape[-1]) for words in (a, b, c))
-    d = multiply_lanes(form, *operands, model=model_for(target))
+    d = multiply_lanes(form, *operands, model=model_of(target, model))
     return d.reshape(*leading, LANES, form.words("d"))
 
 

@@ -14,7 +14,7 @@ from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.isa import mma_form
 from oracle.models import Model, model_for
-from oracle.models.files import read_model
+from oracle.models.files import model_of
 from oracle.scratch import own_scratch
 from oracle.transposition import in_order
 
@@ -63,11 +63,7 @@ def mma(
     UsageError
         If the opcode, the target, a shape, a dtype or an element is not allowed.
     """
-    if model is None:
-        model = model_for(target)
-    elif isinstance(model, str | Path):
-        model = read_model(Path(model))
-    d = multiply(mma_form(opcode), a, b, c, model=model)
+    d = multiply(mma_form(opcode), a, b, c, model=model_of(target, model))
     return d if d.ndim != 3 else in_order(d, (0, 1, 2))
 
 

@@ -25,11 +25,11 @@ from fuzz.measuring.measurement import (
     Measurer,
     measured_model,
 )
-from fuzz.measuring.units import Device, units_of
+from fuzz.measuring.units import Device, module_of_all, units_of
 from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
 from oracle.formats import FORMATS
-from oracle.forms import MmaForm
+from oracle.forms import ProductForm
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module
@@ -45,6 +45,7 @@ class MeasureRequest:
     runner: str | None
     device: int
     target: str | None
+    ptx_version: str | None
     only: str
     faults: tuple[str, ...]
     images: int | None
@@ -68,11 +69,16 @@ def measure_device(request: MeasureRequest) -> bool:
         has_assembler=lambda: False,
     )
     choice = RunnerChoice(
-        name=name, target=request.target, faults=request.faults, device=request.device
-    )
+        name=name, target=request.target, ptx_version=request.ptx_version,
+        faults=request.faults, device=request.device,
+    )  # fmt: skip
     started = time.monotonic()
     with opened(choice) as ready:
-        module = Module.named(ready.target, ready.ptx_version)
+        module = (
+            Module.named(ready.target, ready.ptx_version)
+            if request.ptx_version
+            else module_of_all(ready.target)
+        )
         units = units_of(module, request.only)
         forms = tuple(form for unit in units for form in unit.forms)
         device = Device(ready.runner, module, forms)
@@ -96,7 +102,7 @@ def _confirmers(
     ready: OpenRunner,
     device: Device,
     module: Module,
-    forms: tuple[MmaForm, ...],
+    forms: tuple[ProductForm, ...],
 ) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
     """Return what confirms, and what computes fits: processes with a GPU, else this one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.units import Device, exact_tiles
+from fuzz.measuring.units import NUMBERS, Device, exact_tiles, multiplied
 from fuzz.runner import RunnerChoice, open_runner
 from oracle.formats import Format
-from oracle.forms import MmaForm
+from oracle.forms import ProductForm
 from oracle.models import Model
-from oracle.multiply import multiply
 from oracle.targets import Module
 
 Array = NDArray[Any]
@@ -36,7 +35,7 @@ _SHOWN = 32
 class Task:
     """Random images of one form."""
 
-    form: MmaForm
+    form: ProductForm
     model: Model
     count: int
     seed: int
@@ -61,7 +60,7 @@ def confirm(task: Task, device: Device) -> Outcome:
     form = task.form
     a, b, c = random_tiles(form, task.count, task.seed)
     found = device.multiply(form, a, b, c)
-    different = multiply(form, a, b, c, model=task.model) != found
+    different = multiplied(form, a, b, c, task.model) != found
     tile, row, column = (index[:_SHOWN] for index in np.nonzero(different))
     return Outcome(
         images=len(c),
@@ -96,7 +95,7 @@ _DEVICE: list[Device] = []
 """That of a process of a crew; one."""
 
 
-def _open(choice: RunnerChoice, module: Module, forms: tuple[MmaForm, ...]) -> None:
+def _open(choice: RunnerChoice, module: Module, forms: tuple[ProductForm, ...]) -> None:
     opened = open_runner(choice)
     # A process of a pool ends without `atexit`; this is what it does run.
     Finalize(None, opened.runner.close, exitpriority=10)
@@ -109,7 +108,7 @@ def _confirmed(task: Task) -> Outcome:
 
 @contextmanager
 def crew_of(
-    choice: RunnerChoice, module: Module, forms: tuple[MmaForm, ...], workers: int
+    choice: RunnerChoice, module: Module, forms: tuple[ProductForm, ...], workers: int
 ) -> Iterator[Crew]:
     """Start processes that can multiply forms; they end with the block."""
     context = multiprocessing.get_context("spawn")
@@ -122,7 +121,7 @@ def crew_of(
 _KINDS = 6
 
 
-def random_tiles(form: MmaForm, count: int, seed: int) -> tuple[Array, Array, Array]:
+def random_tiles(form: ProductForm, count: int, seed: int) -> tuple[Array, Array, Array]:
     """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
 
     In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
@@ -142,13 +141,17 @@ def random_tiles(form: MmaForm, count: int, seed: int) -> tuple[Array, Array, Ar
         if window is None or not len(c[at]):
             continue
         low = kind == 5
-        center = _center(rng, form.a_type, len(c[at]), low=low, anywhere=kind == 1)
-        _window(rng, a[at], form.a_type, center, window)
-        _window(rng, b[at], form.b_type, center, window)
-        # C where the products are: twice their exponent.
-        middle = np.clip(
-            2 * (center - form.a_type.bias) + form.c_type.bias, 1, 2 * form.c_type.bias - window
+        left, right = (
+            _center(rng, fmt, len(c[at]), low=low, anywhere=kind == 1)
+            for fmt in (form.a_type, form.b_type)
         )
+        _window(rng, a[at], form.a_type, left, window)
+        _window(rng, b[at], form.b_type, right, window)
+        # C where the products are: the sum of their exponents.
+        middle = np.clip(
+            left - form.a_type.bias + right - form.b_type.bias + form.c_type.bias,
+            1, 2 * form.c_type.bias - window,
+        )  # fmt: skip
         _window(rng, c[at], form.c_type, middle, window + 2)
         if kind == 3:
             half = shape.k // 2
@@ -194,7 +197,7 @@ def _window(
     bits |= field << kind(shift)
 
 
-def _cancelling(form: MmaForm, a: Array, b: Array) -> Array:
+def _cancelling(form: ProductForm, a: Array, b: Array) -> Array:
     """Return minus the product, rounded."""
     left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
     with np.errstate(all="ignore"):
@@ -207,7 +210,7 @@ def _cancelling(form: MmaForm, a: Array, b: Array) -> Array:
 def _values(bits: Array, fmt: Format) -> Array:
     if fmt.name == "f64":
         return bits.view(np.float64)
-    if fmt.name == "f16":
-        return bits.view(np.float16).astype(np.float32)
+    if fmt.bits <= 16 and fmt.name != "bf16":
+        return np.asarray(bits.view(NUMBERS[fmt.name]).astype(np.float32))
     words = bits.astype(np.uint32)
     return (words << 16 if fmt.name == "bf16" else words).view(np.float32)

@@ -26,7 +26,7 @@ _SUBNORMALS = tuple(f"{matrix}_subnormals" for matrix in "abcd")
 
 def double_probes(depth: int) -> Dots:
     """Return the probes of the f64 unit; `depth` is K of the form."""
-    sheet = Sheet(_F64, _F64, depth)
+    sheet = Sheet(_F64, _F64, _F64, depth)
     rng = np.random.default_rng(_SEED)
     count = 200
     for spread in (2, 30):

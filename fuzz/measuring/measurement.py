@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.measuring.confirming import CHUNK, Crew, Here, Outcome, Task
+from fuzz.measuring.confirming import CHUNK, Crew, Here, Outcome, Task, random_tiles
 from fuzz.measuring.doubles import canonical_rule, double_probes, fit_doubles
 from fuzz.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
 from fuzz.measuring.probes import float_probes
@@ -20,12 +20,25 @@ from fuzz.measuring.units import (
     exact_result,
     exact_tiles,
     figure_of,
+    multiplied,
 )
 from oracle.errors import UsageError
-from oracle.forms import MmaForm
-from oracle.models import Confidence, DoubleChain, ExactSum, Figure, Model, NanRule, TruncatedDot
+from oracle.forms import ProductForm
+from oracle.models import (
+    Confidence,
+    DoubleChain,
+    ExactSum,
+    Figure,
+    Model,
+    NanRule,
+    ScalarDot,
+    TruncatedDot,
+)
 
 _EXACT_IMAGES = 64
+_SCALAR_IMAGES = 1024
+SCALAR_ORDERS = ("serial", "pairs")
+"""Ways in which a `ScalarDot` may add its products up."""
 _ROUNDS = 3
 """Times that a unit is fitted anew with what random images contradicted."""
 
@@ -110,6 +123,8 @@ class Measurer:
         if doubles:
             yield from self._doubles(doubles)
         for unit in units:
+            if unit.kind == "scalar":
+                yield self._scalar(unit)
             if unit.kind == "exact":
                 yield self._exact(unit)
 
@@ -118,10 +133,7 @@ class Measurer:
         return Evidence(unit.types, dots, self.device.dots(unit.first, dots))
 
     def _confirmed_dot(self, unit: MeasuredUnit, evidence: Evidence, found: Fit) -> MeasuredResult:
-        row = next(
-            (row for row in self.known.dots
-             if (row.instruction, row.types) == (unit.first.mnemonic, unit.types)), None,
-        )  # fmt: skip
+        row = self.known.find_dot(unit.first)
         known = {} if row is None else row.values
         for _ in range(_ROUNDS):
             result = self._result(unit, evidence, found, known)
@@ -181,7 +193,7 @@ class Measurer:
             for name, one in found.findings.items()
         )
         whole = MeasuredUnit(
-            name="wmma.mma f64.f64.f64.f64", types=units[0].types,
+            name=units[0].types, types=units[0].types,
             forms=tuple(form for unit in units for form in unit.forms),
         )  # fmt: skip
         result = MeasuredResult(
@@ -190,12 +202,31 @@ class Measurer:
         )  # fmt: skip
         if found.contradiction is None:
             model = replace(self.known, doubles=measured_doubles(result, Confidence.MEASURED, ""))
-            wrong = [one for one in self._outcomes(whole, model) if one.differing]
-            if wrong:
-                result = replace(result, figures=(), contradiction=_first(wrong, whole.forms[0]))
-            else:
-                result = replace(result, images=self.images)
+            result = self._confirmed(result, model)
         yield result
+
+    def _scalar(self, unit: MeasuredUnit) -> MeasuredResult:
+        """Return in which order four products are added up in scalar arithmetic, if they are."""
+        form = unit.first
+        tiles = random_tiles(form, _SCALAR_IMAGES, self.seed)
+        returned = self.device.multiply(form, *tiles)
+        models = {
+            order: replace(self.known, scalars=(scalar_of(unit, _figure(order)),))
+            for order in SCALAR_ORDERS
+        }
+        counts = {
+            order: int(np.count_nonzero(multiplied(form, *tiles, model) != returned))
+            for order, model in models.items()
+        }
+        value = min(counts, key=lambda one: counts[one])
+        finding = Finding(value=value, others=(), refuting=max(counts.values()))
+        row = self.known.scalar_for(form)
+        known = None if row is None else row.order.value
+        figure = MeasuredFigure(name="order", finding=finding, known=known)
+        result = MeasuredResult(
+            unit=unit, probes=returned.size, figures=(figure,), contradiction=None
+        )
+        return self._confirmed(result, models[value])
 
     def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
         form, name = unit.first, figure_of(unit.first)
@@ -215,13 +246,28 @@ class Measurer:
             self.known,
             exact=replace(
                 self.known.exact,
-                **{name: Figure(value=value, confidence=Confidence.MEASURED, source="")},
+                **{name: _figure(value)},
             ),
         )
-        wrong = [one for one in self._outcomes(unit, model) if one.differing]
+        return self._confirmed(result, model)
+
+    def _confirmed(self, result: MeasuredResult, model: Model) -> MeasuredResult:
+        """Return a result with its random images, or refused with the first that contradicts."""
+        wrong = [one for one in self._outcomes(result.unit, model) if one.differing]
         if wrong:
-            return replace(result, figures=(), contradiction=_first(wrong, form))
+            return replace(result, figures=(), contradiction=_first(wrong, result.unit.first))
         return replace(result, images=self.images)
+
+
+def _figure(value: Any) -> Figure[Any]:
+    return Figure(value=value, confidence=Confidence.MEASURED, source="")
+
+
+def scalar_of(unit: MeasuredUnit, order: Figure[str]) -> ScalarDot:
+    """Return the unit of a model that adds four products up in scalar arithmetic."""
+    return ScalarDot(
+        instruction=unit.first.mnemonic, types=unit.types, shapes=unit.shapes, order=order
+    )
 
 
 def _canonical(finding: Finding) -> Finding:
@@ -240,7 +286,7 @@ def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
     )
 
 
-def _first(wrong: Sequence[Outcome], form: MmaForm) -> Contradiction:
+def _first(wrong: Sequence[Outcome], form: ProductForm) -> Contradiction:
     """Return the first dot product of random images that differs."""
     one = wrong[0]
     return Contradiction(
@@ -253,7 +299,10 @@ def _first(wrong: Sequence[Outcome], form: MmaForm) -> Contradiction:
 def measured_dot(result: MeasuredResult, confidence: Confidence, source: str) -> TruncatedDot:
     """Return the unit of a model that has the figures of a result."""
     figures: dict[str, Any] = _figures(result, confidence, source)
-    return TruncatedDot(instruction=result.unit.first.mnemonic, types=result.unit.types, **figures)
+    unit = result.unit
+    return TruncatedDot(
+        instruction=unit.first.mnemonic, types=unit.types, shapes=unit.shapes, **figures
+    )
 
 
 def measured_doubles(result: MeasuredResult, confidence: Confidence, source: str) -> DoubleChain:
@@ -307,6 +356,11 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
             measured_dot(result, confidence, source)
             for result in results
             if result.unit.kind == "dot" and result.figures
+        ),
+        scalars=tuple(
+            scalar_of(result.unit, _figures(result, confidence, source)["order"])
+            for result in results
+            if result.unit.kind == "scalar" and result.figures
         ),
         doubles=measured_doubles(doubles[0], confidence, source) if doubles else None,
         exact=ExactSum(**exact),

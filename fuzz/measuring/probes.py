@@ -27,8 +27,8 @@ def float_probes(types: str, depth: int) -> Dots:
     depth
         Products of a dot product: K of the form.
     """
-    d_type, multiplicand, _, c_type = types.split(".")
-    sheet = Sheet(FORMATS[multiplicand], FORMATS[c_type], depth)
+    d_type, a_type, b_type, c_type = types.split(".")
+    sheet = Sheet(FORMATS[a_type], FORMATS[b_type], FORMATS[c_type], depth)
     rng = np.random.default_rng(_SEED)
     narrow = "f16" in (d_type, c_type)
     _order(sheet, narrow)
@@ -45,17 +45,24 @@ def float_probes(types: str, depth: int) -> Dots:
     return sheet.dots()
 
 
+def _is_wide(fmt: Format) -> bool:
+    """Return whether products of a format reach down to the least numbers of f32: bf16, tf32."""
+    return fmt.exponent_bits == FORMATS["f32"].exponent_bits
+
+
 def _scales(sheet: Sheet, narrow: bool) -> list[tuple[int, int, bool]]:
     """Return exponents of a large and a small term, and whether C can hold the large one.
 
     More than 2^30 apart, so that the small one is lost beside the large one whatever number of
     bits is kept; and as large as possible, so that a zero's exponent does not matter.
     """
-    if sheet.multiplicand.name != "f16":
+    if _is_wide(sheet.multiplicand):
         return [(100, 60, True)]
     if not narrow:
-        return [(30, -2, True)]
+        return [(30, -2, True)] if sheet.multiplicand.bits == 16 else [(16, -18, True)]
     wide = sheet.addend.name == "f32"
+    if sheet.multiplicand.bits == 8:
+        return [(15, -16, True), (15, -14, True)]
     return [(30, -2, wide), (15, -16, True), (15, -14, True)]
 
 
@@ -116,14 +123,15 @@ def _normalisation(sheet: Sheet, narrow: bool) -> None:
 
 def _subnormals(sheet: Sheet, d: Format) -> None:
     """Add subnormals in one matrix, and nothing small elsewhere."""
-    k, fmt = sheet.depth, sheet.multiplicand
-    least = 1 - fmt.bias
+    k = sheet.depth
     for below in (1, 2, 5):
-        tiny, huge = np.full(k, 2.0 ** (least - below)), np.full(k, 2.0**fmt.bias)
         for sign in (1.0, -1.0):
             one = np.array([1.0])
-            sheet.values("subnormals in A", sign * tiny[None], huge[None], one)
-            sheet.values("subnormals in B", huge[None], sign * tiny[None], one)
+            for name, fmt, other in (("A", sheet.a, sheet.b), ("B", sheet.b, sheet.a)):
+                tiny = np.full((1, k), sign * 2.0 ** (1 - fmt.bias - below))
+                huge = np.full((1, k), 2.0**other.bias)
+                a, b = (tiny, huge) if name == "A" else (huge, tiny)
+                sheet.values(f"subnormals in {name}", a, b, one)
     # Results: the least normal number less a little.
     least = 1 - d.bias
     if sheet.addend.bias <= d.bias or d.name == "f16":
@@ -133,7 +141,7 @@ def _subnormals(sheet: Sheet, d: Format) -> None:
                 sheet.products("subnormals in D", product, np.array([sign * 2.0**least]))
     # C alone, so that nothing hides it; and with a sum that is no subnormal.
     least = 1 - sheet.addend.bias
-    if fmt.name != "f16" or sheet.addend.name == "f16":
+    if _is_wide(sheet.multiplicand) or sheet.addend.name == "f16":
         for below in (1, 2, 3):
             for sign in (1.0, -1.0):
                 product = np.full((1, k), sign * 2.0 ** (least + 1 - np.log2(k)))
@@ -167,7 +175,15 @@ def _rounding(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
         sheet.values("rounding", heavy, 1.5 + rng.integers(0, 64, (count, k)) / 128, c)
         light = rng.integers(0, 128, (count, k)) / 128 + 1.0
         sheet.values("rounding", light * rng.choice([-1.0, 1.0], (count, k)), light[::-1], c)
-    if sheet.multiplicand.name != "f16":
+    if sheet.multiplicand.bits == 8:
+        # C is too far from what so few bits hold: sums of products of all sizes, and C in between.
+        exponents = rng.integers(-6, 8, (2, 4 * count, k))
+        a, b = (2.0**one * rng.choice([-1.75, -1.0, 1.0, 1.25, 1.5], one.shape)
+                for one in exponents)  # fmt: skip
+        sheet.values("rounding", a, b, np.zeros(4 * count))
+        c = rng.standard_normal(4 * count) * 2.0 ** rng.integers(-20, 10, 4 * count)
+        sheet.values("rounding", a, b, c)
+    if _is_wide(sheet.multiplicand):
         # Results below the least normal number of f32, in quarters of the least of all.
         quarters = _coarse(rng, count, k, 7)
         c = rng.integers(-64, 65, count).astype(np.float64) * 2.0**-149
@@ -203,7 +219,7 @@ def _zeros(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
 def _zeros_at_the_least(sheet: Sheet, d: Format, rng: np.random.Generator) -> None:
     """Add sums near the least numbers of D, where what is cut far below decides a rounding."""
     k, fmt = sheet.depth, sheet.multiplicand
-    if fmt.name != "f16":
+    if _is_wide(fmt):
         # Powers of two that add up to the least number, or to half of it; and tiny numbers.
         for total in (-149, -150, -148):
             for length in range(2, k + 1):
@@ -240,11 +256,11 @@ def _special(sheet: Sheet, d: Format) -> None:
     k, fmt, addend = sheet.depth, sheet.multiplicand, sheet.addend
     infinity = np.inf
     fillers = np.full(k, 1.0)
-    nans = _nans(fmt)
+    formats = {"a": sheet.a, "b": sheet.b}
     for place in (0, k - 1):
         for name in "ab":
-            for pattern in nans:
-                rows = {one: encode_row(fillers, fmt) for one in "ab"}
+            for pattern in _nans(formats[name]):
+                rows = {one: encode_row(fillers, formats[one]) for one in "ab"}
                 rows[name][0, place] = pattern
                 sheet.patterns("NaN", rows["a"], rows["b"], encode_one(1.0, addend))
         for x, y, c in (
@@ -260,7 +276,9 @@ def _special(sheet: Sheet, d: Format) -> None:
         a[0], a[k - 1] = infinity, -infinity
         sheet.values("infinities", a[None], b[None], np.array([1.0]))
     for pattern in _nans(addend):
-        sheet.patterns("NaN", encode_row(fillers, fmt), encode_row(fillers, fmt), pattern[None])
+        sheet.patterns(
+            "NaN", encode_row(fillers, sheet.a), encode_row(fillers, sheet.b), pattern[None]
+        )
     largest = (2.0 - 2.0**-fmt.fraction_bits) * 2.0**fmt.bias
     for c in (0.0, 1.0, (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias):
         for sign in (1.0, -1.0):
@@ -286,7 +304,7 @@ def _special(sheet: Sheet, d: Format) -> None:
             c = sign * min(2 * top - ulp, (2.0 - 2.0**-addend.fraction_bits) * 2.0**addend.bias)
             a[:2], b[:2] = 0.0, 0.0
             sheet.values("overflow of sums", a[None], b[None], np.array([c]))
-    if fmt.name != "f16":
+    if _is_wide(fmt):
         # Finite only where the range of products is wider than that of f32.
         for place in range(1, k - 1):
             a, b = np.zeros(k), np.full(k, 2.0)
@@ -296,6 +314,8 @@ def _special(sheet: Sheet, d: Format) -> None:
 
 def _nans(fmt: Format) -> Array:
     """Return signalling and quiet NaNs of both signs, with payloads."""
+    if not fmt.has_infinity:
+        return np.array([0x7F, 0xFF], fmt.raw)  # S.1111.111: all that e4m3 has
     shift = fmt.ignored_bits
     field = ((1 << fmt.exponent_bits) - 1) << (fmt.fraction_bits + shift)
     quiet = 1 << (fmt.fraction_bits + shift - 1)

@@ -11,21 +11,27 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import Format
-from oracle.forms import LoadForm, MmaForm, StoreForm
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.forms import LoadForm, MmaForm, MmaSyncForm, ProductForm, StoreForm
+from oracle.held import Registers
+from oracle.isa import LOAD_FORMS, MMA_FORMS, MMA_SYNC_FORMS, STORE_FORMS
+from oracle.lane_fragments import pack, unpack
+from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
+from oracle.matrices import LANES
 from oracle.models import Confidence, ExactSum, Figure, Model
-from oracle.multiply import multiply
+from oracle.multiply import multiply, product
 from oracle.places import Buffer, Place
 from oracle.program import Program
+from oracle.scratch import own_scratch
 from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import Tile, read, write
-from oracle.targets import Module
+from oracle.targets import VERSIONS, Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
 
@@ -33,8 +39,22 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
+NUMBERS: dict[str, Any] = {
+    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "f16": np.float16,
+}  # fmt: skip
+"""Dtypes of the formats of 8 and 16 bits that have one."""
+
+
+_LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+"""Largest numbers (OCP 8-bit Floating Point Specification 1.0, table 1)."""
+
+
 def encode(values: Floats, fmt: Format) -> Array:
     """Return the patterns of values that a format holds exactly (or rounds somehow)."""
+    if fmt.bits == 8:
+        most = _LARGEST[fmt.name]
+        values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
+        return np.asarray(values.astype(NUMBERS[fmt.name]).view(np.uint8))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if fmt.name == "f64":
             return np.asarray(values, np.float64).view(np.uint64)
@@ -84,10 +104,14 @@ class Dots:
 
 
 class Sheet:
-    """A collection of rows in the making, for one unit's formats and depth."""
+    """A collection of rows in the making, for one unit's formats and depth.
 
-    def __init__(self, multiplicand: Format, addend: Format, depth: int) -> None:
-        self.multiplicand, self.addend, self.depth = multiplicand, addend, depth
+    `multiplicand` is the format of A, and, where B has another, the narrower range of both.
+    """
+
+    def __init__(self, a: Format, b: Format, addend: Format, depth: int) -> None:
+        self.a, self.b, self.addend, self.depth = a, b, addend, depth
+        self.multiplicand = min(a, b, key=lambda fmt: fmt.exponent_bits)
         self._parts: list[Dots] = []
 
     def patterns(self, family: str, a: Array, b: Array, c: Array) -> None:
@@ -105,8 +129,8 @@ class Sheet:
 
     def values(self, family: str, a: Floats, b: Floats, c: Floats) -> None:
         """Add rows of numbers, (count, k), (count, k) and (count,)."""
-        a, b = (encode(np.atleast_2d(x), self.multiplicand) for x in (a, b))
-        self.patterns(family, a, b, encode(np.atleast_1d(c), self.addend))
+        left, right = encode(np.atleast_2d(a), self.a), encode(np.atleast_2d(b), self.b)
+        self.patterns(family, left, right, encode(np.atleast_1d(c), self.addend))
 
     def products(self, family: str, products: Floats, c: Floats) -> None:
         """Add rows by their products, (count, k): each a power of two, or zero."""
@@ -136,18 +160,36 @@ def pairs(depth: int) -> Iterator[tuple[int, int]]:
     return ((i, j) for j in range(depth) for i in range(j))
 
 
+_FORMS: tuple[ProductForm, ...] = (*MMA_FORMS, *MMA_SYNC_FORMS)
 OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
 
 
-def figure_of(form: MmaForm) -> str:
+def multiplied(form: ProductForm, a: Array, b: Array, c: Array, model: Model) -> Array:
+    """Return what a model says of some matrices, (count, m, n)."""
+    if isinstance(form, MmaForm):
+        return multiply(form, a, b, c, model=model)
+    d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
+    for start in range(0, len(c), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        d[part] = product(form, a[part], b[part], c[part], model, own_scratch())
+    return d
+
+
+_TOGETHER = 1024
+"""Matrices that the oracle multiplies in one go: bounds its working memory."""
+
+
+def figure_of(form: ProductForm) -> str:
     """Return the name of the figure that a form's results depend on."""
     if form.op is not None:
         return "bits"
     return "satfinite" if form.satfinite else "plain"
 
 
-def exact_tiles(form: MmaForm, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
+def exact_tiles(
+    form: ProductForm, count: int, seed: int = _EXACT_SEED
+) -> tuple[Array, Array, Array]:
     """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
     rng = np.random.default_rng(seed)
     made = []
@@ -166,14 +208,14 @@ def exact_tiles(form: MmaForm, count: int, seed: int = _EXACT_SEED) -> tuple[Arr
     return a, b, c
 
 
-def exact_result(form: MmaForm, overflow: str, a: Array, b: Array, c: Array) -> Array:
+def exact_result(form: ProductForm, overflow: str, a: Array, b: Array, c: Array) -> Array:
     """Return D where sums beyond 32 bits wrap or are clamped."""
     figure = Figure(value=overflow, confidence=Confidence.MEASURED, source="")
     model = Model(
         target="sm_90", base="sm_90", dots=(), doubles=None,
         exact=ExactSum(plain=figure, satfinite=figure, bits=figure),
     )  # fmt: skip
-    return multiply(form, a, b, c, model=model)
+    return multiplied(form, a, b, c, model)
 
 
 _SPACE = "global"
@@ -183,30 +225,48 @@ _BATCH = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredUnit:
-    """What one set of figures is for: all forms of the same types, whatever their shapes."""
+    """What one set of figures is for: forms of the same types; of mma.sync, of one shape."""
 
     name: str
-    """As it is shown: "wmma.mma f32.f16.f16.f32"."""
+    """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
     types: str
     """Formats of D, A, B and C."""
-    forms: tuple[MmaForm, ...]
+    forms: tuple[ProductForm, ...]
     """The first is the one that the probes use."""
 
     @property
-    def first(self) -> MmaForm:
+    def first(self) -> ProductForm:
         """The form that takes the probes."""
         return self.forms[0]
 
     @property
+    def shapes(self) -> tuple[str, ...]:
+        """Names of the shapes that the figures are for; none stands for all."""
+        return () if isinstance(self.first, MmaForm) else (self.first.shape.name,)
+
+    @property
     def kind(self) -> str:
-        """Return "dot", "double" or "exact"."""
+        """Return "dot", "scalar", "double" or "exact"."""
         if not self.first.a_type.is_float:
             return "exact"
+        if isinstance(self.first, MmaSyncForm) and self.first.groups > 1:
+            return "scalar"
         return "double" if self.first.a_type.name == "f64" else "dot"
 
 
+def module_of_all(target: str) -> Module:
+    """Return a target's module in the first PTX ISA version that has all of its forms."""
+    modules = [
+        module for version in VERSIONS if (module := Module.named(target, str(version))).exists
+    ]
+    return max(modules, key=lambda module: sum(is_available(form, module) for form in _FORMS))
+
+
 def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
-    """Return the units that a target's forms of wmma.mma reach.
+    """Return the units that a target's forms of wmma.mma and mma.sync reach.
+
+    How many products mma.sync adds up at once depends on its shape (measured on H200,
+    2026-11-22), so each shape of floats is a unit of its own there.
 
     Parameters
     ----------
@@ -220,27 +280,33 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     UsageError
         If no form fits.
     """
-    grouped: dict[tuple[str, str], list[MmaForm]] = {}
-    for form in MMA_FORMS:
-        if form.satfinite and form.a_type.is_float:
+    grouped: dict[tuple[str, str], list[ProductForm]] = {}
+    for form in _FORMS:
+        if isinstance(form, MmaForm) and form.satfinite and form.a_type.is_float:
             continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
-        if not is_available(form, module) or not fnmatchcase(form.opcode, only):
-            continue
-        types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
-        words = [form.mnemonic]
-        words += [f".{form.op}.popc"] if form.op else []
-        words += [f" .{form.rounding or 'rn'}"] if form.a_type.name == "f64" else []
-        words += [f" {types}"] + ([".satfinite"] if form.satfinite else [])
-        grouped.setdefault(("".join(words), types), []).append(form)
+        if is_available(form, module) and fnmatchcase(form.opcode, only):
+            grouped.setdefault(_unit_of(form), []).append(form)
     if not grouped:
         raise UsageError(
-            f"no form of wmma.mma of {module} fits {only!r}; `warpfuzz isa --only 'wmma.mma*'` "
-            "lists those that there are"
+            f"no form of wmma.mma or mma.sync of {module} fits {only!r}; `warpfuzz isa --only "
+            "'*mma*'` lists those that there are"
         )
     return tuple(
         MeasuredUnit(name=name, types=types, forms=tuple(forms))
         for (name, types), forms in grouped.items()
     )
+
+
+def _unit_of(form: ProductForm) -> tuple[str, str]:
+    """Return name and types of the unit of a form."""
+    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+    if form.a_type.name == "f64":
+        return f"{types} .{form.rounding or 'rn'}", types
+    words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
+    if isinstance(form, MmaSyncForm) and form.a_type.is_float:
+        words.append(form.shape.name)
+    words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
+    return " ".join(words), types
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,26 +354,77 @@ class Bench:
         """Return D of some images, (count, m, n)."""
         return read(images, self.program.offset("d"), self.tile("d"))
 
-    @property
-    def diagonal(self) -> int:
-        """Dot products of one image: those of the diagonal, each with a row and a column."""
-        return min(self.form.shape.m, self.form.shape.n)
 
-    def tiles(self, dots: Dots) -> tuple[Array, Array, Array]:
-        """Return matrices with dot products on their diagonals, and zeros elsewhere."""
-        shape, size = self.form.shape, self.diagonal
-        count = -(-len(dots) // size)
-        a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
-        b = np.zeros((count, shape.k, shape.n), dots.b.dtype)
-        c = np.zeros((count, shape.m, shape.n), dots.c.dtype)
-        tile, place = np.divmod(np.arange(len(dots)), size)
-        a[tile, place], b[tile, :, place], c[tile, place, place] = dots.a, dots.b, dots.c
-        return a, b, c
+@dataclass(frozen=True, kw_only=True)
+class LaneBench:
+    """One mma.sync, ready to run: its operands lie in an image as registers, lane by lane."""
 
-    def diagonals(self, d: Array, count: int) -> Array:
-        """Return what became of the dot products of `tiles`."""
-        tile, place = np.divmod(np.arange(count), self.diagonal)
-        return np.asarray(d[tile, place, place])
+    form: MmaSyncForm
+
+    @cached_property
+    def program(self) -> Program:
+        """Load the registers of A, B and C, multiply, store those of D."""
+        steps: list[Step] = []
+        for name in "abc":
+            held = Registers.of(self.form.vector(name))
+            steps.append(
+                LoadRegisters(
+                    registers=name, count=held.registers, bits=held.bits, place=Place(buffer=name)
+                )
+            )
+        steps.append(MultiplyLanes(form=self.form, d="d", a="a", b="b", c="c"))
+        held = Registers.of(self.form.vector("d"))
+        steps.append(
+            StoreRegisters(
+                registers="d", count=held.registers, bits=held.bits, place=Place(buffer="d")
+            )
+        )
+        buffers = tuple(
+            Buffer(name=name, space="global", size=LANES * 4 * self.form.words(name))
+            for name in "abcd"
+        )
+        return Program(buffers=buffers, steps=tuple(steps))
+
+    def _words(self, images: Images, operand: str) -> NDArray[np.uint32]:
+        offset, words = self.program.offset(operand), self.form.words(operand)
+        part = images[:, offset : offset + LANES * 4 * words]
+        return np.ascontiguousarray(part).view(np.uint32).reshape(len(images), LANES, words)
+
+    def images(self, a: Array, b: Array, c: Array) -> Images:
+        """Return the images that hold some matrices, (count, rows, columns) each."""
+        groups = self.form.groups
+        images = np.zeros((-(-len(c) // groups), self.program.image_bytes), np.uint8)
+        for name, values in (("a", a), ("b", b), ("c", c)):
+            matrices = np.zeros((groups * len(images), *values.shape[1:]), values.dtype)
+            matrices[: len(values)] = values
+            words = np.empty((len(images), LANES, self.form.words(name)), np.uint32)
+            pack(self.form, matrices, words, name)
+            offset = self.program.offset(name)
+            images[:, offset : offset + words[0].nbytes] = words.view(np.uint8).reshape(
+                len(images), -1
+            )
+        return images
+
+    def result(self, images: Images) -> Array:
+        """Return D of some images, (form.groups * count, m, n)."""
+        return unpack(self.form, "d", self._words(images, "d"))
+
+
+def diagonal(form: ProductForm) -> int:
+    """Return the dot products of one image: those of the diagonal, each with a row and a column."""
+    return min(form.shape.m, form.shape.n)
+
+
+def tiles_of(form: ProductForm, dots: Dots) -> tuple[Array, Array, Array]:
+    """Return matrices with dot products on their diagonals, and zeros elsewhere."""
+    shape, size = form.shape, diagonal(form)
+    count = -(-len(dots) // size)
+    a = np.zeros((count, shape.m, shape.k), dots.a.dtype)
+    b = np.zeros((count, shape.k, shape.n), dots.b.dtype)
+    c = np.zeros((count, shape.m, shape.n), dots.c.dtype)
+    tile, place = np.divmod(np.arange(len(dots)), size)
+    a[tile, place], b[tile, :, place], c[tile, place, place] = dots.a, dots.b, dots.c
+    return a, b, c
 
 
 def _load_forms() -> Mapping[tuple[str, str, str, str], LoadForm]:
@@ -344,9 +461,12 @@ class Device:
         If the runner does not take the module.
     """
 
-    def __init__(self, runner: Runner, module: Module, forms: Sequence[MmaForm]) -> None:
+    def __init__(self, runner: Runner, module: Module, forms: Sequence[ProductForm]) -> None:
         self.runner = runner
-        self.benches = {form.opcode: Bench(form=form) for form in forms}
+        self.benches: dict[str, Bench | LaneBench] = {
+            form.opcode: Bench(form=form) if isinstance(form, MmaForm) else LaneBench(form=form)
+            for form in forms
+        }
         self._entries = {opcode: f"unit_{i}" for i, opcode in enumerate(self.benches)}
         programs = {self._entries[opcode]: bench.program for opcode, bench in self.benches.items()}
         compiled = runner.compile(emit_all(programs, module=module))
@@ -354,7 +474,7 @@ class Device:
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
         self.compiled: Compiled = compiled
 
-    def multiply(self, form: MmaForm, a: Array, b: Array, c: Array) -> Array:
+    def multiply(self, form: ProductForm, a: Array, b: Array, c: Array) -> Array:
         """Return what the device makes of some matrices, (count, m, n).
 
         Raises
@@ -362,22 +482,22 @@ class Device:
         InfrastructureError
             If it fails on them.
         """
-        bench = self.benches[form.opcode]
-        parts = list(self._parts(bench, a, b, c))
+        parts = list(self._parts(form, a, b, c))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
-    def _parts(self, bench: Bench, a: Array, b: Array, c: Array) -> Iterator[Array]:
-        entry = self._entries[bench.form.opcode]
+    def _parts(self, form: ProductForm, a: Array, b: Array, c: Array) -> Iterator[Array]:
+        bench, entry = self.benches[form.opcode], self._entries[form.opcode]
         for start in range(0, len(c), _BATCH):
             part = slice(start, start + _BATCH)
             ran = self.runner.run(
                 self.compiled, bench.images(a[part], b[part], c[part]), entry=entry
             )
             if isinstance(ran, Failure):
-                raise InfrastructureError(f"{bench.form.opcode}: {ran} {ran.detail}")
-            yield np.array(bench.result(ran.images))
+                raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
+            yield np.array(bench.result(ran.images)[: len(c[part])])
 
-    def dots(self, form: MmaForm, dots: Dots) -> Array:
+    def dots(self, form: ProductForm, dots: Dots) -> Array:
         """Return what the device makes of dot products, patterns (count,)."""
-        bench = self.benches[form.opcode]
-        return bench.diagonals(self.multiply(form, *bench.tiles(dots)), len(dots))
+        d = self.multiply(form, *tiles_of(form, dots))
+        tile, place = np.divmod(np.arange(len(dots)), diagonal(form))
+        return np.asarray(d[tile, place, place])

@@ -43,7 +43,7 @@ from oracle.models.figures import (
     TruncatedDot,
     Unit,
 )
-from oracle.models.model import Model
+from oracle.models.model import Model, model_for
 from oracle.targets import parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
@@ -365,6 +365,19 @@ class _Reader:
         if not isinstance(found, str):
             raise self.wrong(where, f'{key} is {found!r}; give a text, such as {key} = "sm_90"')
         return found
+
+
+def model_of(target: str, model: Model | str | Path | None) -> Model:
+    """Return a model, that of a TOML file, or, where None is given, the one of a target.
+
+    Raises
+    ------
+    UsageError
+        As `read_model` and `oracle.models.model_for`.
+    """
+    if model is None:
+        return model_for(target)
+    return read_model(Path(model)) if isinstance(model, str | Path) else model
 
 
 def model_text(model: Model) -> str:

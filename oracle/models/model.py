@@ -133,7 +133,7 @@ class Model:
         UsageError
             If the model has none.
         """
-        row = _serving(self.dots, form)
+        row = self.find_dot(form)
         if row is None:
             known = ", ".join(f"{row.instruction} {row.types}" for row in self.dots)
             raise UsageError(
@@ -141,6 +141,10 @@ class Model:
                 "choose another form or model"
             )
         return row
+
+    def find_dot(self, form: ProductForm) -> TruncatedDot | None:
+        """Return what `dot_for` does, or None where the model has nothing."""
+        return _serving(self.dots, form)
 
     def scalar_for(self, form: ProductForm) -> ScalarDot | None:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""

@@ -34,11 +34,40 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     )
     assert done.code == 0, done.err
     *units, _ = done.rows
-    assert "wmma.mma s32.s8.s8.s32" in {unit["unit"] for unit in units}
+    names = {unit["unit"] for unit in units}
+    assert {"wmma.mma s32.s8.s8.s32", "mma s32.s4.s4.s32.satfinite"} <= names
     assert all(unit["refused"] is None and unit["images"] == 64 for unit in units)
     assert done.summary["figures"] == done.summary["as_in_model"] == len(units)
     written = read_model(tmp_path / "model.toml")
     assert written.exact.values == model_for("sm_90").exact.values
+
+
+def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", "--only", "mma.*m8n8k4*f16.f16*",
+        "--images", "64", "--output", "model.toml", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    known = {row.types: row.order.value for row in model_for("sm_90").scalars}
+    written = read_model(tmp_path / "model.toml")
+    assert {row.types: row.order.value for row in written.scalars} == known
+
+
+@pytest.mark.slow
+def test_every_unit_of_mma_sync_is_recovered(tmp_path: Path) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", "--only", "mma.*", "--images", "256",
+        "--output", "model.toml", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    *units, _ = done.rows
+    assert not [unit["unit"] for unit in units if unit["refused"]]
+    assert done.summary["figures"] == done.summary["as_in_model"]
+    judged = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--ptx-version", "8.7", "--only", "mma.*",
+        "--cases", "200", "--seed", "1", "--model", "model.toml",
+    )  # fmt: skip
+    assert judged.code == 0, judged.out
 
 
 def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> None:
@@ -51,7 +80,7 @@ def test_a_unit_that_no_figure_describes_is_refused_in_words(tmp_path: Path) -> 
 def test_a_pattern_that_fits_nothing_is_a_usage_error(tmp_path: Path) -> None:
     done = warpfuzz(tmp_path, "measure", "--runner", "sim", "--only", "nothing")
     assert done.code == 2
-    assert "no form of wmma.mma" in done.err
+    assert "no form of wmma.mma or mma.sync" in done.err
 
 
 def test_a_model_of_another_target_is_refused(tmp_path: Path) -> None:

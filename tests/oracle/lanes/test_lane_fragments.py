@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from oracle import (
 )
 from oracle.forms import MmaSyncForm, StmatrixForm
 from oracle.isa import MMA_SYNC_FORMS, STMATRIX_FORMS, form_of
+from oracle.lane_fragments import pack, unpack
+from oracle.models import model_for
 
 STORES = [form for form in STMATRIX_FORMS if form.type == "b16"]
 MOVE = "movmatrix.sync.aligned.m8n8.trans.b16"
@@ -33,6 +36,28 @@ PATTERNS = {
     "f64": (0, 0x3FF0 << 48, 0x4000 << 48, 0xBFF0 << 48),
 }  # fmt: skip
 VALUES = (0, 1, 2, -1)
+
+
+@pytest.mark.parametrize("operand", "abcd")
+def test_registers_are_what_they_were_when_their_matrices_are_dealt_out_again(operand: str) -> None:
+    rng = np.random.default_rng(1)
+    for form in MMA_SYNC_FORMS:
+        words = rng.integers(0, 2**32, (3, 32, form.words(operand)), dtype=np.uint32)
+        again = np.zeros_like(words)
+        pack(form, unpack(form, operand, words), again, operand)
+        assert (again == words).all(), form.opcode
+
+
+def test_a_model_in_place_of_the_targets_decides() -> None:
+    model = model_for("sm_90")
+    rows = tuple(
+        replace(row, nan=replace(row.nan, value=0x7FC0_0000)) if row.instruction == "mma" else row
+        for row in model.dots
+    )
+    nan = np.full((32, 4), 0x7E00_7E00, np.uint32)
+    operands = nan, nan[:, :2], np.zeros((32, 4), np.uint32)
+    assert (mma_sync(F16, *operands) == 0x7FFF_FFFF).all()
+    assert (mma_sync(F16, *operands, model=replace(model, dots=rows)) == 0x7FC0_0000).all()
 
 
 def held(form: MmaSyncForm, operand: str, lane: int) -> Iterator[tuple[int, int, int]]:
