@@ -111,13 +111,34 @@ class RewritingRunner(ForwardingRunner):
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         """Rewrite a module and compile it; the compiled module holds the rewritten text."""
+        rewritten = self._rewritten(module)
+        return rewritten if isinstance(rewritten, Failure) else self._runner.compile(rewritten)
+
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
+        """Rewrite a module and translate it, as a runner does that can screen.
+
+        Raises
+        ------
+        UsageError
+            If the runner cannot screen.
+        """
+        rewritten = self._rewritten(module)
+        return rewritten if isinstance(rewritten, Failure) else self._screener.prepare(rewritten)
+
+    def _rewritten(self, module: KernelModule) -> KernelModule | Failure:
         ptx = module.ptx
         for rewriter in self._rewriters:
             rewritten = rewriter(ptx)
             if isinstance(rewritten, Failure):
                 return rewritten
             ptx = rewritten
-        return self._runner.compile(replace(module, ptx=ptx))
+        return replace(module, ptx=ptx)
+
+    @property
+    def _screener(self) -> Screener:
+        if not isinstance(self._runner, Screener):
+            raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
+        return self._runner
 
     def screen(
         self,
@@ -135,6 +156,6 @@ class RewritingRunner(ForwardingRunner):
         UsageError
             If the runner cannot screen.
         """
-        if not isinstance(self._runner, Screener):
-            raise UsageError(f"{type(self._runner).__name__} cannot screen; use `cuda` or `sim`")
-        return self._runner.screen(compiled, references, limit=limit, entry=entry, examine=examine)
+        return self._screener.screen(
+            compiled, references, limit=limit, entry=entry, examine=examine
+        )

@@ -74,6 +74,10 @@ class Screening(Protocol):
 class Screener(Runner, Protocol):
     """A runner that can screen."""
 
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module without waiting for the device; the first launch of it may fail."""
+        ...
+
     def screen(
         self,
         compiled: Compiled,

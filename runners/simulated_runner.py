@@ -142,6 +142,10 @@ class SimulatedRunner(ClosedAtTheEnd):
         loaded = self._load(compiled)
         return loaded if isinstance(loaded, Failure) else compiled
 
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
+        """Parse and check a module."""
+        return self.compile(module)
+
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Have an assembler judge a module, and take what it wrote, without checking that.
 

@@ -85,8 +85,11 @@ class Tally:
 
 _LAUNCH_SECONDS = 0.25
 """Time of a launch: the device waits 0.5 ms between two, and Ctrl-C is heard so soon."""
-_QUEUED = 2
-"""Launches on their way: one runs, one waits."""
+_QUEUED = 3
+"""Launches on their way: one runs, one waits on the device, and the program of one is compiled."""
+_SHORT_SECONDS = 0.06
+"""Time of a launch while there are programs to compile: as long as that takes (55 ms, H200,
+2026-11-22), so that the device is busy and the others come in soon."""
 _EXAMINED_EVERY = 1.0
 """Seconds between two readings of the sensors, which take milliseconds."""
 _STEPS = (1e-3, 1.0)
@@ -120,6 +123,9 @@ class Item:
     differing: int = 0
     """Images that differed so far."""
     failures: list[Failure] = field(default_factory=list)
+    suspect: bool = False
+    """Whether its next launch is to be alone: the last one failed, and another one that was on its
+    way may be to blame."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -187,7 +193,7 @@ class Screen:
         """Programs that take turns."""
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
-        that the device is busy while there are many to compile (55 ms each, H200, 2026-11-22)."""
+        that the device is busy while there are many to compile."""
         self._waiting: deque[tuple[Item, Screening]] = deque()
         self._examined = 0.0
         self._module = Module.named(description.target, description.ptx_version)
@@ -244,7 +250,12 @@ class Screen:
         item = self._next()
         if item is None or item.compiled is None:
             return
+        alone, item.suspect = item.suspect, False
+        if alone:
+            self.finish()
         limit = item.limit
+        if self._new and item.per_second:
+            limit = max(1, min(limit, int(item.per_second * _SHORT_SECONDS)))
         if self._pattern is Pattern.BURSTS:
             load, pause = (self._step_seconds() for _ in range(2))
             limit = max(1, min(limit, int(item.per_second * load))) if item.per_second else limit
@@ -257,6 +268,8 @@ class Screen:
             item.compiled, item.source.references, limit=limit, examine=examine
         )
         self._waiting.append((item, launch))
+        if alone:
+            self.finish()
 
     def _next(self) -> Item | None:
         """Return the program whose turn it is; None if that cannot be compiled."""
@@ -283,7 +296,7 @@ class Screen:
     def _compiled(self, item: Item) -> Compiled | Failure:
         source = item.source
         module = emit_screening({source.entry: source.program}, module=self._module)
-        compiled = self.runner.compile(module)
+        compiled = self.runner.prepare(module)
         if isinstance(compiled, Compiled):
             wanted = self._description.architecture
             if compiled.architecture != wanted:
@@ -330,6 +343,7 @@ class Screen:
         """Attribute a failure to a program; leave it out if it is not the first time."""
         kind_of_failure(failure)
         item.failures.append(failure)
+        item.suspect = True
         if len(item.failures) <= _LOST_RETRIES:
             if item.compiled is None:
                 self._new.append(item)

@@ -8,6 +8,7 @@ cannot be held up by what a program did.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -41,7 +42,14 @@ from runners.cuda.messages import (
     decode_request,
 )
 from runners.cuda.messages import encode as encode_message
-from runners.cuda.session import LaunchError, LoadError, NotReadyError, Session
+from runners.cuda.session import (
+    LANES,
+    LaunchError,
+    LoadError,
+    NotReadyError,
+    Session,
+    Started,
+)
 
 _PARENT_CHECK = 0.5
 """Seconds between looks at whether the supervisor still lives."""
@@ -58,16 +66,34 @@ class _Line:
         self._connection = connection
         self._reader = FrameReader()
         self._descriptors: deque[int] = deque()
+        self._next: bytes | None = None
+        """The next request, read already."""
+        self._closed = False
 
     def receive(self) -> Request | None:
         """Wait for the next request; None when the supervisor has hung up."""
-        while (payload := self._reader.next()) is None:
+        while self._next is None and not self._closed:
+            self._read()
+        payload, self._next = self._next, None
+        return None if payload is None else decode_request(payload)
+
+    def has_request(self) -> bool:
+        """Whether `receive` would not have to wait."""
+        while self._next is None and not self._closed:
+            if not select.select([self._connection], [], [], 0)[0]:
+                return False
+            self._read()
+        return True
+
+    def _read(self) -> None:
+        """Read what is there, and wait for something if nothing is."""
+        self._next = self._reader.next()
+        if self._next is None:
             data, descriptors, _, _ = socket.recv_fds(self._connection, _RECEIVE, _DESCRIPTORS)
             self._descriptors.extend(descriptors)
-            if not data:
-                return None
+            self._closed = not data
             self._reader.feed(data)
-        return decode_request(payload)
+            self._next = self._reader.next()
 
     def descriptor(self) -> int:
         """Return the file descriptor that came with the request."""
@@ -115,42 +141,91 @@ def _check(session: Session) -> None:
         )
 
 
-def _answer(session: Session, line: _Line, request: Request) -> bool:
-    """Carry out a request; return whether to go on."""
-    match request:
-        case MapSlot():
-            descriptor = line.descriptor()
-            session.map_slot(request.slot, descriptor, request.size)
-            os.close(descriptor)
-        case UnmapSlot():
-            session.unmap_slot(request.slot)
-        case LoadModule():
-            try:
-                session.load_module(request.key, request.code, request.optimization)
-                line.send(Loaded(key=request.key))
-            except LoadError as error:
-                line.send(Refused(key=request.key, text=str(error)))
-        case Forget():
-            session.forget_module(request.key)
-        case RunBatch():
-            try:
-                line.send(Done(token=request.token, seconds=session.run(request)))
-            except LaunchError as error:
-                line.send(Failed(token=request.token, sticky=error.sticky, text=error.text))
-                return not error.sticky
-        case Screen():
-            try:
-                line.send(session.screen(request))
-            except LaunchError as error:
-                line.send(Failed(token=request.token, sticky=error.sticky, text=error.text))
-                return not error.sticky
-        case ForgetReferences():
-            session.forget_references(request.references)
-        case Examine():
-            line.send(Health(health=session.health()))
-        case Stop():
+class _Server:
+    """Answers requests in order; screening kernels run on while the next requests are read."""
+
+    def __init__(self, session: Session, line: _Line) -> None:
+        self._session, self._line = session, line
+        self._waiting: deque[Started | Reply] = deque()
+        """Kernels on their way, and answers that come behind theirs."""
+
+    def serve(self) -> None:
+        """Answer until somebody wants an end, or the context is dead."""
+        going = True
+        while going:
+            launches = sum(isinstance(one, Started) for one in self._waiting)
+            if self._waiting and (launches == LANES or not self._line.has_request()):
+                going = self._finish_first()
+                continue
+            request = self._line.receive()
+            going = request is not None and self._answer(request)
+
+    def _finish_first(self) -> bool:
+        """Send the next answer; return whether to go on."""
+        first = self._waiting.popleft()
+        if not isinstance(first, Started):
+            self._line.send(first)
+            return True
+        try:
+            self._line.send(self._session.finish_screening(first))
+        except LaunchError as error:
+            return self._failed(first.launch.token, error)
+        return True
+
+    def _finish(self) -> bool:
+        """Send all answers that are due; return whether to go on."""
+        while self._waiting:
+            if not self._finish_first():
+                return False
+        return True
+
+    def _failed(self, token: int, error: LaunchError) -> bool:
+        """Say that a launch failed; return whether to go on."""
+        self._line.send(Failed(token=token, sticky=error.sticky, text=error.text))
+        return not error.sticky
+
+    def _answer(self, request: Request) -> bool:
+        """Carry out a request; return whether to go on."""
+        session, line = self._session, self._line
+        match request:
+            case MapSlot():
+                descriptor = line.descriptor()
+                session.map_slot(request.slot, descriptor, request.size)
+                os.close(descriptor)
+                return True
+            case LoadModule():
+                try:
+                    session.load_module(request.key, request.code, request.optimization)
+                    self._waiting.append(Loaded(key=request.key))
+                except LoadError as error:
+                    self._waiting.append(Refused(key=request.key, text=str(error)))
+                return True
+            case Screen():
+                try:
+                    self._waiting.append(session.start_screening(request))
+                except LaunchError as error:
+                    # One of those before may be to blame.
+                    return self._finish() and self._failed(request.token, error)
+                return True
+        if not self._finish():
             return False
-    return True
+        match request:
+            case UnmapSlot():
+                session.unmap_slot(request.slot)
+            case Forget():
+                session.forget_module(request.key)
+            case ForgetReferences():
+                session.forget_references(request.references)
+            case RunBatch():
+                try:
+                    line.send(Done(token=request.token, seconds=session.run(request)))
+                except LaunchError as error:
+                    return self._failed(request.token, error)
+            case Examine():
+                line.send(Health(health=session.health()))
+            case Stop():
+                return False
+        return True
 
 
 def main(arguments: list[str]) -> None:
@@ -165,9 +240,7 @@ def main(arguments: list[str]) -> None:
     except NotReadyError as error:
         line.send(NotReady(missing=error.missing, text=error.text, detail=error.detail))
         return
-    while (request := line.receive()) is not None:
-        if not _answer(session, line, request):
-            break
+    _Server(session, line).serve()
 
 
 if __name__ == "__main__":

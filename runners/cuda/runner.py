@@ -192,6 +192,13 @@ class CudaRunner(ClosedAtTheEnd):
             return compiled
         return self._supervisor.load(compiled, compiled.optimization)
 
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
+        """Compile a module for the device as far as that needs no device; a launch loads it.
+
+        What the driver's compiler makes of it shows when it is loaded.
+        """
+        return self.compile_with(self.compiler, module)
+
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device with any compiler, without loading it.
 

@@ -20,6 +20,10 @@ _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
 _WARP = 32
 
+LANES = 2
+"""Screening kernels on their way: one runs, and the next one is queued behind it, so that the
+device goes on while this process compiles."""
+
 Bytes = NDArray[np.uint8]
 
 
@@ -97,6 +101,22 @@ class _Channel:
     """Pairs (staging, destination) to copy once the stream is done."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A screening kernel on its way."""
+
+    launch: Screen
+    head: Bytes
+    """The start of its ledger, once it is copied."""
+    book: Any
+    """Its ledger in device memory."""
+    begin: Any
+    end: Any
+    copied: Any
+    """Events: the kernel begins, ends, and `head` is there."""
+    health: DeviceHealth | None
+
+
 class Session:
     """A context on one device.
 
@@ -140,6 +160,11 @@ class Session:
         """Device memory with the images before and after, by their number."""
         self._areas: dict[str, tuple[Any, int]] = {}
         """Device memory that launches use in turn, and its bytes."""
+        self._heads: dict[int, Bytes] = {}
+        """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
+        self._blank = np.zeros(ledger.IMAGES_AT, np.uint8)
+        """What a ledger holds before a launch."""
+        self._lane = 0
         self._library = DriverLibrary()
         self._staged = not self._can_register()
         self._monitor = Monitor(self._device.pci_bus_id())
@@ -303,16 +328,16 @@ class Session:
 
     # Screening
 
-    def screen(self, launch: Screen) -> LaunchEnded:
-        """Run a screening kernel; return what its ledger says.
+    def start_screening(self, launch: Screen) -> Started:
+        """Queue a screening kernel behind those that are on their way, at most one.
 
         Raises
         ------
         LaunchError
-            If it failed.
+            If that failed, or one of those before did and has poisoned the context.
         """
         driver, stream = self._driver, self._channels[0].stream
-        head = np.zeros(ledger.IMAGES_AT, np.uint8)
+        self._lane = (self._lane + 1) % LANES
         try:
             if launch.upload is not None:
                 self._upload(launch, launch.upload)
@@ -320,11 +345,12 @@ class Session:
                 raise LaunchError("its images are not there", sticky=False)
             images = self._references[launch.references]
             function = self._function(launch.key, launch.entry, "PPPPII")
-            book = self._area("ledger", ledger.ledger_bytes(launch.image_bytes))
+            book = self._area(f"ledger {self._lane}", ledger.ledger_bytes(launch.image_bytes))
             scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
-            driver.memcpy_htod_async(book, head, stream)
-            stream.synchronize()
-            start = time.perf_counter()
+            head = self._head(self._lane)
+            begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
+            driver.memcpy_htod_async(book, self._blank, stream)
+            begin.record(stream)
             function.prepared_async_call(
                 (launch.blocks, 1),
                 (_WARP * launch.warps_per_block, 1, 1),
@@ -333,26 +359,52 @@ class Session:
                 launch.count,
                 launch.limit,
             )
-            health = self.health() if launch.examine else None
-            stream.synchronize()
-            seconds = time.perf_counter() - start
+            end.record(stream)
             driver.memcpy_dtoh_async(head, book, stream)
-            stream.synchronize()
+            copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
+            copied.record(stream)
+        except self._driver.Error as error:
+            raise LaunchError(str(error), sticky=self._is_dead()) from None
+        return Started(
+            launch=launch, head=head, book=book, begin=begin, end=end, copied=copied,
+            health=self.health() if launch.examine else None,
+        )  # fmt: skip
+
+    def finish_screening(self, started: Started) -> LaunchEnded:
+        """Wait for a screening kernel; return what its ledger says.
+
+        Raises
+        ------
+        LaunchError
+            If it failed, or the one behind it did and has poisoned the context.
+        """
+        launch, head = started.launch, started.head
+        # Not the stream of the kernels: the next one is on its way there.
+        stream = self._channels[1].stream
+        try:
+            started.copied.synchronize()
+            seconds = started.begin.time_till(started.end) / 1000
             kept = ledger.recorded(head)
             if kept:
                 head = np.zeros(ledger.IMAGES_AT + kept * launch.image_bytes, np.uint8)
-                driver.memcpy_dtoh_async(head, book, stream)
+                self._driver.memcpy_dtoh_async(head, started.book, stream)
                 stream.synchronize()
         except self._driver.Error as error:
             raise LaunchError(str(error), sticky=self._is_dead()) from None
         return LaunchEnded(
-            token=launch.token, seconds=seconds, ledger=head.tobytes(), health=health
+            token=launch.token, seconds=seconds, ledger=head.tobytes(), health=started.health
         )
+
+    def _head(self, lane: int) -> Bytes:
+        """Return pinned memory for the start of a ledger."""
+        if lane not in self._heads:
+            self._heads[lane] = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
+        return self._heads[lane]
 
     def _upload(self, launch: Screen, slot: int) -> None:
         """Copy images and expected images from a slot into device memory of their own."""
         self.forget_references(launch.references)
-        stream, size = self._channels[0].stream, launch.count * launch.image_bytes
+        stream, size = self._channels[1].stream, launch.count * launch.image_bytes
         memory = self._slots[slot].array
         both = []
         for part in (memory[:size], memory[size : 2 * size]):
@@ -372,6 +424,8 @@ class Session:
         if there < size:
             self._areas.pop(name, None)
             if memory is not None:
+                # A kernel that is on its way may use it.
+                self._channels[0].stream.synchronize()
                 memory.free()
             memory = self._driver.mem_alloc(size)
             self._areas[name] = (memory, size)

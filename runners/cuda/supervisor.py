@@ -28,9 +28,9 @@ _RESTARTS = 4
 _PAUSE = 1.0
 """Seconds before the second attempt; each further one waits twice as long. A driver that resets a
 channel after a hang needs a moment."""
-_MODULES = 256
-"""Modules that stay loaded."""
-_REFERENCE_BYTES = 8 << 30
+_MODULES = 1024
+"""Modules that stay loaded: more than a screening set has programs (300), which take turns."""
+_REFERENCE_BYTES = 4 << 30
 """Bytes of images that stay in the device's memory for screening. A set has hundreds of MB."""
 
 

@@ -127,8 +127,8 @@ class _Troubled:
     def __getattr__(self, name: str) -> object:
         return getattr(self._runner, name)
 
-    def compile(self, module: KernelModule) -> object:
-        compiled = self._runner.compile(module)  # type: ignore[attr-defined]
+    def prepare(self, module: KernelModule) -> object:
+        compiled = self._runner.prepare(module)  # type: ignore[attr-defined]
         if module.kernel().entry == self._name:
             return Failure(trouble=Trouble.HANG, message="loading did not end")
         return compiled

@@ -157,6 +157,24 @@ def test_trouble_while_screening_costs_one_launch_and_the_others_have_their_imag
     _works(runner)
 
 
+def test_a_module_that_is_refused_between_launches_costs_its_own_launch_alone(
+    runner: CudaRunner,
+) -> None:
+    made = program(VARIANTS[0], Access())
+    before = np.zeros((1, made.image_bytes), np.uint8)
+    references = References(images=before, expected=execute(made, before).images)
+    sound = _screening(runner)
+    module = emit_screening({"screen": made})
+    refused = runner.prepare(replace(module, ptx=f"// unacceptable\n{module.ptx}"))
+    assert isinstance(refused, Compiled)
+    pending = [runner.screen(code, references, limit=1) for code in (sound, refused, sound)]
+    first, second, third = (launch.collect() for launch in pending)
+    _failure(second, Trouble.COMPILE_FAILURE)
+    assert isinstance(first, Screened)
+    assert isinstance(third, Screened)
+    assert runner.starts == 1
+
+
 def test_a_crash_tells_how_the_process_ended_and_what_it_said_last(runner: CudaRunner) -> None:
     code = compiled(runner)
     assert "killed by SIGKILL" in _failure(runner.run(code, _bad(KILLS)), Trouble.CRASH).message

@@ -130,6 +130,34 @@ class Stream:
         _alive()
 
 
+class event_flags:  # noqa: N801
+    BLOCKING_SYNC = 1
+
+
+class Event:
+    """Happens when what was queued before it has run."""
+
+    def __init__(self, flags: int = 0) -> None:
+        self.when: float | None = None
+        self.stream = Stream()
+
+    def record(self, stream: Stream) -> None:
+        self.stream = stream
+        stream.queue.append(self._happen)
+
+    def _happen(self) -> None:
+        self.when = time.perf_counter()
+
+    def synchronize(self) -> None:
+        while self.when is None:
+            _alive()
+            self.stream.queue.pop(0)()
+        _alive()
+
+    def time_till(self, other: "Event") -> float:
+        return 1000 * (other.when - self.when)
+
+
 class DeviceAllocation:
     def __init__(self, size: int) -> None:
         global _next_address
