@@ -50,6 +50,16 @@ def _json(command: _Command) -> _Command:
     return option(command)
 
 
+def _fleet(command: _Command) -> _Command:
+    option = click.option(
+        "--fleet",
+        metavar="ADDRESS",
+        help="Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
+        "machine alone.",
+    )
+    return option(command)
+
+
 def _module(command: _Command) -> _Command:
     """Add the options that say what module an instruction would stand in."""
     target = click.option(
@@ -215,7 +225,7 @@ def _one_level(levels: str | None) -> int | None:
 @click.option(
     "--workers",
     type=click.IntRange(1, _MOST_PROCESSES),
-    help="Processes that share the work.  [default: cores]",
+    help="Processes that share the work, with --fleet of each GPU.  [default: cores]",
 )
 @click.option(
     "--device",
@@ -224,6 +234,7 @@ def _one_level(levels: str | None) -> int | None:
     multiple=True,
     help="Number of a GPU; again for others.  [default: all]",
 )
+@_fleet
 @_only_module
 @click.option(
     "--screen/--no-screen",

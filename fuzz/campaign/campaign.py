@@ -394,6 +394,7 @@ class Campaign:
             finishing=self._finishing,
             stopped=self._stopped,
             left_out=self.facts.left_out,
+            remarks=self.crew.remarks(),
             notes=state.notes,
             summary=self.drawing.summary(),
             screening=self._screening,

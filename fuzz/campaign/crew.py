@@ -108,6 +108,10 @@ class Crew(Protocol):
         """Describe everybody."""
         ...
 
+    def remarks(self) -> Sequence[str]:
+        """Return sentences about those who differ, or cannot take part."""
+        ...
+
     def close(self) -> None:
         """End everybody at once."""
         ...
@@ -177,6 +181,7 @@ class ProcessCrew:
         self._deaths = [0] * (workers + 1)
         """Times in a row that this worker died before it was ready."""
         self._events: list[Event] = []
+        self._remarks: dict[str, None] = {}
         self._examiner = workers
         try:
             for row in range(workers):
@@ -283,6 +288,8 @@ class ProcessCrew:
         if member.job is not None:
             self._events.append(Lost(job=member.job, how=broken.message, guilty=False))
         self._deaths[member.row] = _DEATHS_AT_START
+        if len(self._devices) > 1:
+            self._remarks[f"left out: GPU {self._device(member.row)}: {broken.message}"] = None
         self._events.append(GaveUp(broken=broken))
 
     def _bury(self, member: _Member, why: str = "") -> None:
@@ -355,6 +362,10 @@ class ProcessCrew:
                 )
             )
         return found
+
+    def remarks(self) -> Sequence[str]:
+        """Return a sentence about each GPU that can no longer take part, where there are others."""
+        return tuple(self._remarks)
 
     def close(self) -> None:
         """End all workers: in order if they are idle, else by force after a moment."""

@@ -63,8 +63,17 @@ class Summary(Struct, kw_only=True):
 
     @property
     def unknown(self) -> list[FoundRow]:
-        """Families that nobody has explained yet."""
-        return [row for row in self.findings if not row.known]
+        """Findings that nobody has explained yet: the first family of each cause."""
+        return self._of_causes(known=False)
+
+    @property
+    def known(self) -> list[FoundRow]:
+        """The same of those that are known."""
+        return self._of_causes(known=True)
+
+    def _of_causes(self, *, known: bool) -> list[FoundRow]:
+        rows = [row for row in self.findings if row.known is known]
+        return list({row.group or row.title: row for row in reversed(rows)}.values())[::-1]
 
 
 class _Wrapped(Struct, kw_only=True):

@@ -98,6 +98,8 @@ def health_of(ready: OpenRunner) -> DeviceStatus | None:
         sm_clock=health.sm_clock_mhz,
         busy=health.busy_percent,
         power=None if health.power_mw is None else round(health.power_mw / 1000),
+        memory_clock=health.memory_clock_mhz,
+        throttle_reasons=health.throttle_reasons,
         errors={name: count for name, count in counts.items() if count is not None},
     )
 

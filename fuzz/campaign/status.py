@@ -32,6 +32,8 @@ class WorkerStatus:
     """Fraction of its time that each stage took, 0 to 1."""
     examiner: bool = False
     """Whether it replays and shrinks findings, and carries out no rounds."""
+    host: str = ""
+    """The name of its host, where there are several."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,8 @@ class CampaignStatus:
     """Whether no new round begins, and what was found is replayed and made smaller."""
     left_out: Sequence[str] = ()
     """Sentences about what was asked for and cannot be."""
+    remarks: Sequence[str] = ()
+    """Sentences about hosts and GPUs: which differ, and which cannot take part."""
     notes: Sequence[Mapping[str, Any]] = ()
     """What is worth keeping and no finding, as JSON objects."""
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -160,6 +164,8 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         "devices": [
             {
                 "name": device.name,
+                "uuid": device.uuid,
+                "host": device.host,
                 "temperature": device.temperature,
                 "sm_clock": device.sm_clock,
                 "busy": device.busy,
@@ -186,6 +192,7 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "skipped_rounds": dict(status.skipped),
         "forms": {"reached": status.forms_reached, "documented": status.forms},
         "left_out": list(status.left_out),
+        "remarks": list(status.remarks),
         "unreplayed": status.unreplayed,
         "unconfirmed": status.gone,
         "stopped": status.stopped,

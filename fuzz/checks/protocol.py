@@ -115,6 +115,8 @@ class DeviceStatus:
 
     name: str
     uuid: str = ""
+    host: str = ""
+    """The name of its host, where there are several."""
     temperature: int | None = None
     """Degrees Celsius."""
     sm_clock: int | None = None
@@ -123,6 +125,10 @@ class DeviceStatus:
     """Percent of the last moment in which a kernel ran."""
     power: int | None = None
     """Watts."""
+    memory_clock: int | None = None
+    """Megahertz."""
+    throttle_reasons: int | None = None
+    """Why the clocks are not higher: bits of NVML's clocksEventReasons."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Error counters by name, such as ECC errors."""
 

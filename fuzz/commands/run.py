@@ -7,7 +7,7 @@ import secrets
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -26,6 +26,7 @@ from fuzz.checks.protocol import Check, Facts
 from fuzz.console import print_report, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
+from fuzz.fleet.crew import FleetCrew, cluster_at
 from fuzz.output import console, counted, emit, generator, report_expired
 from fuzz.runner import (
     LAYOUTS,
@@ -89,8 +90,8 @@ def run_on(options: Mapping[str, Any]) -> bool:
         check, devices = _check(options, _seed(options, state))
         if options["shard"] is not None:
             check = Sharded(check=check, shard=_shard(options, state))
-        workers = options["workers"] or _workers(on_gpu=_runner(options) == "cuda")
-        crew = stack.enter_context(ProcessCrew(check, workers=workers, devices=devices))
+        crew = _crew(check, devices, options)
+        stack.enter_context(closing(crew))
         facts = crew.facts()
         if state is not None:
             check_options(state.options, check.options(facts))
@@ -150,7 +151,7 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
     name = _runner(options)
     selection = Selection(pattern=options["only"])
     if name == "ptxas":
-        return _instructions(options, selection, seed), _devices(options["devices"], name)
+        return _instructions(options, selection, seed), _devices(options, name)
     from fuzz.checks.programs import Programs
     from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle import IdleTime
@@ -183,7 +184,7 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         if name == "cuda" and options["screen"] and options["front_end"] is None
         else None,
     )
-    return check, _devices(options["devices"], name)
+    return check, _devices(options, name)
 
 
 def _shard(options: Mapping[str, Any], state: State | None) -> Shard:
@@ -231,7 +232,7 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
     name = options["runner"] or best_runner(
         planted=False, device_faults=False, has_assembler=lambda: True
     )
-    devices = _devices(options["devices"], name)
+    devices = _devices(options, name)
     if len(options["devices"]) > 1:
         raise UsageError(
             f"--device names {len(devices)} GPUs, and compilers are compared on one and the same; "
@@ -376,7 +377,15 @@ def budget_of(options: Mapping[str, Any]) -> Budget:
     return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
 
 
-def _devices(numbers: Sequence[int], name: str) -> tuple[int, ...]:
+def _devices(options: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    numbers, fleet = options["devices"], options["fleet"]
+    if fleet is not None:
+        if numbers:
+            raise UsageError(
+                f"--device {numbers[0]} names a GPU of this machine, and --fleet takes all that "
+                "the cluster has; leave one of the two out"
+            )
+        return (0,)
     if name != "cuda":
         if numbers:
             raise UsageError(
@@ -398,6 +407,18 @@ def _say_how_sure(facts: Facts) -> None:
         f"{facts.device} computes, and `--model FILE` judges by it.",
         markup=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _crew(
+    check: Check, devices: Sequence[int], options: Mapping[str, Any]
+) -> ProcessCrew | FleetCrew:
+    """Return those who carry out jobs: processes of this machine, or actors of a cluster."""
+    on_gpu = _runner(options) == "cuda"
+    if options["fleet"] is None:
+        workers = options["workers"] or _workers(on_gpu=on_gpu)
+        return ProcessCrew(check, workers=workers, devices=devices)
+    cluster = cluster_at(options["fleet"], gpus=on_gpu, workers=options["workers"])
+    return FleetCrew(check.on(0), cluster)
 
 
 def _workers(*, on_gpu: bool) -> int:

@@ -130,8 +130,8 @@ def _findings(one: Figures) -> Text:
     verdicts = Counter(row.verdict for row in unknown)
     if verdicts:
         line.append_text(plain(f" ({_counted(verdicts)})"))
-    if known := len(summary.findings) - len(unknown):
-        line.append(f", and {known:,} known")
+    if summary.known:
+        line.append(f", and {len(summary.known):,} known")
     if summary.unreplayed:
         line.append(f", {summary.unreplayed:,} not replayed yet")
     if one.life is Life.RUNNING:

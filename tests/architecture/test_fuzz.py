@@ -29,10 +29,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checks": FINDINGS | {"shrinking", "compilers"},
     "campaign": FINDINGS,
     "bench": FINDINGS | {"checks", "campaign"},
+    "fleet": FINDINGS | {"campaign"},
     "screening": FINDINGS | {"checks", "campaign", "bench"},
     "console": FINDINGS | {"explain", "campaign", "screening"},
     "commands": FINDINGS
-    | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"},
+    | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
+    | {"fleet"},
     "cli": FINDINGS | {"commands"},
     "__main__": {"cli"},
 }

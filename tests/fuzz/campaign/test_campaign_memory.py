@@ -66,6 +66,9 @@ class Instant:
     def interrupt(self) -> None:
         """Nothing goes on."""
 
+    def remarks(self) -> Sequence[str]:
+        return ()
+
     def statuses(self) -> Sequence[WorkerStatus]:
         return []
 

@@ -62,6 +62,9 @@ class LocalCrew:
 
     def interrupt(self) -> None: ...
 
+    def remarks(self) -> Sequence[str]:
+        return ()
+
     def statuses(self) -> Sequence[WorkerStatus]:
         return ()
 

@@ -99,6 +99,9 @@ class Rough:
     def interrupt(self) -> None:
         """Nothing goes on."""
 
+    def remarks(self) -> Sequence[str]:
+        return ()
+
     def statuses(self) -> Sequence[WorkerStatus]:
         return []
 

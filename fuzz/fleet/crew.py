@@ -1,0 +1,526 @@
+"""The driver's side of a fleet: a crew of actors, which may come and go."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+from corpus import BrokenEntryError, open_corpus
+from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.status import WorkerStatus
+from fuzz.checks.protocol import (
+    Check,
+    Examination,
+    Facts,
+    Job,
+    NotExamined,
+    RoundJob,
+    RoundReport,
+    Stage,
+)
+from fuzz.fleet.host import Begun, Code, Done, News, Parcel, Pulse, Undone
+from oracle.errors import UsageError
+
+_TEND_SECONDS = 2.0
+"""Between two looks at which nodes the cluster has, and which are missing actors."""
+_POLL_SECONDS = 0.5
+"""How long an actor with work waits for news: so late an interruption reaches it at most."""
+_IDLE_SECONDS = 0.5
+"""Between two exchanges with an actor that has nothing to do."""
+_LEFT_OUT_SECONDS = 10.0
+"""The same with one that was left out, to find out when its node goes."""
+_DEAF_SECONDS = 120.0
+"""Silence after which an actor is given up: it answers within a second, whatever its processes do;
+Ray notices a host that is gone within 10 s by itself."""
+_BEGIN_SECONDS = 300.0
+"""The same while it opens: its Python may come over a network's file system."""
+_GATHER_OF_AN_ACTOR = 1e-3
+"""Seconds of gathering news for each actor there is: an exchange costs the driver 1 ms
+(benchmarks/fleet_driver.py), so that it keeps up with them."""
+_MOST_GATHER = 1.0
+_BEGIN_DEATHS = 10
+"""Actors in a row that may die while they begin; then none is started any more."""
+_JOB_DEATHS = 10
+"""Actors that may die while they have a round; then the round is taken for the reason. A node that
+goes by itself meets the same round again now and then."""
+_END_SECONDS = 10.0
+"""How long actors may take to end their processes before they are killed."""
+_ACTORS_OF_AN_EXAMINATION = 8
+"""Examinations at once: one for so many actors while rounds go on."""
+
+
+Handle = Any
+"""An actor, as the cluster knows it."""
+Reference = Any
+"""What will be the answer to a call."""
+
+
+class Cluster(Protocol):
+    """Where actors are placed."""
+
+    @property
+    def workers(self) -> int:
+        """Processes of each actor that carry out rounds."""
+        ...
+
+    def places(self) -> int:
+        """Return how many actors there is room for, on all nodes that live."""
+        ...
+
+    def start(self) -> Handle:
+        """Ask for an actor; it waits for a place where there is none."""
+        ...
+
+    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
+        """Call a method of an actor."""
+        ...
+
+    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
+        """Wait until a call has ended, but not longer than this; return all that have."""
+        ...
+
+    def result(self, call: Reference) -> Any:
+        """Return what a call gave.
+
+        Raises
+        ------
+        ActorGoneError
+            If the actor is gone.
+        """
+        ...
+
+    def kill(self, actor: Handle) -> None:
+        """End an actor; nothing happens where it is gone."""
+        ...
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        ...
+
+
+class ActorGoneError(Exception):
+    """An actor is gone, or could not be started; the message says why."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Actor:
+    slot: int
+    handle: Handle
+    call: Reference | None
+    step: str = "begin"
+    """The method that was called last."""
+    called: float
+    """On the clock of time.monotonic."""
+    heard: float
+    begun: Begun | None = None
+    facts: Facts | None = None
+    pulse: Pulse | None = None
+    left_out: str = ""
+    """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
+    interrupted: bool = False
+    jobs: dict[int, Job] = field(default_factory=dict)
+    """By ticket: what it has not done yet."""
+    outgoing: list[tuple[int, RoundJob | Parcel]] = field(default_factory=list)
+    rounds: int = 0
+    """How many of the jobs are rounds."""
+
+    @property
+    def name(self) -> str:
+        if self.begun is None:
+            return "an actor that waits for a place"
+        return " ".join(part for part in (self.begun.host, self.begun.place) if part)
+
+
+class FleetCrew:
+    """Those who carry out a campaign's jobs on a cluster.
+
+    Parameters
+    ----------
+    check
+        What they do.
+    cluster
+        Where; closed with the crew.
+    """
+
+    def __init__(self, check: Check, cluster: Cluster) -> None:
+        self._check, self._cluster, self._workers = check, cluster, cluster.workers
+        self._pickled = pickle.dumps(check)
+        self._actors: dict[int, _Actor] = {}
+        """By slot."""
+        self._events: list[Event] = []
+        self._tickets = 0
+        self._deaths: Counter[int] = Counter()
+        """By the number of a round: actors that died while they had it."""
+        self._begin_deaths = 0
+        self._why = ""
+        """What was said of the last actor that could not be started."""
+        self._interrupted = self._closed = False
+        self._first: Facts | None = None
+        self._remarks: dict[str, None] = {}
+        self._cases: Counter[int] = Counter()
+        """By slot: cases of the actors that had it before."""
+        self._free: list[_Actor] = []
+        self._wanted = 0
+        """Actors that there should be."""
+        self._tended = 0.0
+        try:
+            self._tend()
+        except BaseException:
+            self.close()
+            raise
+
+    def facts(self) -> Facts:
+        """Wait until an actor is ready; return what it says of its runner.
+
+        Raises
+        ------
+        UsageError, DeviceLostError, InfrastructureError
+            If none can open a runner.
+        """
+        earlier: list[Event] = []
+        while True:
+            for event in self.poll(1.0):
+                earlier.append(event)
+                if isinstance(event, Opened):
+                    self._events = earlier + self._events
+                    return event.facts
+                if isinstance(event, GaveUp):
+                    raise event.broken.error()
+
+    @property
+    def workers(self) -> int:
+        """How many actors carry out rounds, those that wait for a place or a new start included."""
+        missing = max(0, self._wanted - len(self._actors))
+        return missing + sum(not actor.left_out for actor in self._actors.values())
+
+    def remarks(self) -> Sequence[str]:
+        """Return sentences about hosts and GPUs: which differ, and which cannot take part."""
+        return tuple(self._remarks)
+
+    # Jobs
+
+    def places_for_rounds(self) -> int:
+        """Return how many rounds can be given: twice as many as there are processes.
+
+        While an actor's news is on its way, its processes have something to do.
+        """
+        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
+        if self._interrupted:
+            ready = []
+        # First everybody gets something to do, then something to do next.
+        self._free = [
+            one
+            for most in (2 * self._workers, self._workers)
+            for one in ready
+            for _ in range(max(0, min(most - one.rounds, self._workers)))
+        ]
+        return len(self._free)
+
+    def places_for_examinations(self, *, everybody: bool) -> int:
+        """Return how many examinations can be given."""
+        return max(0, self._examinations(everybody=everybody))
+
+    def _examinations(self, *, everybody: bool) -> int:
+        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
+        taken = sum(len(one.jobs) - one.rounds for one in ready)
+        if everybody:
+            return (self._workers + 1) * len(ready) - taken
+        return -(-len(ready) // _ACTORS_OF_AN_EXAMINATION) - taken
+
+    def give(self, job: Job) -> None:
+        """Give a job to an actor that has a place for it."""
+        if isinstance(job, RoundJob):
+            actor = self._free.pop()
+            self._send(actor, job, job)
+            actor.rounds += 1
+            return
+        parcel = self._parcel(job)
+        if parcel is None:
+            # A corpus is open to everybody: the finding may have been pruned in the meantime.
+            self._events.append(Finished(job=job, report=NotExamined(id=job.id)))
+            return
+        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
+        actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
+        self._send(actor, job, parcel)
+
+    def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
+        self._tickets += 1
+        actor.jobs[self._tickets] = job
+        actor.outgoing.append((self._tickets, parcel))
+
+    @staticmethod
+    def _parcel(job: Examination) -> Parcel | None:
+        with suppress(UsageError, BrokenEntryError):
+            entry = open_corpus(job.corpus).get(job.id)
+            return Parcel(job=job, finding=entry.finding, files=entry.files())
+        return None
+
+    def interrupt(self) -> None:
+        """Ask for rounds to come to an end where they are."""
+        self._interrupted = True
+
+    # Events
+
+    def poll(self, seconds: float) -> list[Event]:
+        """Exchange news with all actors; replace those that are gone or silent for too long."""
+        now = time.monotonic()
+        if now - self._tended >= _TEND_SECONDS:
+            self._tend()
+        self._exchange()
+        waiting = {one.call: one for one in self._actors.values() if one.call is not None}
+        if not waiting:
+            time.sleep(0.0 if self._events else min(seconds, 0.05))
+        else:
+            for call in self._cluster.wait(list(waiting), 0.0 if self._events else seconds):
+                self._hear(waiting[call])
+        self._exchange()
+        events, self._events = self._events, []
+        return events
+
+    def _exchange(self) -> None:
+        """Send what there is to be sent to everybody who listens."""
+        now = time.monotonic()
+        gather = min(_MOST_GATHER, _GATHER_OF_AN_ACTOR * len(self._actors))
+        for actor in list(self._actors.values()):
+            if actor.call is not None:
+                patience = _DEAF_SECONDS if actor.step == "exchange" else _BEGIN_SECONDS
+                if actor.begun is not None and now - actor.called > patience:
+                    self._bury(actor, f"gave no answer for {patience:.0f} s")
+                continue
+            news = bool(actor.outgoing) or self._interrupted > actor.interrupted
+            pause = _LEFT_OUT_SECONDS if actor.left_out else _IDLE_SECONDS
+            if actor.jobs or news or not actor.facts or now - actor.heard >= pause:
+                if actor.left_out and now - actor.heard < pause:
+                    continue
+                outgoing, actor.outgoing = actor.outgoing, []
+                actor.interrupted = self._interrupted
+                self._call(
+                    actor, "exchange", outgoing, self._interrupted, _POLL_SECONDS + gather, gather
+                )
+
+    def _call(self, actor: _Actor, method: str, *arguments: object) -> None:
+        actor.step, actor.called = method, time.monotonic()
+        actor.call = self._cluster.call(actor.handle, method, *arguments)
+
+    def _hear(self, actor: _Actor) -> None:
+        call, actor.call = actor.call, None
+        actor.heard = time.monotonic()
+        try:
+            answer = self._cluster.result(call)
+        except ActorGoneError as error:
+            self._bury(actor, str(error))
+            return
+        if actor.step == "begin":
+            self._begin(actor, answer)
+        elif actor.step == "open":
+            if answer is not None:
+                self._leave_out(actor, answer)
+        else:
+            self._news(actor, answer)
+
+    def _begin(self, actor: _Actor, begun: Begun) -> None:
+        actor.begun, self._begin_deaths = begun, 0
+        here = Code.here()
+        if begun.code != here:
+            message = (
+                f"{begun.host} has {begun.code}, and the driver has {here}: their results could "
+                "not be compared; install the same on both"
+            )
+            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            return
+        self._call(actor, "open", self._pickled, self._workers)
+
+    def _news(self, actor: _Actor, news: News) -> None:
+        actor.pulse = news.pulse or actor.pulse
+        for message in news.messages:
+            match message:
+                case Opened(facts=facts):
+                    self._opened(actor, facts)
+                case Done(ticket=ticket, report=report):
+                    job = self._taken(actor, ticket)
+                    if job is None:
+                        continue
+                    if isinstance(report, RoundReport):
+                        self._deaths.pop(report.number, None)
+                        report.device = actor.slot
+                        if report.health is not None and actor.begun is not None:
+                            report.health = replace(report.health, host=actor.begun.host)
+                    self._events.append(Finished(job=job, report=report))
+                case Undone(ticket=ticket, how=how, guilty=guilty):
+                    job = self._taken(actor, ticket)
+                    if job is not None:
+                        self._events.append(Lost(job=job, how=how, guilty=guilty))
+                case GaveUp(broken=broken):
+                    if broken.blame is Blame.USAGE or not news.alive:
+                        self._leave_out(actor, broken)
+        if not news.alive and not actor.left_out:
+            nobody = "it has no worker process any more"
+            self._leave_out(actor, Broken(blame=Blame.INFRASTRUCTURE, message=nobody))
+
+    def _taken(self, actor: _Actor, ticket: int) -> Job | None:
+        job = actor.jobs.pop(ticket, None)
+        actor.rounds -= isinstance(job, RoundJob)
+        return job
+
+    def _opened(self, actor: _Actor, facts: Facts) -> None:
+        if actor.facts is not None:
+            return  # another of its processes
+        first = self._first = self._first or facts
+        mine = (facts.target, facts.ptx_version, facts.members)
+        if mine != (first.target, first.ptx_version, first.members):
+            message = (
+                f"{facts.device} would take part with {facts.target} and PTX ISA "
+                f"{facts.ptx_version}, and the campaign is of {first.target} and "
+                f"{first.ptx_version} ({first.device}); --target and --ptx-version make them the "
+                "same, or run a campaign for each"
+            )
+            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            return
+        if facts.device != first.device:
+            # Worth a word: another driver or compiler may be what a finding depends on.
+            self._remarks.setdefault(
+                f"{actor.name} differs from the first host: {facts.device}, not {first.device}"
+            )
+        actor.facts = facts
+        self._events.append(Opened(facts=facts))
+
+    def _leave_out(self, actor: _Actor, broken: Broken) -> None:
+        """Give an actor nothing more to do; it keeps its GPU from others of the fleet."""
+        if actor.left_out:
+            return
+        actor.left_out = f"{actor.name}: {broken.message}"
+        self._remarks[f"left out: {actor.left_out}"] = None
+        self._lose(actor, broken.message, guilty=False)
+        if not self.workers:
+            self._events.append(GaveUp(broken=replace(broken, message=actor.left_out)))
+
+    def _bury(self, actor: _Actor, why: str) -> None:
+        """Let go of an actor that is gone; another one takes its place when there is any."""
+        self._cluster.kill(actor.handle)
+        del self._actors[actor.slot]
+        if actor.pulse is not None:
+            self._cases[actor.slot] += actor.pulse.cases
+        if actor.begun is None:
+            self._begin_deaths += 1
+            self._why = why
+        self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
+
+    def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
+        for job in actor.jobs.values():
+            to_blame = False
+            if guilty and isinstance(job, RoundJob):
+                self._deaths[job.number] += 1
+                to_blame = self._deaths[job.number] >= _JOB_DEATHS
+            self._events.append(Lost(job=job, how=how, guilty=to_blame))
+        actor.jobs, actor.outgoing, actor.rounds = {}, [], 0
+
+    # The cluster
+
+    def _tend(self) -> None:
+        """Ask for actors until there is one for every place of the cluster, and at least one."""
+        self._tended = time.monotonic()
+        if self._begin_deaths >= _BEGIN_DEATHS:
+            self._wanted = 0
+            if not self._actors:
+                message = (
+                    f"no actor can be started: {self._begin_deaths} in a row died as they began; "
+                    f"the last one: {self._why}"
+                )
+                broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
+                self._events.append(GaveUp(broken=broken))
+            return
+        wanted = self._wanted = max(1, self._cluster.places())
+        waiting = [one for one in self._actors.values() if one.begun is None]
+        while len(self._actors) > wanted and waiting:
+            # Its place is gone with its node.
+            spare = waiting.pop()
+            self._cluster.kill(spare.handle)
+            del self._actors[spare.slot]
+        slot = 0
+        while len(self._actors) < wanted:
+            while slot in self._actors:
+                slot += 1
+            now = time.monotonic()
+            actor = _Actor(
+                slot=slot, handle=self._cluster.start(), call=None, called=now, heard=now
+            )
+            self._actors[slot] = actor
+            self._call(actor, "begin")
+
+    def statuses(self) -> Sequence[WorkerStatus]:
+        """Describe the actors, one line for each."""
+        now = time.monotonic()
+        return [self._status(actor, now) for actor in self._actors.values()]
+
+    def _status(self, actor: _Actor, now: float) -> WorkerStatus:
+        pulse, begun = actor.pulse, actor.begun
+        silence = now - actor.called if actor.call is not None and begun is not None else 0.0
+        if begun is None:
+            device = "waiting for a place in the cluster"
+        elif actor.left_out:
+            device = f"left out: {actor.left_out}"
+        else:
+            device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
+        stalled = silence > SHOWN_STALLED_SECONDS or (pulse is not None and pulse.stalled)
+        return WorkerStatus(
+            number=actor.slot,
+            host=begun.host if begun is not None else "",
+            device=device,
+            round=pulse.round if pulse is not None else -1,
+            stage=pulse.stage if pulse is not None else Stage.WAIT,
+            seconds=max(silence, pulse.seconds if pulse is not None else 0.0),
+            cases=self._cases[actor.slot] + (pulse.cases if pulse is not None else 0),
+            stalled=stalled and not actor.left_out,
+            shares=pulse.shares if pulse is not None else {},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all actors, and leave the cluster."""
+        if self._closed:
+            return
+        self._closed = True
+        ending = [
+            self._cluster.call(one.handle, "end")
+            for one in self._actors.values()
+            if one.begun is not None
+        ]
+        deadline = time.monotonic() + _END_SECONDS
+        while ending and time.monotonic() < deadline:
+            ended = self._cluster.wait(ending, max(0.0, deadline - time.monotonic()))
+            ending = [one for one in ending if one not in ended]
+        for actor in self._actors.values():
+            self._cluster.kill(actor.handle)
+        self._actors.clear()
+        self._cluster.close()
+
+
+def cluster_at(address: str, *, gpus: bool, workers: int | None) -> Cluster:
+    """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
+
+    Raises
+    ------
+    UsageError
+        If Ray is not installed.
+    """
+    try:
+        from fuzz.fleet.ray_cluster import RayCluster
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "ray":
+            raise
+        raise UsageError(
+            f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
+            "(in a clone: '.[fleet]'), or divide the work with --shard"
+        ) from None
+    return RayCluster(address, gpus=gpus, workers=workers)

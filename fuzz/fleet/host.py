@@ -1,0 +1,313 @@
+"""An actor of a fleet: worker processes around one GPU, or on some cores, of one host."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+import shutil
+import socket
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from corpus import Finding, create_corpus
+from fuzz import warpfuzz_version
+from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Opened, ProcessCrew
+from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.status import WorkerStatus, stage_shares
+from fuzz.checks.protocol import (
+    Check,
+    Examination,
+    Job,
+    Report,
+    RoundJob,
+    Stage,
+)
+from oracle.errors import WarpfuzzError
+
+_ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+_TURN_SECONDS = 0.05
+"""Longest wait for news of worker processes before the queue is looked at again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """What makes rounds on two hosts the same: the code that draws, runs and judges them."""
+
+    version: str
+    digest: str
+    """Of all modules, in hexadecimal: versions between releases differ, and have one number."""
+    python: str
+    """Such as "3.12": what is pickled by one may mean something else to another."""
+
+    @classmethod
+    @cache
+    def here(cls) -> Code:
+        """Return that of this process."""
+        root = Path(__file__).parents[2]
+        made = sha256()
+        for room in _ROOMS:
+            for path in sorted((root / room).rglob("*.py")):
+                made.update(path.relative_to(root).as_posix().encode() + b"\0")
+                made.update(path.read_bytes())
+        python = ".".join(platform.python_version_tuple()[:2])
+        return cls(version=warpfuzz_version(), digest=made.hexdigest()[:12], python=python)
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"warpfuzz {self.version} ({self.digest}) on Python {self.python}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parcel:
+    """An examination, with the finding that it is about: the corpus is on the driver's disk."""
+
+    job: Examination
+    finding: Finding
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What an actor says when it is placed."""
+
+    host: str
+    place: str
+    """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
+    code: Code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A job is done."""
+
+    ticket: int
+    report: Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undone:
+    """A job is not done."""
+
+    ticket: int
+    how: str
+    guilty: bool
+
+
+Message = Opened | Done | Undone | GaveUp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pulse:
+    """What the worker processes of an actor are doing, in one."""
+
+    round: int
+    stage: Stage
+    """Of most of them."""
+    cases: int
+    seconds: float
+    """Of the one that was not heard of for longest."""
+    stalled: bool
+    shares: Mapping[Stage, float]
+    workers: int
+
+    @classmethod
+    def of(cls, statuses: Sequence[WorkerStatus]) -> Pulse:
+        """Return what the states of worker processes come to."""
+        own = [one for one in statuses if not one.examiner]
+        stages = Counter(one.stage for one in own)
+        return cls(
+            round=max((one.round for one in own), default=-1),
+            stage=stages.most_common(1)[0][0] if stages else Stage.WAIT,
+            cases=sum(one.cases for one in own),
+            seconds=max((one.seconds for one in own), default=0.0),
+            stalled=any(one.stalled for one in statuses),
+            shares=stage_shares(own),
+            workers=len(own),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """What happened since the last exchange."""
+
+    messages: list[Message]
+    pulse: Pulse | None
+    """Now and then."""
+    alive: bool
+    """Whether any worker process is left."""
+
+
+class MakeCrew(Protocol):
+    """Starts those who carry out an actor's jobs."""
+
+    def __call__(self, check: Check, *, workers: int) -> Crew:
+        """Return them."""
+        ...
+
+
+_PULSE_SECONDS = 1.0
+"""Between two pulses: as often as a person looks."""
+
+
+@dataclass(kw_only=True)
+class Host:
+    """An actor.
+
+    It is called by one thread: first `begin`, then `open`, then `exchange` again and again.
+    """
+
+    place: str = ""
+    make_crew: MakeCrew = ProcessCrew
+    _crew: Crew | None = None
+    _queue: deque[tuple[int, Job]] = field(default_factory=deque)
+    _given: dict[int, tuple[int, Job]] = field(default_factory=dict)
+    """By the identity of a job that the crew has: its ticket, and the job."""
+    _folders: dict[int, Path] = field(default_factory=dict)
+    """By the ticket of an examination: the corpus that was made for it."""
+    _interrupted: bool = False
+    _opened: bool = False
+    """Whether a worker process was ready yet."""
+    _told: float = 0.0
+
+    def begin(self) -> Begun:
+        """Say where this is, and what code it has."""
+        return Begun(host=socket.gethostname(), place=self.place, code=Code.here())
+
+    def open(self, check: bytes, workers: int) -> Broken | None:
+        """Start worker processes for a check, pickled; return why that cannot be."""
+        try:
+            self._crew = self.make_crew(pickle.loads(check), workers=workers)
+        except WarpfuzzError as error:
+            return Broken(blame=Blame.of(error), message=str(error))
+        return None
+
+    def exchange(
+        self,
+        jobs: Sequence[tuple[int, RoundJob | Parcel]],
+        interrupted: bool,
+        seconds: float,
+        gather: float,
+    ) -> News:
+        """Take jobs, and return what happened.
+
+        Parameters
+        ----------
+        jobs
+            Each with a ticket, by which the driver knows it.
+        interrupted
+            Whether rounds are to come to an end where they are.
+        seconds
+            How long to wait for news; not at all where nothing is to be done.
+        gather
+            How long to wait for more when there are some: messages cost the driver more than news.
+        """
+        crew = self._crew
+        if crew is None:
+            return News(messages=[], pulse=None, alive=False)
+        messages: list[Message] = []
+        for ticket, given in jobs:
+            if isinstance(given, Parcel):
+                self._unpack(ticket, given, messages)
+            else:
+                self._queue.append((ticket, given))
+        if interrupted and not self._interrupted:
+            self._interrupted = True
+            crew.interrupt()
+            self._drop_rounds(messages)
+        end = time.monotonic() + seconds
+        while True:
+            self._hand_out(crew)
+            left = end - time.monotonic()
+            idle = self._opened and not (self._given or self._queue)
+            for event in crew.poll(0.0 if idle else min(max(left, 0.0), _TURN_SECONDS)):
+                message = self._message(event)
+                if message is not None:
+                    if not messages:
+                        end = min(end, time.monotonic() + gather)
+                    messages.append(message)
+            if idle or time.monotonic() >= end:
+                break
+        self._hand_out(crew)
+        if not crew.workers:
+            messages += [
+                Undone(ticket=ticket, how="has no GPU any more", guilty=False)
+                for ticket, _ in self._queue
+            ]
+            self._queue.clear()
+        return News(messages=messages, pulse=self._pulse(crew), alive=crew.workers > 0)
+
+    def end(self) -> None:
+        """End all processes."""
+        if self._crew is not None:
+            self._crew.close()
+        for folder in self._folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _pulse(self, crew: Crew) -> Pulse | None:
+        now = time.monotonic()
+        if now - self._told < _PULSE_SECONDS:
+            return None
+        self._told = now
+        return Pulse.of(crew.statuses())
+
+    def _unpack(self, ticket: int, parcel: Parcel, messages: list[Message]) -> None:
+        """Lay a finding out where worker processes can read it."""
+        folder = Path(tempfile.mkdtemp(prefix="warpfuzz-"))
+        self._folders[ticket] = folder
+        try:
+            made = create_corpus(folder / "corpus", generator="a fleet")
+            made.deposit(parcel.finding, parcel.files)
+        except (WarpfuzzError, OSError) as error:
+            messages.append(Undone(ticket=ticket, how=str(error), guilty=True))
+            self._sweep(ticket)
+            return
+        self._queue.append((ticket, replace(parcel.job, corpus=made.path)))
+
+    def _sweep(self, ticket: int) -> None:
+        folder = self._folders.pop(ticket, None)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _drop_rounds(self, messages: list[Message]) -> None:
+        """Give back the rounds that nobody has begun."""
+        rounds = [one for one in self._queue if isinstance(one[1], RoundJob)]
+        self._queue = deque(one for one in self._queue if not isinstance(one[1], RoundJob))
+        messages += [
+            Undone(ticket=ticket, how="was interrupted", guilty=False) for ticket, _ in rounds
+        ]
+
+    def _hand_out(self, crew: Crew) -> None:
+        """Give jobs to those who have a place for them, the oldest first."""
+        rounds = crew.places_for_rounds()
+        waiting: deque[tuple[int, Job]] = deque()
+        while self._queue:
+            ticket, job = self._queue.popleft()
+            if isinstance(job, RoundJob):
+                free, rounds = rounds > 0, rounds - 1
+            else:
+                free = crew.places_for_examinations(everybody=self._interrupted) > 0
+            if free:
+                self._given[id(job)] = ticket, job
+                crew.give(job)
+            else:
+                waiting.append((ticket, job))
+        self._queue = waiting
+
+    def _message(self, event: Event) -> Message | None:
+        if isinstance(event, Opened | GaveUp):
+            self._opened = True
+            return event
+        ticket, job = self._given.pop(id(event.job), (-1, None))
+        if job is None:
+            return None
+        self._sweep(ticket)
+        if isinstance(event, Lost):
+            return Undone(ticket=ticket, how=event.how, guilty=event.guilty)
+        return Done(ticket=ticket, report=event.report)

@@ -1,0 +1,165 @@
+"""A Ray cluster: where the actors of a fleet are placed, and how they are called."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from fuzz.fleet.crew import ActorGoneError, Handle, Reference
+from fuzz.fleet.host import Host
+from oracle.errors import InfrastructureError
+
+_MOST_CORES = 8
+"""Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
+_SHOWN = 400
+"""Characters of what Ray says of an error that are shown."""
+
+
+class RayCluster:
+    """A Ray cluster that this process is connected to.
+
+    Parameters
+    ----------
+    address
+        "auto", "local" for a cluster of this machine alone, or an address such as
+        "ray://host:10001".
+    gpus
+        Whether an actor has a GPU, or cores alone.
+    workers
+        Processes of each actor; None: its share of the cores of a node.
+    host
+        Makes an actor; another one for benchmarks and tests.
+
+    Raises
+    ------
+    InfrastructureError
+        If there is no cluster, or it cannot be joined.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        gpus: bool,
+        workers: int | None = None,
+        host: Callable[..., Any] = Host,
+    ) -> None:
+        self._gpus = gpus
+        self._ours = not ray.is_initialized()
+        if self._ours:
+            _join(address)
+        try:
+            self.cores = self._share() if workers is None else workers + gpus
+            # On a GPU one core is left for it.
+            self.workers = max(1, self.cores - gpus)
+        except BaseException:
+            self.close()
+            raise
+
+        class Actor:
+            """What Ray makes on a node."""
+
+            def __init__(self) -> None:
+                numbers = ray.get_gpu_ids()
+                self._host = host(place=f"GPU {numbers[0]}" if numbers else "")
+
+            def call(self, method: str, *arguments: object) -> object:
+                return getattr(self._host, method)(*arguments)
+
+        # An actor that dies is not restarted by Ray: the driver gives its rounds to others first.
+        self._actor = ray.remote(Actor).options(
+            num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
+        )
+
+    def _nodes(self) -> list[dict[str, float]]:
+        try:
+            nodes = ray.nodes()
+        except RayError as error:
+            raise _gone(error) from error
+        return [node["Resources"] for node in nodes if node["Alive"]]
+
+    def _share(self) -> int:
+        """Return the cores of an actor: its share on the node that has fewest for a GPU."""
+        if not self._gpus:
+            return max(1, min([_MOST_CORES, *(int(row.get("CPU", 0)) or _MOST_CORES
+                                              for row in self._nodes())]))  # fmt: skip
+        shares = [
+            int(row.get("CPU", 0) // row["GPU"]) for row in self._nodes() if row.get("GPU", 0) >= 1
+        ]
+        return max(1, min(shares, default=1))
+
+    def places(self) -> int:
+        """Return how many actors there is room for, on all nodes that live."""
+        places = 0
+        for row in self._nodes():
+            room = int(row.get("CPU", 0) // self.cores)
+            places += min(room, int(row.get("GPU", 0))) if self._gpus else room
+        return places
+
+    def start(self) -> Handle:
+        """Ask for an actor; it waits for a place where there is none."""
+        return self._actor.remote()
+
+    def call(self, actor: Handle, method: str, *arguments: object) -> Reference:
+        """Call a method of an actor."""
+        return actor.call.remote(method, *arguments)
+
+    def wait(self, calls: Sequence[Reference], seconds: float) -> Sequence[Reference]:
+        """Wait until a call has ended, but not longer than this; return all that have."""
+        try:
+            ready, rest = ray.wait(list(calls), num_returns=1, timeout=seconds)
+            if ready and rest:
+                more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
+                ready = [*ready, *more]
+        except RayError as error:
+            raise _gone(error) from error
+        return list(ready)
+
+    def result(self, call: Reference) -> Any:
+        """Return what a call gave. Raises ActorGoneError if the actor is gone."""
+        try:
+            return ray.get(call)
+        except RayError as error:
+            raise ActorGoneError(_said(error)) from error
+
+    def kill(self, actor: Handle) -> None:
+        """End an actor; nothing happens where it is gone."""
+        ray.kill(actor)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started for this process ends."""
+        if self._ours:
+            ray.shutdown()
+
+
+def _join(address: str) -> None:
+    # A cluster that is started here tells nobody that it is used.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise InfrastructureError(
+            f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
+            "cluster is there, and `--fleet local` starts one on this machine alone"
+        ) from error
+
+
+def _gone(error: Exception) -> InfrastructureError:
+    return InfrastructureError(
+        f"the Ray cluster is gone ({_said(error)}); what was found is kept, and --resume goes on, "
+        "with another cluster as well"
+    )
+
+
+def _said(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines)[:_SHOWN]
