@@ -4,7 +4,9 @@
 `thorough` draws fifty times as many. A test that sets its own number of examples keeps it.
 """
 
+import compileall
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -21,3 +23,12 @@ settings.register_profile(
 
 _default = "ci" if os.environ.get("CI", "").lower() == "true" else "dev"
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _default)
+
+_ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+
+
+def pytest_configure(config):
+    """Compile once what hundreds of processes import, whatever PYTHONDONTWRITEBYTECODE says."""
+    if not hasattr(config, "workerinput"):
+        for room in _ROOMS:
+            compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)

@@ -1,16 +1,21 @@
 """Runs the command line as a person does: in a process, with a home of its own."""
 
 import atexit
+import gc
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from fuzz.campaign import crew, worker
 from fuzz.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +104,16 @@ def _in_server(home, words, env, streams, timeout):
 
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["fuzz.commands.run", "fuzz.console.view", "hypothesis"])
+_SERVER.set_forkserver_preload(
+    [
+        "fuzz.commands.run",
+        "fuzz.checks.compilers",
+        "fuzz.checks.instructions",
+        "fuzz.checks.undefined",
+        "fuzz.console.view",
+        "runners.simulated_runner",
+    ]
+)
 
 
 def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Path]) -> None:
@@ -116,6 +130,7 @@ def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Pa
         os.fdopen(number, "w", encoding="utf-8", closefd=False) for number in (1, 2)
     )
     code = 1
+    crew.subprocess = _Subprocess
     try:
         main(words)
     except SystemExit as end:
@@ -126,6 +141,90 @@ def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Pa
         atexit._run_exitfuncs()
         sys.stderr.flush()
         os._exit(code)
+
+
+class _Worker:
+    """A worker of a campaign, in a process that has imported it already: a start takes 1 s else.
+
+    It has what the campaign needs of `subprocess.Popen`.
+    """
+
+    def __init__(self, command, *, stdin, stdout, stderr, env, pass_fds):
+        self.returncode = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self._serve(command, stdout, env, pass_fds)
+            finally:
+                os._exit(1)
+
+    @staticmethod
+    def _serve(command, stdout, env, kept):
+        # What the campaign holds is not for the worker, and is not closed a second time.
+        gc.freeze()
+        for number in signal.valid_signals():
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(stdout.fileno(), 1)
+        os.dup2(1, 2)
+        for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+            if number > 2 and number not in kept:
+                # The listing itself was open, too.
+                with suppress(OSError):
+                    os.close(number)
+        os.environ.clear()
+        os.environ.update(env)
+        at = command.index("fuzz.campaign.worker")
+        code = 1
+        try:
+            worker.main(command[at + 1 :])
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def poll(self):
+        return self._reap(os.WNOHANG)
+
+    def wait(self, timeout=None):
+        if timeout is None:
+            return self._reap(0)
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("worker", timeout)
+            time.sleep(0.005)
+        return self.returncode
+
+    def _reap(self, options):
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def terminate(self):
+        self._tell(signal.SIGTERM)
+
+    def kill(self):
+        self._tell(signal.SIGKILL)
+
+    def _tell(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class _Subprocess:
+    """What a campaign needs of `subprocess`."""
+
+    DEVNULL, STDOUT = subprocess.DEVNULL, subprocess.STDOUT
+    TimeoutExpired = subprocess.TimeoutExpired
+    Popen = _Worker
 
 
 def _argument(argument):

@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
+import answering
+
 FAKE = Path(__file__).with_name("campaign_ptxas.py")
-ROOT = Path(__file__).parents[3]
 
 
 def fake_ptxas(folder: Path, fault: str = "none", word: str = "", release: str = "12.0") -> Path:
@@ -12,8 +13,9 @@ def fake_ptxas(folder: Path, fault: str = "none", word: str = "", release: str =
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "ptxas"
     program.write_text(
-        f"#!/bin/sh\nexport PYTHONPATH='{ROOT}' FAKE_RELEASE={release}\n"
-        f"exec '{sys.executable}' '{FAKE}' '{fault}' '{word}' \"$@\"\n"
+        f"#!/bin/sh\nexport PYTHONPATH='{Path(answering.__file__).parent}'\n"
+        f"exec '{sys.executable}' -S '{FAKE}' '{release}' '{answering.address()}' "
+        f"'{fault}' '{word}' \"$@\"\n"
     )
     program.chmod(0o755)
     return program

@@ -1,7 +1,7 @@
 """A stand-in for ptxas that does what the oracle says, but for the fault that it is given.
 
-Arguments: the fault, a word, then those of ptxas. The fault befalls instructions that contain the
-word (any instruction, if it is empty):
+Arguments: its release, who answers for the oracle (`answering`), the fault, a word, then those of
+ptxas. The fault befalls instructions that contain the word (any instruction, if it is empty):
 
 none       nothing is wrong
 crash      killed by SIGSEGV while parsing
@@ -15,21 +15,19 @@ coin       accepted or rejected, by chance
 slow       takes 0.2 s for each
 """
 
-# ruff: noqa: PTH123 - started hundreds of times, and pathlib takes longer than all the rest
+# ruff: noqa: PTH123 - started thousands of times: pathlib, re and signal take longer than the rest
 
 import os
-import random
-import re
-import signal
 import sys
 import time
 
-FAULT, WORD, *ARGUMENTS = sys.argv[1:]
-RELEASE = os.environ.get("FAKE_RELEASE", "12.0")
+from asking import ask
+
+RELEASE, ANSWERING, FAULT, WORD, *ARGUMENTS = sys.argv[1:]
 TARGETS = ("sm_80", "sm_90")
 HIGHEST = (8, 0)
 SCAFFOLD = (".", "{", "}", "//", "ret;", "ld.param", "st.global", "mov.b32", "add.s32")
-STRAY = re.compile(r"warpfuzz_(marker|bad)")
+STRAY = ("warpfuzz_marker", "warpfuzz_bad")
 CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
 
 
@@ -38,18 +36,17 @@ def say(text):
     sys.stderr.flush()
 
 
-def is_legal(text, target, version):
-    # Most processes are asked about no instruction, and the oracle takes 60 ms to import.
-    from oracle.legality import Verdict, verdict_of
+def crash():
+    import signal
 
-    return verdict_of(text, target=target, ptx_version=version) is not Verdict.ILLEGAL
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def good(text, target, version):
     """Tell whether an instruction is accepted, if the fault lets it come to that."""
     struck = WORD in text
     if struck and FAULT == "crash":
-        os.kill(os.getpid(), signal.SIGSEGV)
+        crash()
     if struck and FAULT == "hang":
         time.sleep(600)
     if struck and FAULT == "slow":
@@ -58,10 +55,10 @@ def good(text, target, version):
         say("this is not what an assembler says")
         raise SystemExit(3)
     if struck and FAULT == "coin":
-        return random.random() < 0.5
+        return os.urandom(1)[0] < 128
     if struck and FAULT in ("accept", "reject"):
         return FAULT == "accept"
-    return is_legal(text, target, version)
+    return ask(ANSWERING, "is_legal", text, target, version)
 
 
 def assemble(names, output):
@@ -79,7 +76,7 @@ def assemble(names, output):
             text = line.strip()
             if not text or text.startswith(SCAFFOLD):
                 continue
-            if STRAY.match(text):
+            if text.startswith(STRAY):
                 say(f"fake {name}, line {number}; error   : Not a name of any known instruction")
                 bad = True
             elif not good(text, target, version):
@@ -94,7 +91,7 @@ def assemble(names, output):
         say("fake fatal   : Ptx assembly aborted due to errors")
         raise SystemExit(255)
     if late:
-        os.kill(os.getpid(), signal.SIGSEGV)
+        crash()
     with open(output, "wb") as file:
         file.write(CUBIN)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
+from answering import address
 from command_line import warpfuzz
 from planted_ptxas import planted_ptxas
 
@@ -23,7 +24,9 @@ def compilers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compilers")
     for number in range(1, 6):
         faults = [FAULT] if number >= 3 else []
-        planted_ptxas(folder / str(number), f"{number}.0", faults, levels=(2, 3))
+        planted_ptxas(
+            folder / str(number), f"{number}.0", faults, levels=(2, 3), answering=address()
+        )
     return folder
 
 
@@ -118,7 +121,7 @@ def test_a_bug_that_is_there_in_one_run_of_three_is_flaky_and_dated(campaign, co
     home, ended = campaign
     (shown,) = {one["id"] for one in ended.findings if "-O2" in one["family"]}
     for number in (3, 4):
-        bad = planted_ptxas(tmp_path / f"bad{number}", f"{number}.0", [FAULT])
+        bad = planted_ptxas(tmp_path / f"bad{number}", f"{number}.0", [FAULT], answering=address())
         good = planted_ptxas(tmp_path / f"good{number}", f"{number}.0")
         path = tmp_path / str(number) / "ptxas"
         path.parent.mkdir()
@@ -276,7 +279,7 @@ def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
         (("--assembler", "13.5"), "leave --assembler out"),
         (("--fault", FAULT), "leave --fault and --ptx-pass out"),
         (("--disassembler", "nowhere"), "there is no file"),
-        (("--disassembler", "c/1/planted.json"), "Permission denied; install one with"),
+        (("--disassembler", "c/1/planted.row"), "Permission denied; install one with"),
         (("--ptx-version", "99.9"), "99.9"),
         (("--include-undefined",), "leave one of the two out"),
         (("--device", "0"), "--device 0 names a GPU, and the runner is sim"),
@@ -301,11 +304,8 @@ def expansions(tmp_path_factory):
     """
     home = tmp_path_factory.mktemp("expansions")
     for number in (1, 2, 3):
-        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False)
-        path = home / "c" / str(number) / "planted.json"
-        row = json.loads(path.read_text())
-        row["mark"] = f"HMMA.{1684 if number < 3 else 16816}"
-        path.write_text(json.dumps(row))
+        mark = f"HMMA.{1684 if number < 3 else 16816}"
+        planted_ptxas(home / "c" / str(number), f"{number}.0", text=False, mark=mark)
     tool = home / "nvdisasm"
     tool.write_text(
         "#!/bin/sh\n"
@@ -357,12 +357,11 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
 
 
 def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
-    members = tuple(
-        Member(assembler=identify(planted_ptxas(tmp_path / str(n), f"{n}.0", text=False)), level=3)
-        for n in (1, 2, 3)
-    )
-    row = json.loads((tmp_path / "3" / "planted.json").read_text())
-    (tmp_path / "3" / "planted.json").write_text(json.dumps({**row, "mark": "HMMA"}))
+    planted = [
+        planted_ptxas(tmp_path / str(n), f"{n}.0", text=False, mark=mark)
+        for n, mark in enumerate(("", "", "HMMA"), start=1)
+    ]
+    members = tuple(Member(assembler=identify(path), level=3) for path in planted)
     module = KernelModule(
         ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
     )

@@ -1,0 +1,111 @@
+"""A stand-in for ptxas: `python stand_in_ptxas.py CONFIGURATION ARGUMENTS...`.
+
+It does what `ptxas ARGUMENTS...` would, but rewrites the PTX with planted faults before.
+CONFIGURATION is a file with a dictionary of Python:
+
+version    what --version tells, such as "3.0"
+faults     names of planted faults (`runners.faults`)
+levels     -O levels at which they are there
+rejects    text of an instruction that it rejects at these levels; "" for none
+crashes    text of an instruction that kills it at these levels; "" for none
+real       path of a real ptxas that assembles what was rewritten; None: everything is accepted
+text       whether to write the PTX that was assembled in place of machine code, for the simulated
+           device; False: machine code, for a GPU
+mark       what the machine code ends with
+answering  who rewrites (`answering.address`); "": this process
+"""
+
+# ruff: noqa: PTH123 - started thousands of times: what a process does not need is imported late,
+# and pathlib takes longer than all the rest.
+
+import os
+import sys
+
+TARGETS = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90")
+DEFAULT_LEVEL = 3  # of ptxas (ptxas --help, 13.0)
+CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
+
+
+def level_of(arguments):
+    given = [one[2:] for one in arguments if len(one) == 3 and one.startswith("-O")]
+    return int(given[-1]) if given else DEFAULT_LEVEL
+
+
+def rewritten(row, ptx):
+    if not row["faults"]:
+        return ptx
+    if row["answering"]:
+        from asking import ask
+
+        return ask(row["answering"], "rewritten", row["faults"], ptx)
+    import site
+
+    site.main()  # left out by -S
+    from runners.faults import by_name
+
+    for name in row["faults"]:
+        ptx = by_name(name).rewrite(ptx)
+    return ptx
+
+
+def really_assembled(row, arguments, source, ptx):
+    """Return the exit status of the real ptxas on a text."""
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        changed = os.path.join(folder, os.path.basename(source))  # noqa: PTH118, PTH119
+        with open(changed, "w") as file:
+            file.write(ptx)
+        words = [changed if one == source else one for one in arguments]
+        return subprocess.run([row["real"], *words], check=False).returncode
+
+
+def assemble(row, arguments):
+    source = next(one for one in arguments if one.endswith(".ptx"))
+    output = arguments[arguments.index("-o") + 1] if "-o" in arguments else "elf.o"
+    with open(source) as file:
+        ptx = file.read()
+    if level_of(arguments) in row["levels"]:
+        if row["crashes"] and row["crashes"] in ptx:
+            import signal
+
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if row["rejects"] and row["rejects"] in ptx:
+            line = 1 + next(n for n, one in enumerate(ptx.split("\n")) if row["rejects"] in one)
+            print(f"ptxas {source}, line {line}; error   : Not supported", file=sys.stderr)
+            return 255
+        ptx = rewritten(row, ptx)
+    if row["real"] is not None:
+        status = really_assembled(row, arguments, source, ptx)
+        if status != 0:
+            return status
+    if row["text"]:
+        code = ptx.encode()
+    elif row["real"] is None:
+        code = CUBIN.ljust(100, b"\0") + row["mark"].encode()
+    else:
+        return 0
+    with open(output, "wb") as file:
+        file.write(code)
+    return 0
+
+
+def main(configuration, arguments):
+    with open(configuration) as file:
+        row = eval(file.read())
+    if "--version" in arguments:
+        print(f"Cuda compilation tools, release {row['version']}, V{row['version']}.0")
+        return 0
+    if "--help" in arguments:
+        if row["real"] is not None:
+            import subprocess
+
+            return subprocess.run([row["real"], "--help"], check=False).returncode
+        print(" ".join(f"'{target}'" for target in TARGETS))
+        return 0
+    return assemble(row, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
