@@ -47,6 +47,13 @@ class FoundRow(Struct, kw_only=True):
     group: str = ""
 
 
+class Screened(Struct, kw_only=True):
+    """What was screened in idle time."""
+
+    comparisons: Count
+    wrong: Count
+
+
 class Summary(Struct, kw_only=True):
     """The summary of a campaign, as far as all campaigns have it."""
 
@@ -59,6 +66,7 @@ class Summary(Struct, kw_only=True):
     device: str = ""
     shard: str = ""
     unreplayed: Count = 0
+    screening: Screened | None = None
     findings: list[FoundRow] = field(default_factory=list)
 
     @property
@@ -88,6 +96,8 @@ class DeviceLine(Struct, kw_only=True):
     host: str = ""
     temperature: int | None = None
     sm_clock: int | None = None
+    busy: int | None = None
+    power: int | None = None
     errors: dict[str, int] = field(default_factory=dict)
 
 

@@ -110,6 +110,11 @@ def _lines(one: Figures) -> list[Text]:
     figures.append(f"{newest.rate:,.0f} a second now, " if runs else "")
     figures.append(f"{average:,.0f} a second on average · {counted(summary.rounds, 'round')}")
     lines = [head, figures, _findings(one)]
+    if summary.screening is not None:
+        screened, wrong = summary.screening.comparisons, summary.screening.wrong
+        style = "worst" if wrong else ""
+        text = f"  screening in idle time: {counted(screened, 'comparison')}, {wrong:,} wrong"
+        lines.append(Text(text, style=style))
     if runs:
         workers = Text(f"  {counted(newest.workers, 'worker')}")
         if newest.stalled:
@@ -150,6 +155,10 @@ def _device(device: DeviceLine) -> Text:
         line.append(f"  {device.temperature} °C")
     if device.sm_clock is not None:
         line.append(f"  {device.sm_clock:,} MHz")
+    if device.busy is not None:
+        line.append(f"  {device.busy} % busy")
+    if device.power is not None:
+        line.append(f"  {device.power} W")
     for name, count in device.errors.items():
         if count:
             line.append_text(plain(f"  {count:,} {name}", style="worst"))

@@ -14,6 +14,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from fuzz.findings.families import form_name
 from fuzz.findings.verdicts import differences
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.rates import Rate
@@ -25,6 +26,7 @@ from runners.emission import emit_screening
 from runners.ledger import ROWS, Differing, Ledger
 from runners.protocol import Compiled, Failure
 from runners.screening import Screened, Screener, Screening
+from strategies.features import main_form
 
 
 @dataclass(kw_only=True)
@@ -40,14 +42,17 @@ class Tally:
     it, of the images that were kept."""
     programs: Counter[str] = field(default_factory=Counter)
     """By program: how many images differed."""
+    instructions: Counter[str] = field(default_factory=Counter)
+    """The same by what the program is about."""
 
-    def add(self, ledger: Ledger, entry: str) -> None:
+    def add(self, ledger: Ledger, source: SetProgram) -> None:
         """Count a launch of a program."""
         self.cases += ledger.finished
         self.wrong += ledger.wrong
         wrong = int(ledger.wrong.sum())
         if wrong:
-            self.programs[entry] += wrong
+            self.programs[source.entry] += wrong
+            self.instructions[form_name(main_form(source.program))] += wrong
 
     @property
     def multiprocessors(self) -> NDArray[np.intp]:
@@ -80,7 +85,8 @@ class Tally:
         )
         bit = f"always bit {next(iter(self.bits))}" if len(self.bits) == 1 else "several bits"
         programs = f"{len(self.programs)} program{'s' if len(self.programs) != 1 else ''}"
-        return f"{where}, {bit}, in {programs}"
+        only = f", always {next(iter(self.instructions))}" if len(self.instructions) == 1 else ""
+        return f"{where}, {bit}, in {programs}{only}"
 
 
 _LAUNCH_SECONDS = 0.25
@@ -317,7 +323,7 @@ class Screen:
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         ledger = outcome.ledger
-        self.tally.add(ledger, item.source.entry)
+        self.tally.add(ledger, item.source)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
         self._set_limit(item)
         wrong = int(ledger.wrong.sum())

@@ -98,8 +98,8 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         "    .param .u32 limit",
         ")",
         "{",
-        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %limit, %sm, %taken, %number;",
-        "    .reg .b32 %finished, %wrong, %record, %difference, %old;",
+        "    .reg .b32 %warp, %warps, %in_block, %lane, %count, %limit, %sm, %next, %taken;",
+        "    .reg .b32 %number, %finished, %wrong, %record, %difference, %old;",
         "    .reg .b64 %images, %expected, %ledger, %row, %own, %before, %after, %offset;",
         "    .reg .b64 %image, %image_generic, %kept, %time;",
         "    .reg .pred %done, %first, %differs;",
@@ -171,6 +171,7 @@ def _prologue(kernel: ScreeningKernel, *, zero: bool) -> list[str]:
         ]
     if kernel.shared_bytes:
         lines.append("    cvta.shared.u64 %shared_generic, %shared;")
+    lines.append(f"    @%first {_take()};")
     if zero:
         lines += [
             "    // a zero that no compiler can fold: no address reaches 2^60",
@@ -197,12 +198,13 @@ class _Harness:
         """Append the start of the loop: take an image and copy it."""
         body = self.body
         body.label("NEXT")
-        body.comment("lane 0 takes the next image of this multiprocessor")
+        body.comment("all lanes hear of the image that lane 0 has taken")
         body.add("bar.warp.sync 0xffffffff")
-        body.add(f"atom.global.add.u32 %taken, [%row+{_at('taken')}], 1", guard="@%first")
-        body.add("shfl.sync.idx.b32 %taken, %taken, 0, 31, 0xffffffff")
+        body.add("shfl.sync.idx.b32 %taken, %next, 0, 31, 0xffffffff")
         body.add("setp.ge.u32 %done, %taken, %limit")
         body.add("bra END", guard="@%done")
+        body.comment("and it takes the next one of this multiprocessor, while they work on that")
+        body.add(_take(), guard="@%first")
         body.add("rem.u32 %number, %taken, %count")
         body.add(f"mul.wide.u32 %offset, %number, {self.kernel.image_bytes}")
         body.comment("copy it, a lane 16 bytes at a time")
@@ -326,6 +328,11 @@ def _end() -> list[str]:
         f"    @%first atom.global.add.u32 %old, [%row+{_at('wrong')}], %wrong;",
         "    ret;",
     ]
+
+
+def _take() -> str:
+    """Return the instruction that takes an image: it takes long, and is begun early."""
+    return f"atom.global.add.u32 %next, [%row+{_at('taken')}], 1"
 
 
 def _at(name: str) -> int:

@@ -26,8 +26,8 @@ from rich.console import Console
 
 from corpus import Kind
 from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus
-from fuzz.checks.protocol import DeviceStatus, Stage
+from fuzz.campaign.status import CampaignStatus, summary
+from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage
 from fuzz.console import dashboard
 from fuzz.console.dashboard import limiting_words
 from fuzz.console.report import print_report, recording_console
@@ -196,3 +196,16 @@ def test_one_of_anything_is_told_in_the_singular() -> None:
     for text in (shown(status, 120, 60), heartbeat(status), out.export_text()):
         assert re.search(r"\b1 (image|program|round|family|worker|finding|process)\b", text)
         assert not re.search(r"(?<![\d.,])1 (?!is\b|s\b|has\b)[a-z]+(?<!s)s\b", text), text
+
+
+def test_what_was_screened_stands_apart_from_the_cases() -> None:
+    sound = on_a_gpu(screening=ScreeningReport(comparisons=3 * 10**9), stopped="budget spent")
+    out = recording_console()
+    print_report(sound, Path("corpus"), out)
+    for text in (shown(sound), out.export_text()):
+        assert "3,000,000,000 comparisons, none wrong (below 1.0e-09)" in text
+    assert summary(sound)["screening"] == {"comparisons": 3 * 10**9, "wrong": 0}
+    assert summary(sound)["cases"] == on_a_gpu().cases
+    wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))
+    assert "10 comparisons, 2 wrong; ended: no memory" in shown(wrong)
+    assert "screening" not in shown(on_a_gpu())

@@ -26,6 +26,7 @@ from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble
+from runners.ptx_pass import RewritingRunner
 
 
 @contextmanager
@@ -79,6 +80,7 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert tally.faulty.tolist() == [sm]
         assert tally.rate(sm).wrong == tally.total.wrong > 0
         assert f"always multiprocessor {sm}" in tally.pattern
+        assert "popc" in tally.pattern
         (finding,) = examiner.examine(screen, sightings[0])
         kept = keep([], finding, corpus, known_with(None))
         assert not examiner.examine(screen, sightings[0]), "nothing that is new"
@@ -155,6 +157,32 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
         assert screen.tally.total.wrong == 0
     assert finding.case.kind is Kind.HANG
     assert finding.programs == [bad]
+
+
+def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
+    small_set: ScreeningSet,
+) -> None:
+    bad = small_set.programs[0].entry
+
+    def trapping(ptx: str) -> str:
+        start = "    mov.u32 %lane, %laneid;"
+        return ptx.replace(start, f"{start}\n    trap;") if f".entry {bad}(" in ptx else ptx
+
+    with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
+        sightings: list[Sighting] = []
+        troubled = replace(ready, runner=RewritingRunner(ready.runner, [trapping]))
+        screen = Screen(troubled, small_set.description, seen=sightings.append)
+        for program in small_set.programs:
+            screen.add(program)
+        while not screen.left_out:
+            screen.step()
+        screen.finish()
+    assert [item.source.entry for item in screen.left_out] == [bad]
+    (sighting,) = sightings
+    assert sighting.failure is not None
+    assert sighting.failure.trouble is Trouble.STICKY_ERROR
+    assert screen.tally.cases.any()
+    assert not screen.tally.wrong.any()
 
 
 def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
