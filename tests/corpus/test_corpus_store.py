@@ -26,7 +26,17 @@ from corpus_cases import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus import Case, Corpus, Entry, Kind, Origin, ShrinkStatus, create_corpus, open_corpus
+from corpus import (
+    Case,
+    Corpus,
+    Entry,
+    Family,
+    Kind,
+    Origin,
+    ShrinkStatus,
+    create_corpus,
+    open_corpus,
+)
 from corpus.identity import digest, finding_id
 from oracle.errors import UsageError
 
@@ -118,6 +128,20 @@ def test_a_finding_is_text_that_git_can_compare(tmp_path: Path) -> None:
     assert text == json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     assert document["created"] == "2026-11-21T00:00:00Z"
     assert {path.name for path in only_folder(corpus).iterdir()} == {"finding.json", *FILES}
+
+
+def test_what_is_learnt_of_a_finding_changes_neither_its_id_nor_its_files(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    saved = corpus.add(CASE, FILES)
+    family = Family(key=CASE.family.key, title="wmma.load takes .b8 and .b16")
+    wider = changed(CASE, family=family, details={"replays": 4})
+    corpus.learn(saved.id, wider)
+    (entry,) = corpus.entries()
+    assert entry.id == saved.id
+    assert entry.finding.family == family
+    assert entry.finding.details == {"replays": 4}
+    with pytest.raises(UsageError):
+        corpus.learn("0" * 16, wider)
 
 
 def test_the_smaller_form_replaces_the_raw_one_and_links_to_it(tmp_path: Path) -> None:

@@ -110,7 +110,10 @@ def _screening_set(entry: Entry) -> ScreeningSet:
         ),
         programs=[
             SetProgram(
-                entry="k", program=PROGRAM, references=References(images=images, expected=images)
+                entry="k",
+                program=PROGRAM,
+                references=References(images=images, expected=images),
+                round=0,
             )
         ],
     )  # fmt: skip
