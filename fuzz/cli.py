@@ -590,6 +590,7 @@ def distill(**options: Any) -> int:
     show_default=True,
     help="Load all the time, or in steps from idle to full of 1 ms to 1 s.",
 )
+@_fleet
 @click.option("--runner", type=click.Choice(["sim", "cuda"]), help="[default: cuda, else sim]")
 @click.option(
     "--seed",
@@ -613,6 +614,11 @@ def screen(**options: Any) -> int:
 
     Without a set, one is made while the GPU works on what is there already.
     """
+    if options["fleet"] is not None:
+        from fuzz.commands.screen_fleet import screen_fleet
+
+        return Exit.FINDINGS if screen_fleet(options) else Exit.CLEAN
+    del options["fleet"]
     from fuzz.commands.screen import ScreenRequest, run_screening
 
     return Exit.FINDINGS if run_screening(ScreenRequest(**options)) else Exit.CLEAN

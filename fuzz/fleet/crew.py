@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -24,7 +24,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
-from fuzz.fleet.host import Begun, Code, Done, News, Parcel, Pulse, Undone
+from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
 from oracle.errors import UsageError
 
 _TEND_SECONDS = 2.0
@@ -506,7 +506,9 @@ class FleetCrew:
         self._cluster.close()
 
 
-def cluster_at(address: str, *, gpus: bool, workers: int | None) -> Cluster:
+def cluster_at(
+    address: str, *, gpus: bool, workers: int | None, host: Callable[..., Any] = Host
+) -> Cluster:
     """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
 
     Raises
@@ -523,4 +525,4 @@ def cluster_at(address: str, *, gpus: bool, workers: int | None) -> Cluster:
             f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
             "(in a clone: '.[fleet]'), or divide the work with --shard"
         ) from None
-    return RayCluster(address, gpus=gpus, workers=workers)
+    return RayCluster(address, gpus=gpus, workers=workers, host=host)

@@ -11,7 +11,6 @@ import ray
 from ray.exceptions import RayError
 
 from fuzz.fleet.crew import ActorGoneError, Handle, Reference
-from fuzz.fleet.host import Host
 from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
@@ -33,7 +32,7 @@ class RayCluster:
     workers
         Processes of each actor; None: its share of the cores of a node.
     host
-        Makes an actor; another one for benchmarks and tests.
+        Makes what an actor holds, from the name of its place.
 
     Raises
     ------
@@ -47,7 +46,7 @@ class RayCluster:
         *,
         gpus: bool,
         workers: int | None = None,
-        host: Callable[..., Any] = Host,
+        host: Callable[..., Any],
     ) -> None:
         self._gpus = gpus
         self._ours = not ray.is_initialized()

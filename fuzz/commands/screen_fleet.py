@@ -1,0 +1,245 @@
+"""`warpfuzz screen --fleet`: every GPU of a cluster at once."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from corpus import create_corpus
+from corpus.known import known_with
+from fuzz.campaign.rounds import parse_duration
+from fuzz.fleet.crew import cluster_at
+from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
+from fuzz.output import (
+    Test,
+    check_junit,
+    console,
+    counted,
+    emit,
+    generator,
+    plain,
+    report_expired,
+    write_junit,
+)
+from fuzz.runner import best_runner, has_device_fault
+from oracle.errors import InfrastructureError, UsageError
+
+_LINE_SECONDS = 10.0
+"""Time between two lines for each GPU."""
+_WORDS = {
+    "time": "--time",
+    "pattern": "--pattern",
+    "seed": "--seed",
+    "target": "--target",
+    "ptx_pass": "--ptx-pass",
+    "assembler": "--assembler",
+    "level": "--opt",
+}
+"""Options that each GPU's screening is given as they are."""
+
+
+def screen_fleet(options: Mapping[str, Any]) -> bool:
+    """Screen; tell whether something differed that is not known.
+
+    Raises
+    ------
+    UsageError
+        If the options do not go together.
+    InfrastructureError
+        If a GPU could not be screened to the end.
+    """
+    parse_duration(options["time"])
+    if options["junit"] is not None:
+        check_junit(options["junit"])
+    for name in ("devices", "report"):
+        if options[name]:
+            raise UsageError(
+                f"--{name.removesuffix('s')} is for the GPUs of one machine, and --fleet takes all "
+                "of a cluster; leave one of the two out"
+            )
+    runner = options["runner"] or best_runner(
+        planted=True,
+        device_faults=has_device_fault(options["faults"]),
+        has_assembler=lambda: False,
+    )
+    words, files = _arguments(options, runner)
+    known = known_with(options["known"])
+    corpus = create_corpus(options["corpus"], generator=generator())
+    cluster = cluster_at(
+        options["fleet"], gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
+        host=ScreenHost,
+    )  # fmt: skip
+    begun = time.monotonic()
+    with closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening:
+        _end_on_signals(screening)
+        _watch(screening, console(stderr=options["json"]), begun)
+    devices = screening.devices
+    rows = []
+    for device in devices:
+        for finding, data in device.harvest.findings if device.harvest else ():
+            saved = corpus.deposit(finding, data)
+            match = known.match(finding)
+            rows.append(
+                {
+                    "id": saved.id,
+                    "family": finding.family.key,
+                    "kind": finding.kind.value,
+                    "verdict": finding.kind.value,
+                    "known": match is not None,
+                    "path": str(saved.path),
+                    "title": finding.family.title,
+                    "device": device.name,
+                }
+            )
+    _report(options, devices, rows, time.monotonic() - begun)
+    report_expired(known)
+    failed = [f"{device.name}: {device.error}" for device in devices if device.error]
+    if failed:
+        raise InfrastructureError(
+            f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
+            f"{failed[0]}"
+        )
+    return any(not row["known"] for row in rows)
+
+
+def _arguments(
+    options: Mapping[str, Any], runner: str
+) -> tuple[Sequence[str], Mapping[str, bytes]]:
+    """Return the words for each GPU's screening, and the files that go with them."""
+    words, files = ["--runner", runner], {}
+    for name, option in _WORDS.items():
+        if options[name] is not None:
+            words += [option, str(options[name])]
+    for fault in options["faults"]:
+        words += ["--fault", fault]
+    for name, path in (("set", options["path"]), ("model.toml", options["model"])):
+        if path is None:
+            continue
+        try:
+            files[name] = Path(path).read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
+        words += [f"@{name}"] if name == "set" else ["--model", f"@{name}"]
+    return words, files
+
+
+def _watch(screening: FleetScreening, out: Console, begun: float) -> None:
+    """Print a line for each GPU now and then, and a word about each that is gone."""
+    shown, told = begun, set()
+    for devices in screening.run():
+        for device in devices:
+            if device.error and id(device) not in told:
+                told.add(id(device))
+                out.print(plain(f"{device.name}: {device.error}", style="bad"), soft_wrap=True)
+        now = time.monotonic()
+        if now - shown >= _LINE_SECONDS:
+            shown = now
+            for device in devices:
+                if not device.done:
+                    line = f"{device.name}: {device.line or 'begins'}"
+                    out.print(plain(line), soft_wrap=True)
+
+
+def _rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
+    return [row for device in devices for row in _rows_of(device)]
+
+
+def _rows_of(device: FleetDevice) -> list[dict[str, Any]]:
+    host = device.begun.host if device.begun is not None else ""
+    summary = device.harvest.summary if device.harvest is not None else None
+    if summary is None:
+        nothing = {"device": device.name, "host": host, "cases": 0, "wrong": 0}
+        return [{**nothing, "multiprocessors": [], "error": device.error}]
+    return [
+        {
+            **row,
+            "device": f"{device.name}: {row['device'].partition(': ')[2] or row['device']}",
+            "host": host,
+            "error": row.get("error") or device.error or None,
+        }
+        for row in summary["devices"]
+    ]
+
+
+def _report(
+    options: Mapping[str, Any],
+    devices: Sequence[FleetDevice],
+    found: Sequence[Mapping[str, Any]],
+    seconds: float,
+) -> None:
+    rows = _rows(devices)
+    if options["junit"] is not None:
+        write_junit(options["junit"], _tests(rows), suite="warpfuzz screen")
+    if options["json"]:
+        summary = {
+            "cases": sum(row["cases"] for row in rows),
+            "wrong": sum(row["wrong"] for row in rows),
+            "seconds": round(seconds, 3),
+            "seed": options["seed"],
+            "pattern": options["pattern"],
+            "set": str(options["path"]) if options["path"] is not None else None,
+            "devices": rows,
+            "findings": list(found),
+        }
+        emit({"summary": summary})
+        return
+    out = console()
+    for row in rows:
+        rate = row.get("cases_per_second") or 0
+        busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
+        line = plain(f"{row['device']}: {row['cases']:,} images at {rate / 1e6:,.1f} million a ")
+        line.append(f"second{busy}; ")
+        wrong = "worst" if row["wrong"] else "legal"
+        line.append(f"{row['wrong']:,} wrong", style=wrong)
+        for sm in row["multiprocessors"]:
+            if sm["wrong"]:
+                line.append(
+                    f"; multiprocessor {sm['number']}: {sm['wrong']:,} of {sm['cases']:,}",
+                    style="worst",
+                )
+        out.print(line, soft_wrap=True)
+    for finding in found:
+        out.print(plain(f"{finding['device']}: {finding['title']}"), soft_wrap=True)
+        out.print(plain(f"  {finding['path']}"), soft_wrap=True)
+
+
+def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
+    """Return a test for each multiprocessor, and for each GPU that could not be screened."""
+    tests = []
+    for row in rows:
+        if row["error"]:
+            tests.append(
+                Test(
+                    group="warpfuzz.screen", name=row["device"], seconds=0.0, result="error",
+                    message="it could not be screened", text=row["error"],
+                )
+            )  # fmt: skip
+        tests += [
+            Test(
+                group=f"warpfuzz.screen.{row['device']}",
+                name=f"multiprocessor {sm['number']}",
+                seconds=0.0,
+                result="failure" if sm["wrong"] else "passed",
+                message=f"{sm['wrong']:,} of {sm['cases']:,}",
+            )
+            for sm in row["multiprocessors"]
+        ]
+    return tests
+
+
+def _end_on_signals(screening: FleetScreening) -> None:
+    """End the screening on SIGINT and SIGTERM; a second signal ends the program."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        screening.stop = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)

@@ -1,0 +1,153 @@
+"""Campaigns on a real Ray cluster: three nodes on this machine, which go and come."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from value_runs import LocalCrew, Nobody
+
+from corpus import create_corpus
+from corpus.known import Known
+from fuzz.campaign.campaign import Campaign
+from fuzz.campaign.crew import Crew
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.rounds import Budget
+from fuzz.campaign.status import CampaignStatus
+from fuzz.campaign.store import CampaignStore, State
+from fuzz.checks.programs import Programs
+from fuzz.fleet.crew import FleetCrew, cluster_at
+from fuzz.runner import RunnerChoice, opened
+
+pytest.importorskip("ray", reason="Ray is not installed (the extra `fleet`)")
+pytestmark = pytest.mark.fleet
+CHECK = Programs(
+    choice=RunnerChoice(name="sim", faults=("store-one-row-off",), layout=1),
+    seed=11,
+    selection=Selection(pattern="*m8n8k4*"),
+)
+
+
+class Nodes:
+    """A cluster whose nodes have a core each, without the head."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "include_dashboard": False},
+        )
+        self.nodes: list[Any] = []
+        self.address = str(self._cluster.address)
+
+    def add(self) -> None:
+        self.nodes.append(self._cluster.add_node(num_cpus=1, wait=True))
+
+    def remove(self) -> None:
+        node = self.nodes.pop(random.randrange(len(self.nodes)))
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    made = Nodes()
+    try:
+        made.add()
+        yield made
+    finally:
+        made.close()
+
+
+def campaign(
+    folder: Path, crew: Crew, facts: Any, *, cases: int, observer: Any, state: State | None = None
+) -> CampaignStatus:
+    corpus = create_corpus(folder, generator="a test")
+    with CampaignStore(corpus.path) as store:
+        return Campaign(
+            crew, facts, check=CHECK, budget=Budget(cases=cases), corpus=corpus,
+            known=Known(entries=()), observer=observer, store=store,
+            state=store.load()[0] if state is None else state,
+        ).run()  # fmt: skip
+
+
+def outcome(status: CampaignStatus) -> tuple[object, ...]:
+    families = {(one.key, one.cases, one.kind, one.shrink) for one in status.families}
+    figures = status.cases, status.compared, status.unasked, status.counts, status.gone
+    return families, figures, dict(status.skipped)
+
+
+def alone(folder: Path, cases: int) -> tuple[object, ...]:
+    with opened(CHECK.choice) as ready:
+        crew = LocalCrew(ready, CHECK)
+        return outcome(campaign(folder, crew, crew.facts, cases=cases, observer=Nobody()))
+
+
+def on_fleet(folder: Path, nodes: Nodes, cases: int, observer: Any) -> tuple[object, ...]:
+    cluster = cluster_at(nodes.address, gpus=False, workers=1)
+    with FleetCrew(CHECK, cluster) as crew:
+        return outcome(campaign(folder, crew, crew.facts(), cases=cases, observer=observer))
+
+
+class Hosts:
+    """Keeps the names that a campaign's console shows."""
+
+    def __init__(self) -> None:
+        self.hosts: set[str] = set()
+
+    def update(self, status: CampaignStatus) -> None:
+        self.hosts |= {worker.host for worker in status.workers}
+
+
+def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: Path) -> None:
+    hosts = Hosts()
+    found = on_fleet(tmp_path / "fleet", nodes, 70, hosts)
+    assert found == alone(tmp_path / "alone", 70)
+    assert found[0]
+    assert len(hosts.hosts - {""}) == 1
+
+
+@pytest.mark.slow
+def test_a_campaign_is_resumed_on_a_cluster_that_is_joined_anew(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    on_fleet(tmp_path / "fleet", nodes, 70, Nobody())  # ends in the middle of a round
+    resumed = on_fleet(tmp_path / "fleet", nodes, 150, Nobody())
+    assert resumed == alone(tmp_path / "alone", 150)
+
+
+class Changing:
+    """Removes a node now and then, and adds another one."""
+
+    def __init__(self, nodes: Nodes, times: int) -> None:
+        self._nodes, self._left = nodes, times
+        self._next = 0.0
+        self.removed = 0
+
+    def update(self, status: CampaignStatus) -> None:
+        now = time.monotonic()
+        busy = any(worker.round >= 0 for worker in status.workers)
+        if self._left and busy and now >= self._next:
+            self._left -= 1
+            self.removed += 1
+            self._nodes.remove()
+            self._nodes.add()
+            self._next = time.monotonic() + random.uniform(0.5, 3.0)
+
+
+@pytest.mark.slow
+def test_twenty_nodes_that_die_lose_no_finding_and_give_none_twice(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    while len(nodes.nodes) < 3:
+        nodes.add()
+    changing = Changing(nodes, 20)
+    assert on_fleet(tmp_path / "fleet", nodes, 3000, changing) == alone(tmp_path / "alone", 3000)
+    assert changing.removed == 20
