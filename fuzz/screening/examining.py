@@ -43,6 +43,8 @@ _COOL_SECONDS = 0.05
 _MOST_EXAMINED = 8
 """Programs of which an image is replayed; what others get wrong is only counted, because a device
 that is wrong in all of them has to be screened on."""
+_MOST_NAMED = 1024
+"""Programs that a finding names: more than a set has, and a bound for campaigns of weeks."""
 _MOST_FAULTY = 4
 """Multiprocessors of a device of which each has a finding of its own. Where more are wrong, the
 device is, or what runs on it."""
@@ -157,7 +159,7 @@ class Examiner:
     def _joined(self, there: ScreenFinding, item: Item, sm: int) -> ScreenFinding | None:
         """Add a program to the finding of a multiprocessor; return it if that says more."""
         name = form_name(main_form(item.source.program))
-        if item.source.entry not in there.programs:
+        if item.source.entry not in there.programs and len(there.programs) < _MOST_NAMED:
             there.programs.append(item.source.entry)
         if name in there.instructions:
             return None

@@ -211,7 +211,9 @@ class Screen:
     def drop(self) -> None:
         """Take out the program that has taken turns for longest, if there is one."""
         if self._items:
-            self._items.remove(min(self._items, key=lambda item: item.number))
+            oldest = min(self._items, key=lambda item: item.number)
+            self._items.remove(oldest)
+            self.tally.programs.pop(oldest.source.entry, None)
 
     @property
     def programs(self) -> int:

@@ -30,7 +30,7 @@ _PAUSE = 1.0
 channel after a hang needs a moment."""
 _MODULES = 1024
 """Modules that stay loaded: more than a screening set has programs (300), which take turns."""
-_REFERENCE_BYTES = 4 << 30
+_REFERENCE_BYTES = 1 << 30
 """Bytes of images that stay in the device's memory for screening. A set has hundreds of MB."""
 
 
