@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.cells import Image
-from oracle.errors import UsageError
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
 from oracle.image import position
@@ -230,23 +229,29 @@ def one(type_: Format) -> int:
 def exact(matrix: Matrix, seed: int) -> Values:
     """Return drawn elements that any arithmetic multiplies and adds exactly: small integers."""
     random = np.random.default_rng([seed, ord(matrix.operand)])
-    type_, shape = matrix.type, (matrix.rows, matrix.columns)
+    added = matrix.operand in "cd"
+    return exact_elements(matrix.type, (matrix.rows, matrix.columns), random, added=added)
+
+
+def exact_elements(
+    type_: Format, shape: tuple[int, int], random: np.random.Generator, *, added: bool
+) -> Values:
+    """Return the same in any shape; `added` of an addend, else of a factor."""
     if type_.is_float:
         return _encoded(type_, random.integers(-_SMALL, _SMALL, shape, endpoint=True))
-    if matrix.operand in "cd":
+    if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
     low = -(1 << type_.bits - 1) if type_.kind is Kind.SIGNED else 0
     return random.integers(low, low + (1 << type_.bits), shape).astype(type_.raw)
 
 
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
-    match type_.name:
-        case "f16":
-            return numbers.astype(np.float16).view(np.uint16)
-        case "bf16":
-            return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        case "f32" | "tf32":
-            return numbers.astype(np.float32).view(np.uint32)
-        case "f64":
-            return numbers.astype(np.float64).view(np.uint64)
-    raise UsageError(f"{type_.name} has no encoding of integers here; add one")
+    """Return the raw bits of integers that a format has."""
+    magnitude = np.abs(numbers)
+    exponent = np.frexp(magnitude)[1].astype(np.int64) - 1
+    significand = (magnitude << type_.fraction_bits) >> np.maximum(exponent, 0)
+    # The leading bit of the significand counts as one in the field of the exponent.
+    raw = ((exponent + type_.bias - 1) << type_.fraction_bits) + significand
+    sign = (numbers < 0).astype(np.int64) << (type_.bits - 1 - type_.ignored_bits)
+    bits = np.where(magnitude == 0, 0, raw | sign) << type_.ignored_bits
+    return bits.astype(type_.raw)

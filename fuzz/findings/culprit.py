@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.bare import Bare, Content, Values, alone, apart, exact, image_of
-from fuzz.findings.spectrum import Bench, Culprit, unit_of, wrong_alone
+from fuzz.findings.lanes import wrong_lane_step
+from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit, unit_of, wrong_alone
 from fuzz.findings.tracing import Event, Trace, trace
 from oracle.errors import WarpfuzzError
 from oracle.forms import MmaForm
 from oracle.isa import MMA_FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.places import Buffer, Place
@@ -31,8 +31,6 @@ from oracle.program import Program, walk
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from runners.protocol import Images
 
-IN_PLACE = "d in the registers of a multiplicand"
-"""What ptxas gets wrong (docs/findings.md)."""
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
 
@@ -131,7 +129,7 @@ class _Search:
         traced = trace(program, image, target=bench.target)
         return (
             self._copies(program)
-            or self._rows(program, traced)
+            or wrong_lane_step(self._bench, program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
@@ -169,42 +167,6 @@ class _Search:
             )
             if not self._bench.right(tried, _noise(tried)):
                 return Culprit(steps=("copy",))
-        return None
-
-    def _rows(self, program: Program, traced: Trace) -> Culprit | None:
-        """Blame ldmatrix if rows of noise come out wrong, however the registers are stored."""
-        for step in dict.fromkeys(e.step for e in traced.events if isinstance(e.step, LoadRows)):
-            shared = program.buffer(step.buffer)
-            size = -(-shared.size // _LARGEST_ACCESS) * _LARGEST_ACCESS
-            wrong = []
-            for offset in (0, 4):  # at 4, registers are stored one by one
-                store = StoreRegisters(
-                    registers=step.registers,
-                    count=step.form.registers,
-                    place=Place(buffer="out", offset=offset),
-                )
-                tried = Program(
-                    buffers=(
-                        Buffer(name="in", space="global", size=size),
-                        replace(shared, name=step.buffer, size=size),
-                        Buffer(name="out", space="global", size=store.size + 2 * _LARGEST_ACCESS),
-                    ),
-                    steps=(
-                        Copy(
-                            source=Place(buffer="in"),
-                            destination=Place(buffer=step.buffer),
-                            size=size,
-                        ),
-                        Barrier(),
-                        step,
-                        store,
-                    ),
-                )
-                wrong.append(not self._bench.right(tried, _noise(tried)))
-            if all(wrong):
-                return Culprit(steps=("ldmatrix",))
-            if any(wrong):
-                return Culprit(steps=("storing registers",))
         return None
 
     def _elementwise(self, traced: Trace) -> Culprit | None:

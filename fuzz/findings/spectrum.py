@@ -34,6 +34,8 @@ _FAILED_RUNS = 24
 """Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
 _SIBLINGS = 3
 """Other multiplications of one fragment that are tried."""
+IN_PLACE = "d in the registers of a multiplicand"
+"""What ptxas gets wrong (docs/findings.md)."""
 _UNITS = {"f64": "f64", "b1": "single bits"}
 
 
@@ -174,7 +176,7 @@ def unit_of(form: ProductForm) -> str:
     return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")
 
 
-def arithmetic_of(form: MmaForm) -> str:
+def arithmetic_of(form: ProductForm) -> str:
     """Name the arithmetic of a multiplication: types that are computed with in one way."""
     if form.a_type.name in _UNITS:
         return _UNITS[form.a_type.name]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.bare import alone, exact, image_of
-from fuzz.findings.culprit import IN_PLACE, culprit_of
-from fuzz.findings.spectrum import Bench, Culprit
+from fuzz.findings.culprit import culprit_of
+from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit
 from oracle.availability import is_available
 from oracle.forms import MmaForm
 from oracle.isa import LDMATRIX_FORMS, mma_form

@@ -1,0 +1,213 @@
+"""Which step on registers is wrong: each by itself, given right inputs.
+
+What lies in registers between two such steps is known lane by lane. So a step can be given what it
+met, by plain loads, and what it makes be looked at by plain stores; nothing else runs. Registers
+in memory are tried first, in accesses of one register each: all other trials are made of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.findings.bare import exact_elements
+from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit, Witness, arithmetic_of, unit_of
+from fuzz.findings.tracing import Event, Trace
+from oracle.formats import Format
+from oracle.held import Registers, Use
+from oracle.image import position
+from oracle.lane_steps import (
+    LaneStep,
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.matrices import LANES
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Step
+from runners.protocol import Images
+
+NAMES: Mapping[type[LaneStep], str] = {
+    LoadRegisters: "loading registers",
+    StoreRegisters: "storing registers",
+    LoadRows: "ldmatrix",
+    StoreRows: "stmatrix",
+    TransposeRegisters: "movmatrix",
+    PackRegisters: "packing",
+    MultiplyLanes: "mma.sync",
+}
+"""What steps are called, those first of which the trials of others are made."""
+_MET, _DRAWN = 8, 8
+"""Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
+is stuck in one lane shows in half of them or more."""
+
+
+def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | None:
+    """Find out which step on registers is wrong by itself; None if all are right.
+
+    Parameters
+    ----------
+    bench
+        Where the program comes out wrong.
+    program
+    traced
+        What its steps met.
+    """
+    tried: dict[_Alone, list[Event]] = {}
+    for event in traced.events:
+        if isinstance(event.step, LaneStep):
+            tried.setdefault(_Alone.of(event.step, program), []).append(event)
+    order = list(NAMES)
+    for alone in sorted(tried, key=lambda one: order.index(type(one.step))):
+        found = alone.culprit(bench, tried[alone])
+        if found is not None:
+            return found
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Alone:
+    """One step between plain loads and stores, each in a buffer of its own.
+
+    The registers that the step names are called after its operands, and so are their buffers.
+    """
+
+    step: LaneStep
+    buffers: tuple[Buffer, ...]
+    """Memory that the step itself reads or writes."""
+
+    @staticmethod
+    def of(step: LaneStep, program: Program) -> _Alone:
+        """Return a step of a program alone. Registers of one name keep having one."""
+        names: dict[str, str] = {}
+        for use in sorted(step.uses, key=lambda one: one.written):
+            names.setdefault(use.name, use.field)
+        changes: dict[str, Any] = {use.field: names[use.name] for use in step.uses}
+        touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
+        return _Alone(step=replace(step, **changes), buffers=tuple(map(program.buffer, touched)))
+
+    @property
+    def program(self) -> Program:
+        """The program: memory is filled, registers loaded, the step taken, and all of it kept."""
+        before: list[Step] = []
+        after: list[Step] = []
+        buffers = list(self.buffers)
+        for buffer in self.buffers:
+            if buffer.space == "shared":
+                here, there = Place(buffer=buffer.name), Place(buffer=_home(buffer))
+                buffers.append(replace(buffer, name=there.buffer, space="global"))
+                before += [Copy(source=there, destination=here, size=buffer.size), Barrier()]
+                after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
+        loads = {use.name: _access(LoadRegisters, use) for use in self.step.reads}
+        before += loads.values()
+        if self.step.writes is not None:
+            after.append(_access(StoreRegisters, self.step.writes))
+        accesses = [step for step in (*before, *after) if isinstance(step, _ACCESSES)]
+        buffers += [
+            Buffer(name=one.place.buffer, space="global", size=one.place.offset + one.size)
+            for one in accesses
+        ]
+        return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
+
+    def images(self, events: Sequence[Event]) -> Images:
+        """Return images of the program: with what the step met, and behind them drawn ones."""
+        program = self.program
+        met: list[Event | None] = [*events[:_MET], *[None] * _DRAWN]
+        images = np.random.default_rng(0).integers(
+            0, 256, (len(met), program.image_bytes), dtype=np.uint8
+        )
+        for number, (image, event) in enumerate(zip(images, met, strict=True)):
+            contents = self._drawn(number) if event is None else self._met(event)
+            for place, values in contents:
+                start = position(program, place)
+                values = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
+                image[start : start + len(values)] = values
+        return images
+
+    def _met(self, event: Event) -> Iterator[tuple[Place, NDArray[Any]]]:
+        """Iterate over what a step read, and where that stands in the image."""
+        for use in self.step.reads:
+            yield _access(LoadRegisters, use).place, event.inputs[use.field]
+        rows = event.inputs.get("rows")
+        if isinstance(self.step, LoadRegisters):
+            rows = event.result  # registers are as they lay
+        if rows is None:
+            return
+        for span, row in zip(
+            self.step.bytes_read, rows.reshape(len(self.step.bytes_read), -1), strict=True
+        ):
+            (buffer,) = self.buffers
+            yield Place(buffer=_home(buffer), offset=span.start), row
+
+    def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
+        """Iterate over operands that are multiplied exactly; other steps work on noise."""
+        if not isinstance(self.step, MultiplyLanes):
+            return
+        for use in self.step.reads:
+            type_ = self.step.form.type(use.field)
+            shape = LANES, use.holds.words * 32 // type_.bits
+            random = np.random.default_rng([number, ord(use.field)])
+            elements = exact_elements(type_, shape, random, added=use.field == "c")
+            yield _access(LoadRegisters, use).place, _joined(type_, elements)
+
+    def culprit(self, bench: Bench, events: Sequence[Event]) -> Culprit | None:
+        """Return the step if it comes out wrong."""
+        images = self.images(events)
+        results = bench.results(self.program, images)
+        if results is None or not results.wrong.any():
+            return None
+        step = self.step
+        found = Culprit(
+            steps=(NAMES[type(step)],),
+            form=getattr(step, "form", None),
+            witness=Witness(program=self.program, images=images[results.wrong]),
+        )
+        if not isinstance(step, MultiplyLanes):
+            return found
+        if step.d in (step.a, step.b):
+            elsewhere = replace(self, step=replace(step, d="d"))
+            again = bench.results(elsewhere.program, elsewhere.images(events))
+            if again is not None and not (again.wrong & results.wrong).any():
+                return replace(found, within=unit_of(step.form), condition=IN_PLACE)
+        if results.wrong[-_DRAWN:].any():
+            return found
+        # Right where sums are exact.
+        return replace(found, within=arithmetic_of(step.form))
+
+
+_ACCESSES = (LoadRegisters, StoreRegisters)
+_Access = TypeVar("_Access", LoadRegisters, StoreRegisters)
+
+
+def _access(kind: type[_Access], use: Use) -> _Access:
+    """Return a load or store of what an operand names, in a buffer of its own, one by one."""
+    holds = use.holds
+    assert isinstance(holds, Registers)
+    size = holds.bits // 8
+    # No vector of registers is aligned one register behind the start.
+    place = Place(buffer=f"{use.name}_{'out' if use.written else 'in'}", offset=size)
+    return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
+
+
+def _home(buffer: Buffer) -> str:
+    """Return the buffer of the image in which the bytes of another stand."""
+    return f"{buffer.name}_home" if buffer.space == "shared" else buffer.name
+
+
+def _joined(type_: Format, elements: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return elements as they stand in registers, several of the short ones in a byte."""
+    if type_.bits >= 8:
+        return elements.view(np.uint8)
+    parts = elements.view(np.uint8).reshape(-1, 8 // type_.bits) & ((1 << type_.bits) - 1)
+    shifts = np.arange(0, 8, type_.bits, dtype=np.uint8)
+    joined: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=1)
+    return joined
