@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 
 import numpy as np
 
 from fuzz.checks.program_draws import Batch
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import Form
+from oracle.forms import Form, MainForm
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, Place, by_name
@@ -23,6 +24,7 @@ from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.programs import is_valued
 
 
 class Contents(StrEnum):
@@ -134,21 +136,41 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         close = difflib.get_close_matches(pattern, _BY_NAME, n=5, cutoff=0.4)
         hint = f"did you mean {', '.join(close)}?" if close else "docs/bench.md lists all names"
         raise UsageError(f"no planted fault has a name like {pattern!r}; {hint}")
-    number, row = parse_version(version), parse_target(target)
-    available = [form for form in FORMS if is_available(form, Module(row, number))]
     return tuple(
-        Subject(name=fault.name, unobservable=_unobservable(fault, available, target, version))
+        Subject(name=fault.name, unobservable=unobservable(fault, target=target, version=version))
         for fault in faults
     )
 
 
-def _unobservable(fault: Fault, available: list[Form], target: str, version: str) -> str:
+@cache
+def _drawn(target: str, version: str) -> tuple[Form, ...]:
+    """Return the forms of which programs are drawn."""
+    module = Module(parse_target(target), parse_version(version))
+    return tuple(
+        form
+        for form in FORMS
+        if is_available(form, module)
+        and (not isinstance(form, MainForm) or is_valued(form, module))
+    )
+
+
+def unobservable(fault: Fault, *, target: str, version: str) -> str:
+    """Return why no program for a target can show a fault; "" where one can.
+
+    Raises
+    ------
+    UsageError
+        If there is no such target or version.
+    """
     if fault.rare:
         return "so rare that `warpfuzz screen` has to look for it"
-    if any(fault.opcodes.search(form.opcode) for form in available):
+    if any(fault.opcodes.search(form.opcode) for form in _drawn(target, version)):
         return ""
     if any(fault.opcodes.search(form.opcode) for form in FORMS):
-        return f"no instruction that it touches exists on {target} in PTX ISA {version}"
+        return (
+            f"no instruction that it touches exists on {target} in PTX ISA {version}, or its "
+            "figures there are not known"
+        )
     # It touches what surrounds the forms: copies, branches, element-wise operations.
     return ""
 

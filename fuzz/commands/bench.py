@@ -209,7 +209,10 @@ def _cases(column: Column, limit: int) -> str:
 
 TARGET = "sm_100a"
 """Target of the bench where none is given: it has every form that is multiplied or read by
-ldmatrix (9.7.14.5.15, Target ISA Notes), so that every fault can show."""
+ldmatrix (9.7.14.5.15, Target ISA Notes)."""
+_LINES_TARGETS = ("sm_90", TARGET)
+"""Targets of campaigns where none is given: the first has figures for all of mma.sync, and what it
+lacks the second has. Each fault is planted in the first that can show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,18 +319,21 @@ def _faults(request: Request) -> bool:
 def _lines(request: Request) -> bool:
     """Run a campaign with each fault; tell whether one is many lines, or names the wrong step."""
     begun = time.perf_counter()
-    target, version = request.module
-    subjects = chosen(request.only, target=target, version=version)
-    tasks = [
-        LinesTask(
-            fault=one.name, target=target, version=version, seed=request.seed,
-            images=request.images, known=load_known(),
-        )
-        for one in subjects
-        if not one.unobservable and not one.is_measured_row
-    ]  # fmt: skip
+    known = load_known()
+    tasks: dict[str, LinesTask] = {}
+    for target in [request.target] if request.target else _LINES_TARGETS:
+        version = version_for(request.ptx_version, request.target or TARGET)
+        for one in chosen(request.only, target=target, version=version):
+            if not one.unobservable and not one.is_measured_row:
+                task = LinesTask(
+                    fault=one.name, target=target, version=version, seed=request.seed,
+                    images=request.images, known=known,
+                )  # fmt: skip
+                tasks.setdefault(one.name, task)
     with _watched("images", [request.images] * len(tasks), json=request.json) as watcher:
-        found = run_all(lines_of, tasks, jobs=request.jobs or _cores(), watcher=watcher)
+        found = run_all(
+            lines_of, list(tasks.values()), jobs=request.jobs or _cores(), watcher=watcher
+        )
     seen = [one for one in found if one.titles]
     summary = {
         "cases": sum(one.images for one in found),

@@ -103,7 +103,7 @@ def results(program: Program) -> tuple[Result, ...]:
         )
         for step in walk(program.steps)
         if isinstance(step, StoreRegisters)
-        for place in _seen(program, step.place)
+        for place in _seen(program, step.place, step.size)
     ]  # fmt: skip
     rows = [
         one
@@ -120,7 +120,7 @@ def _rows(program: Program, step: StoreRows) -> Iterator[Result]:
     starts = sorted(
         position(program, place)
         for address in step.addresses[: step.form.addresses]
-        for place in _seen(program, Place(buffer=step.buffer, offset=address))
+        for place in _seen(program, Place(buffer=step.buffer, offset=address), row)
     )
     runs: list[list[int]] = []
     for start in starts:
@@ -160,8 +160,8 @@ def _numbered(found: list[Result]) -> list[Result]:
     return [replace(one, name=f"{one.name}{number}") for number, one in enumerate(found, start=1)]
 
 
-def _seen(program: Program, place: Place) -> Iterator[Place]:
-    """Find the places of the image at which the bytes of a place end up."""
+def _seen(program: Program, place: Place, size: int) -> Iterator[Place]:
+    """Find the places of the image at which so many bytes end up, all of them together."""
     if program.buffer(place.buffer).space == "global":
         yield place
         return
@@ -170,7 +170,7 @@ def _seen(program: Program, place: Place) -> Iterator[Place]:
             continue
         moved = place.offset - step.source.offset
         destination = step.destination
-        if 0 <= moved < step.size and program.buffer(destination.buffer).space == "global":
+        if 0 <= moved <= step.size - size and program.buffer(destination.buffer).space == "global":
             yield replace(destination, offset=destination.offset + moved)
 
 

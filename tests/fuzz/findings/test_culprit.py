@@ -13,9 +13,9 @@ from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.bare import alone, exact, image_of
 from fuzz.findings.culprit import culprit_of
 from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit
-from oracle.availability import is_available
-from oracle.forms import MmaForm
-from oracle.isa import LDMATRIX_FORMS, mma_form
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import FORMS as ISA
+from oracle.isa import mma_form
 from oracle.program import Program
 from oracle.steps import Multiply, Store
 from oracle.targets import Module
@@ -25,18 +25,19 @@ from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.features import Focus
-from strategies.programs import VALUED_FORMS, programs
+from strategies.programs import is_valued, programs
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
-FORMS = tuple(form for form in (*VALUED_FORMS, *LDMATRIX_FORMS) if is_available(form, MODULE))
+FORMS = tuple(form for form in ISA if is_valued(form, MODULE))
+WMMA = tuple(form for form in FORMS if isinstance(form, MmaForm | LdmatrixForm))
 ROUNDS = 12
 """Rounds of eight programs among which a fault has to show."""
 
 
 def failing(runner, name: str, count: int) -> Iterator[tuple[Program, np.ndarray]]:
     """Draw programs with an image that comes out wrong on a runner."""
-    forms = tuple(one for one in FORMS if by_name(name).opcodes.search(one.opcode)) or FORMS
+    forms = tuple(one for one in FORMS if by_name(name).opcodes.search(one.opcode)) or WMMA
     one_program = programs(Focus(), module=MODULE, forms=forms)
     drawn = st.lists(st.tuples(one_program, recipes()), min_size=8, max_size=8)
     found = 0
@@ -78,6 +79,10 @@ def culprits(runner, name: str, count: int) -> set[str]:
         ("elementwise-subtracts", "element-wise operation"),
         ("branch-inverted", "branch or loop"),
         ("copy-vector-end", "copy"),
+        ("lanes-b-crossed", "mma.sync"),
+        ("lanes-block-halved", "mma.sync of floats"),
+        ("stmatrix-rotated-rows", "stmatrix"),
+        ("movmatrix-lost", "movmatrix"),
     ],
 )
 def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
