@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from fuzz.findings.families import (
     family_of_difference,
     family_of_failure,
 )
-from fuzz.findings.replay import Attempt, Subject
+from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.spectrum import Bench
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
@@ -61,6 +61,10 @@ _BYTES_COMPARED_AT_ONCE = 4 << 20
 the cache."""
 _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""
+_TRIED_ALONE = 4
+"""Images that came out wrong in one way and are run by themselves, until one is wrong again."""
+_TRIED_COPIES = 32
+"""Images that are run in company of their copies, until a run fails."""
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
@@ -84,6 +88,17 @@ class _Outcome:
     actual: Images
     sms: NDArray[np.uint32]
     """(count,): multiprocessor that ran each."""
+
+
+@dataclass(kw_only=True, eq=False)
+class _Group:
+    """Images of one batch that came out wrong in one way."""
+
+    kind: Kind
+    family: Family
+    chosen: list[int]
+    """Their places among those that were judged."""
+    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,10 +347,24 @@ class RoundWorker:
             index = culprit.index
             self._failure(batch, images[index], int(numbers[index]), culprit.failure, job, report)
         if not isolation.culprits:
-            # It failed in company, and no image does alone.
-            index = int(np.argmin(isolation.ran))
+            # It failed in company, and no image does alone: one may in that of its own copies.
+            tried = range(0 if self._settled(batch, last, job) else min(len(images), _TRIED_COPIES))
+            index = next(
+                (index for index in tried if self._fails_in_copies(batch, code, images[index])),
+                int(np.argmin(isolation.ran)),
+            )
             self._failure(batch, images[index], int(numbers[index]), last, job, report)
         return isolation
+
+    def _settled(self, batch: Batch, failure: Failure, job: RoundJob) -> bool:
+        family = family_of_failure(kind_of_failure(failure), batch.form, failure)
+        return family.key in job.settled
+
+    def _fails_in_copies(self, batch: Batch, code: _Code, image: NDArray[np.uint8]) -> bool:
+        """Whether a block whose warps all have this image fails: memory that they share ends."""
+        warps = code.compiled.module.kernel(batch.entry).warps_per_block
+        copies = np.repeat(image[None], warps, axis=0)
+        return isinstance(self._runner.run(code.compiled, copies, entry=batch.entry), Failure)
 
     def _failure(
         self,
@@ -380,30 +409,68 @@ class RoundWorker:
             key = "" if culprit is None else culprit.key
             places.setdefault((verdict, key), []).append(place)
         rest = len(wrong) - len(judged)
+        groups: list[_Group] = []
         for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
             # What was not judged counts with the first.
             count = len(chosen) + rest * (chosen[0] == 0)
-            index, kind = int(judged[chosen[0]]), verdict.kind
+            kind, culprit = verdict.kind, culprits[chosen[0]]
             report.counts["verdicts", kind.value] += count
-            expected = expectations[chosen[0]]
-            found = differences(batch.program, expected, actual[index])
-            culprit = culprits[chosen[0]]
+            index = int(judged[chosen[0]])
+            found = differences(batch.program, expectations[chosen[0]], actual[index])
             family = (
                 family_of_difference(kind, batch.form, found, seen)
                 if culprit is None
                 else family_of_culprit(kind, culprit, found)
             )
-            attempt = Attempt(
-                kind=kind,
+            groups.append(_Group(kind=kind, family=family, chosen=chosen, count=count))
+        new = [group for group in groups if group.family.key not in job.settled]
+        for group in self._by_themselves(batch, images[judged], groups, new) if new else groups:
+            place = group.chosen[0]
+            index = int(judged[place])
+            seen_once = Attempt(
+                kind=group.kind,
                 actual=actual[index][None].copy(),
-                expected=expected.copy(),
+                expected=expectations[place].copy(),
                 sms=(int(outcome.sms[index]),),
                 failed=1,
-                compiled=None if family.key in job.settled else self._alone(batch, code),
+                compiled=self._alone(batch, code) if group in new else None,
             )
             self._suspect(
-                batch, images[index], int(numbers[index]), family, attempt, count, job, report
-            )
+                batch, images[index], int(numbers[index]), group.family, seen_once, group.count,
+                job, report,
+            )  # fmt: skip
+
+    def _by_themselves(
+        self, batch: Batch, images: Images, groups: list[_Group], new: list[_Group]
+    ) -> list[_Group]:
+        """Return groups of wrong images, new ones with an image first that is wrong by itself.
+
+        A store that goes astray may hit the image of another warp, which is right by itself. So
+        groups in which none is wrong by itself count with one in which some is, if there is one.
+        """
+        module = self._module(batch, "kernel")
+
+        @cache
+        def first(number: int) -> int | None:
+            for place in groups[number].chosen[:_TRIED_ALONE]:
+                subject = Subject(module=module, program=batch.program, image=images[place])
+                if attempt(self._runner, subject).failed:
+                    return place
+            return None
+
+        hit = 0
+        kept = []
+        for number, group in enumerate(groups):
+            if group in new:
+                place = first(number)
+                if place is None and any(first(other) is not None for other in range(len(groups))):
+                    hit += group.count
+                    continue
+                group.chosen = [group.chosen[0] if place is None else place]
+            kept.append(group)
+        for group in kept[:1]:
+            group.count += hit
+        return kept
 
     def _alone(self, batch: Batch, code: _Code) -> Compiled | None:
         """Return the code of a program in a module of its own."""

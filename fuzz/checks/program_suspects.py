@@ -210,8 +210,8 @@ class Examiner:
         kind = entry.finding.kind
         first = _first(entry, subject)
         attempts = self._repeated(subject, kind)
-        if not any(one.failed for one in attempts) and first.failure is None:
-            # What fails only in some places of the device needs warps in many.
+        if not any(one.failed for one in attempts):
+            # What fails only in some places of the device, or of a block, needs warps in many.
             wide = replace(subject, copies=COPIES)
             in_company = self._repeated(wide, kind)
             if any(one.failed for one in in_company):

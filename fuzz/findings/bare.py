@@ -112,17 +112,13 @@ class Bare:
         stride = 2 * load.form.matrix.default_stride(load.form.layout)
         return plain.loading({operand: replace(_like(load, self.loads[operand]), stride=stride)})
 
-    def alike(self, operand: str) -> Bare:
-        """Return the same with every load as unusual as that of one operand.
+    def alike(self, operand: str, form: MmaForm) -> Bare:
+        """Return a multiplication with every load as unusual as that of one operand here.
 
         That is its state space, a stride, and what stands in registers and in the instruction.
         """
-        others = {
-            name: _like(load, self.loads[operand])
-            for name, load in self.loads.items()
-            if name != operand
-        }
-        return self.loading(others)
+        model, plain = self.loads[operand], alone(form)
+        return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
 
 def _like(load: Load, model: Load) -> Load:

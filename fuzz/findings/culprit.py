@@ -137,8 +137,8 @@ class _Search:
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""
-        steps = list(walk(program.steps))
-        if not any(isinstance(step, Branch | Loop) for step in steps):
+        controlled = any(isinstance(step, Branch | Loop) for step in walk(program.steps))
+        if not controlled or self._bench.right(program, image):
             return None
         straight = replace(program, steps=tuple(event.step for event in traced.events))
         if not self._bench.right(straight, image):

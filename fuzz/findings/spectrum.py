@@ -201,6 +201,14 @@ def wrong_alone(
     Culprit or None
         None where it comes out right.
     """
+    if base.form.op == "xor":
+        # Zero takes the other operand out of a product with .and alone.
+        form = replace(base.form, op="and")
+        if is_available(form, bench.module):
+            multiply = replace(base.multiply, form=form)
+            found = wrong_alone(bench, replace(base, multiply=multiply), contents)
+            if found is not None:
+                return found
     spectrum = _Spectrum(bench, base, _wrong_first(bench, base, contents)[:_MET])
     return spectrum.culprit() if spectrum.wrong or spectrum.reloads_wrong else None
 
@@ -390,9 +398,13 @@ class _Spectrum:
 
     def _loads(self, operand: str, effect: str) -> Culprit:
         """Blame one load; or all of them, if others that are like it are wrong as well."""
-        other = _Spectrum(self._bench, self._base.alike(operand), ())
-        if other.wrong and not {"a1", "b1"} - other._wrong_runs():
-            return Culprit(steps=("wmma.load",), effect=effect)
+        form = self._base.form
+        # Lines of A and B that are both along k may change places together, and nothing shows.
+        across = [one for one in MMA_FORMS if one == replace(form, a_layout="row", b_layout="col")]
+        for other in dict.fromkeys((form, *across)):
+            alike = _Spectrum(self._bench, self._base.alike(operand, other), ())
+            if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
+                return Culprit(steps=("wmma.load",), effect=effect)
         return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
 
     def _loaded_otherwise(self, operand: str) -> str:
