@@ -23,7 +23,7 @@ from oracle.lane_steps import LoadRows
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
-from oracle.program import Program
+from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Multiply, Step, Store
 from oracle.storage import Tile
 from oracle.warps import Planes, Warps
@@ -82,7 +82,8 @@ def cause_of(
 
 
 def _causes(program: Program, model: Model) -> Iterator[_Cause]:
-    for text, change in _CHANGES:
+    misplaced = [(text, of(program)) for text, of in _MISPLACED]
+    for text, change in (*_CHANGES, *misplaced):
         steps = _changed(program.steps, change)
         if steps != program.steps:
             yield _Cause(text=text, program=replace(program, steps=steps), model=model)
@@ -166,9 +167,27 @@ def _displaced(operand: str) -> Change:
     return change
 
 
+def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
+    """Load from where another operand lies."""
+
+    def of(program: Program) -> Change:
+        loads = (step for step in walk(program.steps) if isinstance(step, Load))
+        places = [load.place for load in loads if load.form.operand == other][:1]
+
+        def change(step: Step) -> Step:
+            if not isinstance(step, Load) or step.form.operand != operand or not places:
+                return step
+            return replace(step, place=places[0])
+
+        return change
+
+    return of
+
+
 def causes_of_load(operand: str) -> tuple[str, ...]:
     """Return the causes, in words, that lie in how one operand is loaded."""
     return (
+        *(f"{operand} from where {other} is" for other in "abc" if other != operand),
         f"{operand} in the other layout",
         f"{operand} from another line",
         f"{operand} at another stride",
@@ -267,6 +286,14 @@ _CHANGES: tuple[tuple[str, Change], ...] = (
     ("the row addresses of neighbouring lanes exchanged", _pairs_exchanged),
     ("a branch the other way", _branch_inverted),
     ("an element-wise operation left out", _left_out),
+)
+
+
+_MISPLACED = tuple(
+    (f"{name} from where {other} is", _misplaced(name, other))
+    for name in "abc"
+    for other in "abc"
+    if name != other
 )
 
 

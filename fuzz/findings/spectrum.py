@@ -305,8 +305,13 @@ class _Spectrum:
         for operand in "ab":
             if f"wmma.load.{operand}" in able:
                 return self._load_or_multiplication(operand)
-        if {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] and any(map(self.reads_elsewhere, "ab")):
-            return Culprit(steps=("wmma.load",))
+        if {"a1", "b1"} <= runs <= _NEEDS["wmma.load"]:
+            for operand in "ab":
+                effect = self._loaded_otherwise(operand)
+                if effect:
+                    return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
+            if any(map(self.reads_elsewhere, "ab")):
+                return Culprit(steps=("wmma.load",))
         return self._multiplication()
 
     @cached_property
