@@ -60,6 +60,15 @@ def _fleet(command: _Command) -> _Command:
     return option(command)
 
 
+def _metrics(command: _Command) -> _Command:
+    option = click.option(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="Serve figures there in Prometheus' format.",
+    )
+    return option(command)
+
+
 def _module(command: _Command) -> _Command:
     """Add the options that say what module an instruction would stand in."""
     target = click.option(
@@ -274,6 +283,7 @@ def _one_level(levels: str | None) -> int | None:
 @_at_least
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
+@_metrics
 @_json
 def run(levels: str | None, **options: Any) -> int:
     """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
@@ -608,6 +618,7 @@ def distill(**options: Any) -> int:
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @click.option("--junit", type=_FOLDER, help="Write JUnit XML, too: a test for a multiprocessor.")
 @click.option("--report", type=_FOLDER, help="Write the final report as .svg or .html, too.")
+@_metrics
 @_json
 def screen(**options: Any) -> int:
     """Run every image of a set on every multiprocessor, again and again, and compare there.

@@ -15,7 +15,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from fuzz.campaign.campaign import Campaign, check_options
+from fuzz.campaign.campaign import Campaign, Observer, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget, parse_duration
@@ -23,7 +23,7 @@ from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
-from fuzz.console import print_report, watching, write_report
+from fuzz.console import Several, print_report, prometheus_there, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
 from fuzz.fleet.crew import FleetCrew, cluster_at
@@ -101,6 +101,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
             corpus, store = _opened(options["corpus"], stack)
         if state is None:
             _make_room(store)
+        metrics = _metrics(options["metrics"], stack)
         with watching(budget, json=options["json"]) as watcher:
             campaign = Campaign(
                 crew,
@@ -109,7 +110,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
                 budget=budget,
                 corpus=corpus,
                 known=known,
-                observer=watcher,
+                observer=Several(watchers=(watcher, *metrics)),
                 store=store,
                 state=state,
             )
@@ -419,6 +420,17 @@ def _crew(
         return ProcessCrew(check, workers=workers, devices=devices)
     cluster = cluster_at(options["fleet"], gpus=on_gpu, workers=options["workers"])
     return FleetCrew(check.on(0), cluster)
+
+
+def _metrics(address: str | None, stack: ExitStack) -> Sequence[Observer]:
+    """Return those who watch for Prometheus."""
+    if address is None:
+        return ()
+    with prometheus_there(address):
+        from fuzz.console.metrics import CampaignMetrics, served
+    metrics = CampaignMetrics()
+    stack.enter_context(served(metrics, address))
+    return (metrics,)
 
 
 def _workers(*, on_gpu: bool) -> int:

@@ -19,6 +19,7 @@ from corpus.known import Known, known_with
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import parse_duration
 from fuzz.checks.program_draws import selected_forms
+from fuzz.console import prometheus_there
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
     DeviceView,
@@ -87,6 +88,8 @@ class ScreenRequest:
     level: int | None
     junit: Path | None
     report: Path | None
+    metrics: str | None
+    """Where figures are served for Prometheus; None: nowhere."""
     json: bool
 
 
@@ -110,7 +113,7 @@ def run_screening(request: ScreenRequest) -> bool:
     corpus = create_corpus(request.corpus, generator=generator())
     stop = threading.Event()
     begun = time.monotonic()
-    with _ending(stop):
+    with _ending(stop), _metrics(request.metrics, devices):
         threads = [
             threading.Thread(
                 target=_screen_one,
@@ -129,6 +132,26 @@ def run_screening(request: ScreenRequest) -> bool:
     if errors:
         raise errors[0]
     return any(device.is_wrong for device in devices)
+
+
+@contextmanager
+def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator[None]:
+    """Serve figures for Prometheus if somebody wants them."""
+    if address is None:
+        yield
+        return
+    with prometheus_there(address):
+        from fuzz.console.metrics import ScreeningMetrics, served
+
+    def views() -> list[tuple[str, DeviceView]]:
+        return [
+            (device.screen.ready.uuid, view)
+            for device in devices
+            if device.screen is not None and (view := device.view()) is not None
+        ]
+
+    with served(ScreeningMetrics(views), address):
+        yield
 
 
 def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[ScreenedDevice]:

@@ -58,7 +58,7 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     parse_duration(options["time"])
     if options["junit"] is not None:
         check_junit(options["junit"])
-    for name in ("devices", "report"):
+    for name in ("devices", "report", "metrics"):
         if options[name]:
             raise UsageError(
                 f"--{name.removesuffix('s')} is for the GPUs of one machine, and --fleet takes all "

@@ -2,6 +2,14 @@
 
 from fuzz.console.dashboard import dashboard
 from fuzz.console.report import print_report, write_report
-from fuzz.console.view import Watching, watching
+from fuzz.console.view import Several, Watching, prometheus_there, watching
 
-__all__ = ["Watching", "dashboard", "print_report", "watching", "write_report"]
+__all__ = [
+    "Several",
+    "Watching",
+    "dashboard",
+    "print_report",
+    "prometheus_there",
+    "watching",
+    "write_report",
+]

@@ -322,6 +322,9 @@ def _workers(status: CampaignStatus) -> Block:
 
     examiners = sum(worker.examiner for worker in workers)
     title = counted(len(workers) - examiners, "worker") + (" and the examiner" if examiners else "")
+    hosts = {worker.host for worker in workers if worker.host}
+    if hosts:
+        title = f"{counted(len(workers), 'actor')} on {counted(len(hosts), 'host')}"
     return Block(title=title, wanted=len(workers), body=body, note=note)
 
 
@@ -355,7 +358,7 @@ def _devices(devices: Sequence[DeviceStatus]) -> Block:
 
 
 def _device(device: DeviceStatus) -> Text:
-    line = plain(device.name)
+    line = plain(f"{device.host} {device.name}" if device.host else device.name)
     if device.uuid:
         line.append_text(plain(f" {device.uuid[:12]}", style="quiet"))
     if device.temperature is not None:

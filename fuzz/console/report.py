@@ -33,6 +33,8 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     """Print what was compared, what was found, and the command that replays it."""
     for sentence in status.left_out:
         out.print(f"Left out: {sentence}.", style="odd", markup=False, soft_wrap=True)
+    for remark in status.remarks:
+        out.print(plain(f"{remark[0].upper()}{remark[1:]}.", style="odd"), soft_wrap=True)
     if status.families:
         out.print(families_table(status.families))
     words = told_apart_words(status)

@@ -23,7 +23,7 @@ _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
 # NVML's clocksEventReasons (nvml.h), but the ones that are no reason to worry: idle (1), clocks
 # that somebody has set (2), sync boost (0x10), display (0x100).
-_THROTTLING = {
+THROTTLING = {
     0x4: "power limit",
     0x8: "hardware slowdown",
     0x20: "temperature",
@@ -49,7 +49,7 @@ class DeviceView:
 def throttling(health: DeviceHealth) -> str:
     """Say why the clocks are lower than they could be; empty if nothing says so."""
     reasons = health.throttle_reasons or 0
-    return ", ".join(name for bit, name in _THROTTLING.items() if reasons & bit)
+    return ", ".join(name for bit, name in THROTTLING.items() if reasons & bit)
 
 
 def screening_view(devices: Sequence[DeviceView], seconds: float) -> RenderableType:

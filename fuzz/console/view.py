@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from fuzz.campaign.campaign import Observer
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
 from fuzz.console.dashboard import dashboard, limiting_words
 from fuzz.findings.families import FamilyState, finding_row, group_counts, group_name
 from fuzz.output import console, counted, duration, emit, harmless
+from oracle.errors import UsageError
 
 HEARTBEAT_SECONDS = 30.0
 """Between two lines in a pipe: 20,000 lines a week."""
@@ -34,6 +39,38 @@ class Watching(Protocol):
 
     def update(self, status: CampaignStatus) -> None:
         """Hear what the campaign is like now; cheap, to be called as often as one likes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several:
+    """Several who watch the same campaign."""
+
+    watchers: Sequence[Observer]
+
+    def update(self, status: CampaignStatus) -> None:
+        """Tell all of them."""
+        for watcher in self.watchers:
+            watcher.update(status)
+
+
+@contextmanager
+def prometheus_there(address: str) -> Iterator[None]:
+    """Say what to install where figures cannot be served.
+
+    Raises
+    ------
+    UsageError
+        If prometheus_client is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "prometheus_client":
+            raise
+        raise UsageError(
+            f"--metrics {address} needs prometheus_client, which is not installed: pip install "
+            "'warpfuzz[metrics]' (in a clone: '.[metrics]')"
+        ) from None
 
 
 class LiveWatching:
@@ -74,6 +111,8 @@ class LineWatching:
         self._told: set[tuple[object, str | None]] = set()
         """Names of the groups of which there was a line."""
         self._begun = self._finishing = False
+        self._remarks = 0
+        """How many there were a line for."""
         self._last = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -89,6 +128,9 @@ class LineWatching:
             self._print("Ctrl-C ends the campaign with its report; what it found is kept")
             for sentence in status.left_out:
                 self._print(f"left out: {sentence}")
+        for remark in status.remarks[self._remarks :]:
+            self._print(harmless(remark, one_line=True))
+        self._remarks = len(status.remarks)
         for family in status.families:
             name = group_name(family)
             if name not in self._told:

@@ -1,0 +1,275 @@
+"""Figures of a campaign or a screening in Prometheus' format, on a port.
+
+Names and units follow "Metric and label naming" of Prometheus' documentation: base units, and
+`_total` behind what only grows. docs/fleet.json is a Grafana dashboard of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from fuzz import warpfuzz_version
+from fuzz.campaign.status import CampaignStatus, stage_shares, told_apart
+from fuzz.checks.protocol import DeviceStatus
+from fuzz.console.screening import THROTTLING, DeviceView
+from fuzz.findings.families import finding_groups
+from oracle.errors import InfrastructureError, UsageError
+
+_MEGA = 1e6
+
+
+class CampaignMetrics(Collector):
+    """What a campaign is like when somebody asks; it is told now and then, as any observer."""
+
+    def __init__(self) -> None:
+        self._status: CampaignStatus | None = None
+
+    def update(self, status: CampaignStatus) -> None:
+        """Hear what the campaign is like now."""
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        """Iterate over the figures."""
+        status = self._status
+        if status is None:
+            return
+        yield InfoMetricFamily(
+            "warpfuzz_campaign", "What is judged, and by whom.",
+            {
+                "subject": status.words.subject, "where": status.words.where,
+                "seed": str(status.seed), "version": warpfuzz_version(),
+            },
+        )  # fmt: skip
+        yield _counters(
+            "warpfuzz_cases", "Cases that are committed, by what became of them.", "outcome",
+            told_apart(status),
+        )  # fmt: skip
+        yield _gauge("warpfuzz_cases_per_second", "Cases lately.", status.recent_rate)
+        yield _counter("warpfuzz_rounds", "Rounds that are committed.", status.rounds)
+        yield _gauge("warpfuzz_rounds_skipped", "Rounds nobody could run.", len(status.skipped))
+        yield _counters(
+            "warpfuzz_counter", "Counters of what the campaign checks.", "counter",
+            {"/".join(words): count for words, count in status.counts.items()},
+        )  # fmt: skip
+        yield _gauges(
+            "warpfuzz_stage_ratio", "Fraction of workers' time that a stage took.", "stage",
+            {stage.value: share for stage, share in stage_shares(status.workers).items()},
+        )  # fmt: skip
+        yield _findings(status)
+        yield _gauge("warpfuzz_findings_waiting", "To be replayed or shrunk.", status.waiting)
+        yield _counter("warpfuzz_unconfirmed_cases", "Not again when replayed.", status.gone)
+        yield _gauge(
+            "warpfuzz_newest_age_seconds", "Since something new was found or reached.",
+            status.seconds_since_new,
+        )  # fmt: skip
+        yield _gauge("warpfuzz_run_seconds", "Since the campaign began.", status.seconds)
+        workers = GaugeMetricFamily(
+            "warpfuzz_workers", "Workers, of a fleet actors.", labels=["host", "state"]
+        )
+        states = Counter(
+            (one.host, "stalled" if one.stalled else one.stage.value) for one in status.workers
+        )
+        for labels, count in states.items():
+            workers.add_metric(labels, count)
+        yield workers
+        for name, words, values in (
+            ("warpfuzz_reached", "Values that were reached.",
+             {line.name: line.reached for line in status.coverage}),
+            ("warpfuzz_reachable", "Values that there are.",
+             {line.name: line.total for line in status.coverage}),
+        ):  # fmt: skip
+            yield _gauges(name, words, "dimension", values)
+        yield from _devices(status.devices)
+        screening = status.screening
+        yield from _screening(
+            [("", "", screening.comparisons, screening.wrong)] if screening is not None else []
+        )
+
+
+def _findings(status: CampaignStatus) -> Metric:
+    found = GaugeMetricFamily(
+        "warpfuzz_findings", "Findings, those of one cause together.", labels=["verdict", "known"]
+    )
+    counts = Counter(
+        (group.kind.value, "yes" if group.known is not None else "no")
+        for group in finding_groups(status.families)
+    )
+    for labels, count in counts.items():
+        found.add_metric(labels, count)
+    return found
+
+
+def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
+    where = ["host", "gpu", "device"]
+    names = {
+        "warpfuzz_device_temperature_celsius": "Temperature.",
+        "warpfuzz_device_power_watts": "Power.",
+        "warpfuzz_device_busy_ratio": "Fraction of the last moment in which a kernel ran.",
+    }
+    plain = {
+        name: GaugeMetricFamily(name, words, labels=where) for name, words in names.items()
+    }  # fmt: skip
+    clocks = GaugeMetricFamily("warpfuzz_device_clock_hertz", "Clocks.", labels=[*where, "clock"])
+    errors = CounterMetricFamily(
+        "warpfuzz_device_errors", "Errors that it counts, such as ECC.", labels=[*where, "error"]
+    )
+    throttled = GaugeMetricFamily(
+        "warpfuzz_device_throttled", "1 where the clocks are lower for a reason.",
+        labels=[*where, "reason"],
+    )  # fmt: skip
+    for device in devices:
+        own = [device.host, device.uuid, device.name]
+        busy = None if device.busy is None else device.busy / 100
+        for name, value in zip(names, (device.temperature, device.power, busy), strict=True):
+            if value is not None:
+                plain[name].add_metric(own, value)
+        for clock, megahertz in (("sm", device.sm_clock), ("memory", device.memory_clock)):
+            if megahertz is not None:
+                clocks.add_metric([*own, clock], megahertz * _MEGA)
+        for error, count in device.errors.items():
+            errors.add_metric([*own, error], count)
+        if device.throttle_reasons is not None:
+            for bit, reason in THROTTLING.items():
+                throttled.add_metric([*own, reason], float(bool(device.throttle_reasons & bit)))
+    yield from (*plain.values(), clocks, errors, throttled)
+
+
+def _screening(rows: Sequence[tuple[str, str, int, int]]) -> Iterator[Metric]:
+    """Iterate over what was screened: (UUID, name, comparisons, wrong ones) of each device."""
+    images = CounterMetricFamily(
+        "warpfuzz_screening_comparisons", "Images that multiprocessors compared.",
+        labels=["gpu", "device"],
+    )  # fmt: skip
+    wrong = CounterMetricFamily(
+        "warpfuzz_screening_wrong", "Those of them that were wrong.", labels=["gpu", "device"]
+    )
+    for uuid, name, compared, differed in rows:
+        images.add_metric([uuid, name], compared)
+        wrong.add_metric([uuid, name], differed)
+    yield from (images, wrong)
+
+
+class ScreeningMetrics(Collector):
+    """What a screening is like when somebody asks.
+
+    Parameters
+    ----------
+    views
+        Returns the devices as they are, each with its UUID.
+    """
+
+    def __init__(self, views: Callable[[], Sequence[tuple[str, DeviceView]]]) -> None:
+        self._views = views
+
+    def collect(self) -> Iterator[Metric]:
+        """Iterate over the figures."""
+        views = self._views()
+        yield from _screening(
+            [
+                (uuid, view.name, view.tally.total.cases, view.tally.total.wrong)
+                for uuid, view in views
+            ]
+        )
+        rate = GaugeMetricFamily(
+            "warpfuzz_screening_comparisons_per_second", "Over all of the time.",
+            labels=["gpu", "device"],
+        )  # fmt: skip
+        statuses = []
+        for uuid, view in views:
+            rate.add_metric([uuid, view.name], view.per_second)
+            health = view.health
+            if health is None:
+                continue
+            counts = {
+                "ECC corrected": health.ecc_corrected,
+                "ECC uncorrected": health.ecc_uncorrected,
+            }
+            statuses.append(
+                DeviceStatus(
+                    name=view.name,
+                    uuid=uuid,
+                    temperature=health.temperature_c,
+                    sm_clock=health.sm_clock_mhz,
+                    memory_clock=health.memory_clock_mhz,
+                    busy=health.busy_percent,
+                    power=None if health.power_mw is None else round(health.power_mw / 1000),
+                    throttle_reasons=health.throttle_reasons,
+                    errors={name: count for name, count in counts.items() if count is not None},
+                )
+            )
+        yield rate
+        yield from _devices(statuses)
+
+
+def _gauge(name: str, words: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, words, value=value)
+
+
+def _counter(name: str, words: str, value: float) -> Metric:
+    return CounterMetricFamily(name, words, value=value)
+
+
+def _gauges(name: str, words: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _counters(name: str, words: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = CounterMetricFamily(name, words, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of "9400" or "127.0.0.1:9400"; without a host, of all interfaces.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    match = re.fullmatch(r"(?:(.+):)?([0-9]{1,5})", text.strip())
+    if match is None or not 1 <= int(match[2]) <= 65535:
+        raise UsageError(
+            f"--metrics {text!r} is no port; write one from 1 to 65535, such as 9400, with the "
+            "address of one interface before it if you like: 127.0.0.1:9400"
+        )
+    return (match[1] or "0.0.0.0").strip("[]"), int(match[2])
+
+
+@contextmanager
+def served(collector: Collector, address: str) -> Iterator[None]:
+    """Serve figures at an address as long as this is open.
+
+    Raises
+    ------
+    UsageError
+        If the address is none.
+    InfrastructureError
+        If it is in use.
+    """
+    host, port = parse_address(address)
+    registry = CollectorRegistry()
+    registry.register(collector)
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise InfrastructureError(
+            f"--metrics {address} cannot be served ({error.strerror or error}); choose another port"
+        ) from None
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,150 @@
+"""What Prometheus scrapes is what the campaign says, and the dashboard asks for what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from console_statuses import on_a_gpu
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from fuzz.checks.protocol import DeviceStatus, ScreeningReport
+from fuzz.console import prometheus_there
+from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
+from fuzz.console.screening import DeviceView
+from fuzz.screening.screen import Tally
+from oracle.errors import InfrastructureError, UsageError
+from runners.cuda.messages import DeviceHealth
+
+DASHBOARD = Path(__file__).parents[3] / "docs" / "fleet.json"
+GPU = DeviceStatus(
+    name="NVIDIA H200", uuid="GPU-1", host="node7", temperature=61, power=640, sm_clock=1980,
+    memory_clock=3201, busy=93, throttle_reasons=0x4, errors={"ECC corrected": 2},
+)  # fmt: skip
+STATUS = replace(
+    on_a_gpu(), devices=[GPU], screening=ScreeningReport(comparisons=10**9, wrong=3)
+)  # fmt: skip
+
+
+def scraped(port: int) -> dict[str, Metric]:
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def values(family: Metric) -> dict[tuple[str, ...], float]:
+    return {tuple(sorted(sample.labels.values())): sample.value for sample in family.samples}
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
+    metrics, port = CampaignMetrics(), free_port()
+    with served(metrics, f"127.0.0.1:{port}"):
+        assert not scraped(port)
+        metrics.update(STATUS)
+        found = scraped(port)
+    assert values(found["warpfuzz_cases"])[("compared",)] == STATUS.compared
+    assert values(found["warpfuzz_rounds"])[()] == STATUS.rounds
+    assert sum(values(found["warpfuzz_workers"]).values()) == len(STATUS.workers)
+    assert sum(values(found["warpfuzz_findings"]).values()) > 0
+    own = ("GPU-1", "NVIDIA H200", "node7")
+    assert values(found["warpfuzz_device_temperature_celsius"]) == {own: 61}
+    assert values(found["warpfuzz_device_power_watts"]) == {own: 640}
+    assert values(found["warpfuzz_device_clock_hertz"])[(*own, "sm")] == 1.98e9
+    assert values(found["warpfuzz_device_busy_ratio"]) == {own: 0.93}
+    (errors,) = found["warpfuzz_device_errors"].samples
+    assert (errors.labels["error"], errors.value) == ("ECC corrected", 2)
+    throttled = {
+        sample.labels["reason"] for sample in found["warpfuzz_device_throttled"].samples
+        if sample.value
+    }  # fmt: skip
+    assert throttled == {"power limit"}
+    assert set(values(found["warpfuzz_screening_comparisons"]).values()) == {1e9}
+
+
+def screening() -> ScreeningMetrics:
+    health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
+    view = DeviceView(
+        name="GPU 0: NVIDIA H200", tally=Tally(), health=health, programs=1, launches=2,
+        left_out=0, per_second=5e6,
+    )  # fmt: skip
+    return ScreeningMetrics(lambda: [("GPU-1", view)])
+
+
+def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:
+    """Names of all samples that are ever served."""
+    names = set()
+    for collector in collectors:
+        registry = CollectorRegistry()
+        registry.register(collector)
+        text = generate_latest(registry).decode()
+        names |= {
+            sample.name
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+    return names
+
+
+def test_the_dashboard_asks_for_what_there_is() -> None:
+    metrics = CampaignMetrics()
+    metrics.update(STATUS)
+    there = families(metrics, screening())
+    asked = {
+        name
+        for panel in json.loads(DASHBOARD.read_text())["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"warpfuzz_\w+", target["expr"])
+    }
+    assert len(asked) > 12
+    assert asked <= there
+    # What is served is also shown, but what another figure says already.
+    assert there - asked <= {
+        "warpfuzz_campaign_info", "warpfuzz_cases_per_second", "warpfuzz_counter_total",
+        "warpfuzz_run_seconds", "warpfuzz_screening_comparisons_per_second",
+    }  # fmt: skip
+
+
+def test_a_screening_is_scraped_as_a_campaign_is() -> None:
+    names = families(screening())
+    assert {"warpfuzz_screening_comparisons_total", "warpfuzz_device_power_watts"} <= names
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "65536", "1.2.3.4", "host:", "-1", "９４００"])
+def test_what_is_no_port_gets_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="--metrics"):
+        parse_address(text)
+    assert parse_address("[::1]:9400") == ("::1", 9400)
+    assert parse_address("9400")[1] == 9400
+
+
+def test_a_port_in_use_gets_a_sentence() -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        port = one.getsockname()[1]
+        with (
+            pytest.raises(InfrastructureError, match="cannot be served"),
+            served(CampaignMetrics(), f"127.0.0.1:{port}"),
+        ):
+            pass
+
+
+def test_without_prometheus_client_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.delitem(sys.modules, "fuzz.console.metrics", raising=False)
+    with pytest.raises(UsageError, match=r"warpfuzz\[metrics\]"), prometheus_there("9400"):
+        import fuzz.console.metrics  # noqa: F401
