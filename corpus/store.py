@@ -306,19 +306,26 @@ class Corpus:
         with durable.explained("update", entry.path):
             durable.replace_file(entry.path / DESCRIPTION, data, self.findings)
 
-    def learn(self, identity: str, case: Case) -> None:
+    def learn(self, case: Case, files: Mapping[str, bytes]) -> None:
         """Write down what is known by now of a stored finding: its family and its details.
+
+        Nothing happens if the case is not stored here.
 
         Raises
         ------
-        UsageError, InfrastructureError
-            If there is no such finding, or it cannot be written.
+        InfrastructureError
+            If it cannot be written.
         """
+        wider = _finding(case, files, None)
         with self.exclusively():
-            entry = self.get(identity)
-            known = msgspec.structs.replace(entry.finding, family=case.family, details=case.details)
-            if known != entry.finding:
-                self.rewrite(entry, known)
+            there = self.sound(wider.id)
+            if there is None:
+                return
+            known = msgspec.structs.replace(
+                there.finding, family=wider.family, details=wider.details
+            )
+            if known != there.finding:
+                self.rewrite(there, known)
 
     def remove(self, entry: Entry) -> None:
         """Remove a finding: gone entirely or not at all.

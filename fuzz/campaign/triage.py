@@ -118,9 +118,9 @@ class Triage:
         if key in self.members:
             member = self.members[key]
             member.state.cases += suspect.cases
-            if suspect.replayed and suspect.stored is not None and member.state.saved is not None:
+            if suspect.replayed and suspect.stored is not None:
                 member.state.title = suspect.family.title
-                self.corpus.learn(member.state.saved.id, suspect.stored.case)
+                self.corpus.learn(suspect.stored.case, suspect.stored.files)
             return False
         if self.turned.get(key) == _NOTHING:
             self.gone += suspect.cases

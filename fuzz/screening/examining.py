@@ -100,7 +100,7 @@ def keep(kept: list[Kept], found: ScreenFinding, corpus: Corpus, known: Known) -
     """
     there = next((one for one in kept if one.finding is found), None)
     if there is not None:
-        corpus.learn(there.saved.id, found.case)
+        corpus.learn(found.case, found.stored.files)
         there.known = known.match(found.case)
         return None
     new = Kept(
@@ -241,6 +241,7 @@ class Examiner:
         words: dict[str, str | int] = {
             _MULTIPROCESSOR: one.sm,
             "warp slot": one.warp,
+            _CLOCK: f"{one.nanoseconds} ns",
             "while screening": f"{screen.tally.rate(one.sm)} on multiprocessor {one.sm}",
             "again at once": _words(hot, one.sm),
             "again after a pause": _words(cool, one.sm),
@@ -295,8 +296,8 @@ class Examiner:
         return finding
 
 
-_MULTIPROCESSOR, _INSTRUCTIONS = "multiprocessor", "instructions"
-_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, "model")
+_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
+_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, "model")
 """Details that the sentence about a finding leaves to its title and its page."""
 
 

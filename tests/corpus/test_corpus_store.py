@@ -135,13 +135,13 @@ def test_what_is_learnt_of_a_finding_changes_neither_its_id_nor_its_files(tmp_pa
     saved = corpus.add(CASE, FILES)
     family = Family(key=CASE.family.key, title="wmma.load takes .b8 and .b16")
     wider = changed(CASE, family=family, details={"replays": 4})
-    corpus.learn(saved.id, wider)
+    corpus.learn(wider, FILES)
     (entry,) = corpus.entries()
     assert entry.id == saved.id
     assert entry.finding.family == family
     assert entry.finding.details == {"replays": 4}
-    with pytest.raises(UsageError):
-        corpus.learn("0" * 16, wider)
+    corpus.learn(wider, {})
+    assert [one.id for one in corpus.entries()] == [saved.id]
 
 
 def test_the_smaller_form_replaces_the_raw_one_and_links_to_it(tmp_path: Path) -> None:
