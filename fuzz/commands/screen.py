@@ -233,15 +233,27 @@ def _screen_one(
                 while device.incoming:
                     screen.add(device.incoming.pop())
                 screen.step()
-                while sightings:
-                    for found in examiner.examine(screen, sightings.pop()):
-                        new = keep(device.kept, found, corpus, known)
-                        device.news += [new] if new is not None else []
+                _examine(device, examiner, sightings, corpus, known)
             screen.finish()
             device.seconds = time.monotonic() - device.started
+            _examine(device, examiner, sightings, corpus, known)
     except WarpfuzzError as error:
         device.error = error
         device.seconds = time.monotonic() - device.started if device.started else 0.0
+
+
+def _examine(
+    device: ScreenedDevice,
+    examiner: Examiner,
+    sightings: list[Sighting],
+    corpus: Corpus,
+    known: Known,
+) -> None:
+    """Replay and store what differed or failed."""
+    while device.screen is not None and sightings:
+        for found in examiner.examine(device.screen, sightings.pop(0)):
+            new = keep(device.kept, found, corpus, known)
+            device.news += [new] if new is not None else []
 
 
 def _check_model(made: ScreeningSet, model: str) -> None:

@@ -17,6 +17,7 @@ from corpus import Kind, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
+from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, Kept, keep
@@ -118,6 +119,14 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     assert case.details["instructions"] == "; ".join(one.finding.instructions)
     assert all(name in case.family.title for name in one.finding.instructions[:2])
     assert [entry.id for entry in corpus.entries()] == [one.saved.id]
+    device = ScreenedDevice(name="GPU 2", choice=ready.choice, screen=screen, kept=kept)
+    assert device.is_wrong
+    (tmp_path / "known.toml").write_text(
+        'schema = 1\n[[known]]\nid = "rma"\nkind = "violation"\nreason = "r"\nevidence = "e"\n'
+        'match = { family_regex = ".*/multiprocessor 1 of GPU 2" }\n'
+    )
+    one.known = known_with(tmp_path / "known.toml").match(one.finding.case)
+    assert not device.is_wrong
 
 
 class _Troubled:
