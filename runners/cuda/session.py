@@ -6,6 +6,7 @@ import mmap
 import platform
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -162,8 +163,6 @@ class Session:
         """Device memory that launches use in turn, and its bytes."""
         self._heads: dict[int, Bytes] = {}
         """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
-        self._blank = np.zeros(ledger.IMAGES_AT, np.uint8)
-        """What a ledger holds before a launch."""
         self._lane = 0
         self._library = DriverLibrary()
         self._staged = not self._can_register()
@@ -349,6 +348,7 @@ class Session:
             scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
             head = self._head(self._lane)
             begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
+            # Pinned: from other memory, the copy would wait for the kernels before.
             driver.memcpy_htod_async(book, self._blank, stream)
             begin.record(stream)
             function.prepared_async_call(
@@ -394,6 +394,13 @@ class Session:
         return LaunchEnded(
             token=launch.token, seconds=seconds, ledger=head.tobytes(), health=started.health
         )
+
+    @cached_property
+    def _blank(self) -> Bytes:
+        """What a ledger holds before a launch, in pinned host memory."""
+        blank: Bytes = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
+        blank[:] = 0
+        return blank
 
     def _head(self, lane: int) -> Bytes:
         """Return pinned memory for the start of a ledger."""
