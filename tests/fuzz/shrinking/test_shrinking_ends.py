@@ -42,7 +42,7 @@ def test_a_failure_that_stops_is_flaky_and_comes_back_as_it_was(
     assert got.subject is subject
 
 
-@settings(max_examples=5, phases=[Phase.generate])
+@settings(max_examples=2, phases=[Phase.generate])
 @given(subjects())
 def test_another_kind_of_failure_is_not_taken_for_the_wanted_one(subject: Subject) -> None:
     def verdicts(candidates: Sequence[Subject]) -> list[Kind | None]:
