@@ -188,7 +188,8 @@ def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp
     ended = warpfuzz(
         tmp_path, "run", "--runner", "sim", "--opt", "2",
         "--compilers", f"{compilers / '2'},{compilers / '3'}", "--findings", 1,
-        "--seed", 5, "--workers", 1, "--quiet-time", "10m", "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
+        "--seed", 5, "--workers", 1, "--quiet-time", "10m",
+        "--only", "wmma.mma*row.col.m16n16k16.f32.f32", "--json",
     )  # fmt: skip
     assert ended.code == 1
     assert ended.summary["stopped"] == "1 family found"
