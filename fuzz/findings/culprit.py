@@ -73,7 +73,11 @@ def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequenc
         if results is None:
             continue
         # What does not come out wrong again may have come out right for no reason.
-        for index in np.flatnonzero(again.wrong & ~results.wrong).tolist():
+        cured_images = np.flatnonzero(again.wrong & ~results.wrong).tolist()
+        # What is wrong in registers of its own as well may be right there by chance.
+        if not cured_images or wrong_alone(bench, alone(form), ()) is not None:
+            continue
+        for index in cured_images:
             found[index] = found[index] or Culprit(
                 steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE, form=form
             )

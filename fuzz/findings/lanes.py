@@ -176,7 +176,7 @@ class _Alone:
         if step.d in (step.a, step.b):
             elsewhere = replace(self, step=replace(step, d="d"))
             again = bench.results(elsewhere.program, elsewhere.images(events))
-            if again is not None and not (again.wrong & results.wrong).any():
+            if again is not None and not again.wrong.any():
                 return replace(found, within=unit_of(step.form), condition=IN_PLACE)
         if results.wrong[-_DRAWN:].any():
             return found

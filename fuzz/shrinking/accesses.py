@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from fuzz.shrinking.draft import (
     Access,
@@ -22,14 +23,15 @@ from fuzz.shrinking.draft import (
 )
 from fuzz.shrinking.structure import tidied
 from oracle.forms import LdmatrixForm, MmaForm
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
 from oracle.matrices import LANES
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
 
 _ROW = LdmatrixForm.ROW_BYTES
+_ROW_FORMS = {form.opcode: form for form in (*LDMATRIX_FORMS, *STMATRIX_FORMS)}
 _WORD_BYTES = 4
 
 
@@ -37,10 +39,10 @@ def plainer_transfers(draft: Draft) -> Iterator[Draft]:
     """Iterate over drafts in which one thing about one such step is as it is by default."""
     for site, step in visit(draft.program.steps):
         match step:
-            case LoadRows():
+            case LoadRows() | StoreRows():
                 yield from _plainer_rows(draft, site, step)
-            case StoreRegisters():
-                yield from _plainer_stores(draft, site, step)
+            case LoadRegisters() | StoreRegisters():
+                yield from _plainer_registers(draft, site, step)
             case Copy():
                 yield from _plainer_copies(draft, site, step)
             case Branch(condition=Word() as word):
@@ -53,22 +55,21 @@ def _changed(draft: Draft, edits: dict[Site, Steps]) -> Draft:
     return draft.with_program(draft.program.buffers, edited(draft.program.steps, edits))
 
 
-def _plainer_rows(draft: Draft, site: Site, step: LoadRows) -> Iterator[Draft]:
-    form = step.form
+def _plainer_rows(draft: Draft, site: Site, step: LoadRows | StoreRows) -> Iterator[Draft]:
+    form: Any = step.form
     plain = tuple(range(0, LANES * _ROW, _ROW))
     if step.immediate:
         yield _changed(draft, {site: (replace(step, immediate=0),)})
-    for wanted in (
-        replace(form, number=1, transposed=False, space="shared"),
-        replace(form, number=1),
-        replace(form, transposed=False),
-        replace(form, space="shared"),
-    ):
-        simpler = next((other for other in LDMATRIX_FORMS if _alike(other, wanted)), None)
+    for changes in ({"number": 1, "transposed": False, "space": "shared"}, {"number": 1},
+                    {"transposed": False}, {"space": "shared"}):  # fmt: skip
+        # Forms that differ in nothing but the line of the page on which they stand are the same.
+        wanted = replace(form, **changes).opcode
+        simpler: Any = _ROW_FORMS.get(wanted)
         if simpler is not None and simpler != form:
-            edits: dict[Site, Steps] = {site: (replace(step, form=simpler),)}
+            plainer: Any = replace(step, form=simpler)
+            edits: dict[Site, Steps] = {site: (plainer,)}
             for other_site, other in visit(draft.program.steps):
-                if isinstance(other, StoreRegisters) and other.registers == step.registers:
+                if isinstance(other, _Placed) and other.registers == step.registers:
                     edits[other_site] = (replace(other, count=simpler.registers),)
             yield _changed(draft, edits)
     if step.addresses != plain:
@@ -79,22 +80,18 @@ def _plainer_rows(draft: Draft, site: Site, step: LoadRows) -> Iterator[Draft]:
                 yield from _readdressed(draft, site, step, one)
 
 
-def _alike(form: LdmatrixForm, wanted: LdmatrixForm) -> bool:
-    """Whether two forms differ in nothing but the line of the page on which they stand."""
-    return form.opcode == wanted.opcode
-
-
 def _readdressed(
-    draft: Draft, site: Site, step: LoadRows, addresses: tuple[int, ...]
+    draft: Draft, site: Site, step: LoadRows | StoreRows, addresses: tuple[int, ...]
 ) -> Iterator[Draft]:
     """Iterate over drafts with other addresses: with the rows behind them moved, and without."""
     target = _changed(draft, {site: (replace(step, addresses=addresses),)})
+    stored = isinstance(step, StoreRows)
     runs = [
         (source, destination, _ROW)
         for old, new in zip(step.addresses, addresses, strict=True)
         for source, destination in zip(
-            places_of(draft.program, Place(buffer=step.buffer, offset=old)),
-            places_of(target.program, Place(buffer=step.buffer, offset=new)),
+            places_of(draft.program, Place(buffer=step.buffer, offset=old), stored=stored),
+            places_of(target.program, Place(buffer=step.buffer, offset=new), stored=stored),
             strict=False,
         )
     ]
@@ -102,14 +99,18 @@ def _readdressed(
     yield target
 
 
-def _plainer_stores(draft: Draft, site: Site, step: StoreRegisters) -> Iterator[Draft]:
+_Placed = LoadRegisters | StoreRegisters
+
+
+def _plainer_registers(draft: Draft, site: Site, step: _Placed) -> Iterator[Draft]:
     if step.place.offset:
         other = replace(step, place=replace(step.place, offset=0))
         target = _changed(draft, {site: (other,)})
         yield bytes_moved(draft, [(step.place, other.place, step.size)], target)
         yield target
     if draft.program.buffer(step.place.buffer).space == "shared":
-        for place in places_of(draft.program, step.place, stored=True):
+        stored = isinstance(step, StoreRegisters)
+        for place in places_of(draft.program, step.place, stored=stored):
             yield tidied(_changed(draft, {site: (replace(step, place=place),)}))
 
 

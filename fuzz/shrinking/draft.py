@@ -15,10 +15,10 @@ from fuzz.findings.cells import Image
 from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
-from oracle.lane_steps import LoadRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, Load, Multiply, Step, Store
+from oracle.steps import Copy, Load, Main, Step, Store
 from oracle.storage import Tile, read, write
 
 Site = tuple[int | str, ...]
@@ -92,13 +92,14 @@ class Draft:
         return Draft(program=program, image=image)
 
 
+_Moves = Load | Store | LoadRegisters | StoreRegisters
+
+
 def shows_something(program: Program, like: Program) -> bool:
     """Whether a program still has a matrix instruction of the kind of another's, and a store."""
     steps = list(walk(program.steps))
-    main = (Multiply, LoadRows)
-    needed: tuple[type, ...] = main
-    if not any(isinstance(step, main) for step in walk(like.steps)):
-        needed = (Load, Store)
+    main = any(isinstance(step, Main) for step in walk(like.steps))
+    needed = Main if main else _Moves
     return any(isinstance(step, needed) for step in steps) and any(
         step.bytes_written and step.reads for step in steps
     )

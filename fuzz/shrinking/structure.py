@@ -9,18 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, room_for, visit
-from oracle.forms import LdmatrixForm
 from oracle.image import position
-from oracle.lane_steps import LoadRows
+from oracle.lane_steps import LoadRows, StoreRows
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
 
 
 def tidied(draft: Draft) -> Draft:
     """Return a draft without steps and buffers that have no use.
 
-    These are steps whose fragment nothing reads, but never the last multiplication or ldmatrix;
+    These are steps whose fragment nothing reads, but never the last matrix instruction;
     copies into shared memory that nothing reads, and out of shared memory that nothing writes;
     empty branches and loops; barriers at the ends, or two in a row; buffers that no step names.
     """
@@ -52,8 +51,7 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
     every = list(walk(steps))
     made = step.writes
     if made is not None:
-        main = (Multiply, LoadRows)
-        if isinstance(step, main) and sum(isinstance(other, main) for other in every) == 1:
+        if isinstance(step, Main) and sum(isinstance(other, Main) for other in every) == 1:
             return False
         return not any(made.name == use.name for other in every for use in other.reads)
     if isinstance(step, Copy):
@@ -126,8 +124,8 @@ def _needs(program: Program) -> dict[str, int]:
     for step in walk(program.steps):
         if isinstance(step, Load | Store):
             reach(step.place.buffer, step.place.offset + room_for(step.tile))
-        elif isinstance(step, LoadRows):
-            reach(step.buffer, max(step.addresses) + LdmatrixForm.ROW_BYTES + _GUARD_BYTES)
+        elif isinstance(step, LoadRows | StoreRows):
+            reach(step.buffer, max(step.addresses) + step.form.ROW_BYTES + _GUARD_BYTES)
         elif not isinstance(step, Copy):
             guard = 0 if step.blocks else _GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
