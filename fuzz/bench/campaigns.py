@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,11 @@ from tempfile import TemporaryDirectory
 from corpus import Kind, create_corpus
 from corpus.known import Known
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
+from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.program_draws import ProgramCoverage, Speed, campaign_rounds
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import RoundJob, Stage
+from fuzz.checks.protocol import RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
@@ -150,6 +152,8 @@ class Lines:
     """Lines of what did not come out the same every time."""
     images: int
     """Images that were run."""
+    seconds: tuple[float, ...]
+    """Of each finding that was made smaller: time to confirm, shrink and attribute it."""
 
 
 class _Silence:
@@ -184,8 +188,10 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
         triage = Triage(
             corpus=create_corpus(Path(folder) / "corpus", generator="bench"),
             known=task.known,
-            shrinks=lambda case: False,
+            shrinks=drawing.shrinks,
         )
+        taken: dict[str, float] = {}
+        seconds: list[float] = []
         images = number = 0
         reached = drawing.coverage()
         while images < task.images and not stopping():
@@ -200,8 +206,14 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
             reached.merge(done.coverage)
             for suspect in done.suspects.values():
                 triage.suspect(suspect)
-            while (examination := triage.next_job(0, shrinking=False)) is not None:
-                triage.examined(examination, trier.examine(examination))
+            while (examination := triage.next_job(SHRINK_SECONDS)) is not None:
+                begun = time.perf_counter()
+                examined = trier.examine(examination)
+                triage.examined(examination, examined)
+                spent = time.perf_counter() - begun
+                if isinstance(examination, ShrinkJob):
+                    seconds.append(taken.get(examination.family.key, 0) + spent)
+                taken[examined.family.key] = spent
             report(images, task.images - images)
         groups = finding_groups(triage.families.values())
     guilty = by_name(task.fault).guilty
@@ -212,4 +224,5 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
         known=sum(group.known is not None for group in groups),
         flaky=sum(group.kind is Kind.FLAKY for group in groups),
         images=images,
+        seconds=tuple(seconds),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -335,6 +336,7 @@ def _lines(request: Request) -> bool:
             lines_of, list(tasks.values()), jobs=request.jobs or _cores(), watcher=watcher
         )
     seen = [one for one in found if one.titles]
+    seconds = [taken for one in seen for taken in one.seconds]
     summary = {
         "cases": sum(one.images for one in found),
         "seconds": round(time.perf_counter() - begun, 3),
@@ -345,6 +347,7 @@ def _lines(request: Request) -> bool:
         "known": sum(one.known for one in seen),
         "flaky": sum(one.flaky for one in seen),
         "most_lines": max((len(one.titles) for one in seen), default=0),
+        "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
     if request.json:
         rows = [
@@ -352,6 +355,7 @@ def _lines(request: Request) -> bool:
                 "name": one.fault, "found": bool(one.titles), "cases": one.images,
                 "lines": len(one.titles), "titles": one.titles, "known": one.known,
                 "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
+                "seconds": [round(taken, 3) for taken in one.seconds],
             }
             for one in found
         ]  # fmt: skip
@@ -381,6 +385,10 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request:
         f"{counted(request.images, 'image')}: {summary['one_line']} in one line, "
         f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
         f"{summary['flaky']} flaky; seed {request.seed}, {summary['seconds']:,.0f} s"
+    )
+    out.print(
+        f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s in the "
+        "median"
     )
 
 

@@ -31,7 +31,8 @@ from oracle.program import Program
 from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
 
 _ROW = LdmatrixForm.ROW_BYTES
-_ROW_FORMS = {form.opcode: form for form in (*LDMATRIX_FORMS, *STMATRIX_FORMS)}
+_ROW_FORMS: dict[str, Any] = {form.opcode: form for form in LDMATRIX_FORMS}
+_ROW_FORMS |= {form.opcode: form for form in STMATRIX_FORMS}
 _WORD_BYTES = 4
 
 
