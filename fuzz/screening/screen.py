@@ -89,8 +89,15 @@ class Tally:
         return f"{where}, {bit}, in {programs}{only}"
 
 
-_LAUNCH_SECONDS = 0.25
-"""Time of a launch: the device waits 0.5 ms between two, and Ctrl-C is heard so soon."""
+_SECONDS_OF_A_KIBIBYTE = 0.06
+_LAUNCH_SECONDS = (0.05, 0.5)
+"""Time of a launch, for each KiB of an image and within bounds: large images need more power
+(of 40 programs, those below 4 KiB 433 W on average after a second, those of 6 KiB and more 588 W,
+H200, 2026-11-22); and Ctrl-C is heard so soon."""
+_FIRST_SECONDS = 0.01
+"""Time of a program's first launch: enough to tell how fast it is."""
+_TELLING_SECONDS = 2e-3
+"""Least time of a launch that tells how fast a program is: the device needs 20 µs to begin."""
 _QUEUED = 3
 """Launches on their way: one runs, one waits on the device, and the program of one is compiled."""
 _SHORT_SECONDS = 0.06
@@ -122,10 +129,8 @@ class Item:
     number: int
     """In the order in which programs came in."""
     compiled: Compiled | None = None
-    limit: int = 0
-    """Images that each multiprocessor takes in the next launch."""
     per_second: float = 0.0
-    """Images that one multiprocessor runs in a second."""
+    """Images that one multiprocessor runs in a second; 0 before the first launch."""
     differing: int = 0
     """Images that differed so far."""
     failures: list[Failure] = field(default_factory=list)
@@ -201,6 +206,8 @@ class Screen:
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
         self._waiting: deque[tuple[Item, Screening]] = deque()
+        self._bytes_per_second = 0.0
+        """Bytes of images that one multiprocessor ran lately in a second."""
         self._examined = 0.0
         self._module = Module.named(description.target, description.ptx_version)
 
@@ -261,13 +268,9 @@ class Screen:
         alone, item.suspect = item.suspect, False
         if alone:
             self.finish()
-        limit = item.limit
-        if self._new and item.per_second:
-            limit = max(1, min(limit, int(item.per_second * _SHORT_SECONDS)))
-        if self._pattern is Pattern.BURSTS:
-            load, pause = (self._step_seconds() for _ in range(2))
-            limit = max(1, min(limit, int(item.per_second * load))) if item.per_second else limit
-            time.sleep(pause)
+        if item.per_second and self._pattern is Pattern.BURSTS:
+            time.sleep(self._step_seconds())
+        limit = self._limit(item)
         now = time.monotonic()
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
@@ -278,6 +281,21 @@ class Screen:
         self._waiting.append((item, launch))
         if alone:
             self.finish()
+
+    def _limit(self, item: Item) -> int:
+        """Return how many images each multiprocessor takes in the next launch of a program."""
+        images, size = len(item.source.references.images), item.source.program.image_bytes
+        if not item.per_second:
+            # All that are there, and as many as programs before it have run in so much time.
+            return max(images, int(self._bytes_per_second / size * _FIRST_SECONDS))
+        low, high = _LAUNCH_SECONDS
+        seconds = min(max(low, _SECONDS_OF_A_KIBIBYTE * size / 1024), high)
+        least = images
+        if self._pattern is Pattern.BURSTS:
+            least, seconds = 1, self._step_seconds()
+        elif self._new:
+            least, seconds = 1, _SHORT_SECONDS
+        return min(max(least, int(item.per_second * seconds)), _MOST_LIMIT)
 
     def _next(self) -> Item | None:
         """Return the program whose turn it is; None if that cannot be compiled."""
@@ -293,7 +311,6 @@ class Screen:
             self._failed(item, compiled)
             return None
         item.compiled = compiled
-        item.limit = len(item.source.references.images)
         self._items.append(item)
         return item
 
@@ -327,19 +344,14 @@ class Screen:
         ledger = outcome.ledger
         self.tally.add(ledger, item.source)
         item.per_second = int(ledger.finished.max()) / outcome.seconds
-        self._set_limit(item)
+        if outcome.seconds >= _TELLING_SECONDS:
+            self._bytes_per_second = item.per_second * item.source.program.image_bytes
         wrong = int(ledger.wrong.sum())
         if wrong:
             item.differing += wrong
             for one in ledger.differing:
                 self._count_bits(item, one)
             self._seen(Sighting(item=item, differing=ledger.differing, wrong=wrong))
-
-    def _set_limit(self, item: Item) -> None:
-        """Let the next launch take _LAUNCH_SECONDS, but run every image once."""
-        images = len(item.source.references.images)
-        wanted = int(item.per_second * _LAUNCH_SECONDS)
-        item.limit = min(max(images, wanted), _MOST_LIMIT)
 
     def _count_bits(self, item: Item, one: Differing) -> None:
         expected = item.source.references.expected[one.image]
