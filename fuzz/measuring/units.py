@@ -199,7 +199,7 @@ def exact_tiles(
         bits = min(matrix.type.bits, 8 * dtype.itemsize)
         least = -(1 << (bits - 1)) if dtype.kind == "i" else 0
         shape = (count, matrix.rows, matrix.columns)
-        made.append(rng.integers(least, least + (1 << bits), shape, np.int64).astype(dtype))
+        made.append(rng.integers(least, least + (1 << bits) - 1, shape, dtype, endpoint=True))
     a, b, c = made
     part = c[: count // 2]
     near = rng.integers(0, 64, part.shape, np.int64)
