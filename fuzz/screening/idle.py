@@ -27,13 +27,12 @@ from oracle.targets import Module
 _IMAGES = 128
 """Images of a program: several of every class of values that a recipe has."""
 _PROGRAMS = 64
-"""Programs that take turns; a new one takes the place of the oldest. With launches of 0.25 s, each
-has its turn every 16 s."""
+"""Programs that take turns; a new one takes the place of the oldest."""
 _WAITING = 16
 """Programs that may wait until they are taken in; the oldest of more are dropped."""
-_NEW_SECONDS = 1.0
-"""Least time between two new programs: each takes the worker's core 5 ms and that of its device's
-process 55 ms (H200, 2026-11-22)."""
+_NEW_SECONDS = 2.0
+"""Least time between two new programs: compiling one takes a core 42 ms (H200, 2026-11-22), which
+cases do not get."""
 _LOOK_SECONDS = 0.1
 _END_SECONDS = 3.0
 """How long the last launches may take when the worker ends."""

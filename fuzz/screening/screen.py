@@ -97,11 +97,12 @@ H200, 2026-11-22); and Ctrl-C is heard so soon."""
 _FIRST_SECONDS = 0.01
 """Time of a program's first launch: enough to tell how fast it is."""
 _TELLING_SECONDS = 2e-3
-"""Least time of a launch that tells how fast a program is: the device needs 20 µs to begin."""
+"""Least time of a launch that tells how fast a program is: of a shorter one, the beginning is too
+large a part."""
 _QUEUED = 3
 """Launches on their way: one runs, one waits on the device, and the program of one is compiled."""
 _SHORT_SECONDS = 0.06
-"""Time of a launch while there are programs to compile: as long as that takes (55 ms, H200,
+"""Time of a launch while there are programs to compile: longer than that takes (42 ms, H200,
 2026-11-22), so that the device is busy and the others come in soon."""
 _EXAMINED_EVERY = 1.0
 """Seconds between two readings of the sensors, which take milliseconds."""
