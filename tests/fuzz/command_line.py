@@ -67,7 +67,7 @@ def warpfuzz(home: Path, *arguments, stdin=b"", timeout=120, **more) -> Ended:
     """Run a command in `home`; whatever comes of it, no traceback does.
 
     A campaign has one worker, if it is not told another number. An environment that is not the
-    usual one takes a new interpreter.
+    usual one takes a new interpreter, but for the width of the terminal.
     """
     words = [os.fsdecode(_argument(argument)) for argument in arguments]
     if words[:1] == ["run"] and not {"--workers", "--help"} & set(words):
@@ -75,7 +75,7 @@ def warpfuzz(home: Path, *arguments, stdin=b"", timeout=120, **more) -> Ended:
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
         streams[0].write_bytes(stdin)
-        run = _in_new_interpreter if more else _in_server
+        run = _in_new_interpreter if more.keys() - {"COLUMNS"} else _in_server
         code = run(home, words, environment(home, **more), streams, timeout)
         out, err = (path.read_text(errors="replace") for path in streams[1:])
     assert "Traceback" not in err + out, err

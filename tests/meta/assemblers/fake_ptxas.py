@@ -17,11 +17,9 @@ anything else    unknown, rejected with the line
 The first argument is the way in which the whole program is broken, "sound" for none.
 """
 
-# ruff: noqa: PTH123 - started hundreds of times, and pathlib takes longer than all the rest
+# ruff: noqa: PTH123 - started hundreds of times, and other imports take longer than all the rest
 
 import os
-import signal
-import subprocess
 import sys
 import time
 
@@ -37,6 +35,8 @@ def say(text):
 
 
 def crash():
+    import signal
+
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
@@ -150,6 +150,8 @@ def main():
         say("fake fatal   : Something is wrong somewhere")
         raise SystemExit(255)
     if MODE == "leaves a child":
+        import subprocess
+
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "left behind"])
     if MODE == "core by shell":
         say("Segmentation fault (core dumped)")

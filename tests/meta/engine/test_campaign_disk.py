@@ -49,14 +49,28 @@ def families(home: Path) -> list[tuple[str, int]]:
     return [(row["family"], row["members"]) for row in listed.rows]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with the corpus of a campaign that nothing happened to."""
+    home = tmp_path_factory.mktemp("whole")
+    assert warpfuzz(home, *RUN, *FAULT).code == 1
+    return home
+
+
+@pytest.fixture
+def found(whole: Path, tmp_path: Path) -> Path:
+    """Return a home of one's own with a copy of it."""
+    shutil.copytree(whole / CORPUS, tmp_path / CORPUS)
+    return tmp_path
+
+
 @pytest.mark.skipif(
     os.geteuid() == 0 and shutil.which("setpriv") is None,
     reason="root writes to any folder, and setpriv is not here to give that up",
 )
 @pytest.mark.parametrize("folder", ["**", "campaign", "findings"])
-def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, folder: str) -> None:
-    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
-    corpus = tmp_path / CORPUS
+def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(found: Path, folder: str) -> None:
+    corpus = found / CORPUS
     before = {
         path: path.read_bytes() for path in corpus.rglob("*.json") if "campaign" not in str(path)
     }
@@ -67,7 +81,7 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, fo
         path.chmod(0o555)
     try:
         prefix = _POWERLESS if os.geteuid() == 0 else ()
-        refused = ended(tmp_path, *prefix, *COMMAND, *RUN, *options)
+        refused = ended(found, *prefix, *COMMAND, *RUN, *options)
     finally:
         for path in folders:
             path.chmod(0o755)
@@ -87,34 +101,31 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(tmp_path: Path, fo
     ],
 )
 def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_everything(
-    tmp_path: Path, room: int
+    tmp_path: Path, whole: Path, room: int
 ) -> None:
-    (tmp_path / "whole").mkdir()
-    assert warpfuzz(tmp_path / "whole", *RUN, *FAULT).code == 1
     full = ended(tmp_path, sys.executable, "-c", _FULL, str(room), *RUN, *FAULT)
     assert full.code == 3
     assert "disk is full" in full.err
     resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume")
     assert resumed.code == 1, resumed.err
     assert resumed.summary["cases"] == 32
-    assert families(tmp_path) == families(tmp_path / "whole") != []
+    assert families(tmp_path) == families(whole) != []
 
 
-def test_broken_and_half_written_entries_do_not_stop_a_campaign(tmp_path: Path) -> None:
-    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
-    found = families(tmp_path)
-    folders = sorted((tmp_path / CORPUS / "findings").iterdir())
+def test_broken_and_half_written_entries_do_not_stop_a_campaign(found: Path) -> None:
+    before = families(found)
+    folders = sorted((found / CORPUS / "findings").iterdir())
     (folders[0] / "finding.json").write_bytes(b'{"schema":')
-    half = tmp_path / CORPUS / "findings" / ("0" * 16)
+    half = found / CORPUS / "findings" / ("0" * 16)
     half.mkdir()
     (half / "module.ptx").write_text("//")
-    listed = warpfuzz(tmp_path, "corpus", "list", CORPUS)
+    listed = warpfuzz(found, "corpus", "list", CORPUS)
     assert listed.code == 3
     assert "0" * 16 in " ".join(listed.err.split())
-    again = warpfuzz(tmp_path, *RUN, *FAULT, "--new")
+    again = warpfuzz(found, *RUN, *FAULT, "--new")
     assert again.code == 1, again.err
     shutil.rmtree(half)
-    assert families(tmp_path) == found
+    assert families(found) == before
 
 
 def test_a_campaign_goes_on_in_a_corpus_of_an_older_schema(tmp_path: Path) -> None:

@@ -209,16 +209,34 @@ def blindness(fault: Fault, case: Case) -> str | None:
     return f"{case.name}: the same images"
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [each for each in CATALOGUE if not each.rare and each.name not in TOO_RARE],
-    ids=lambda each: each.name,
-)
-def test_a_fault_is_seen_in_every_form_that_it_applies_to(fault: Fault) -> None:
+def concerned(fault: Fault) -> list[Case]:
+    """Return the cases that a fault applies to."""
     cases = [case for case in CASES if fault.applies(case.ptx)]
     if fault.name in ONLY_IN_TRANSFERS:
         cases = [case for case in cases if case.name.startswith("transfer")]
     assert cases, "no program contains what the fault applies to"
+    return cases
+
+
+SEEN = pytest.mark.parametrize(
+    "fault",
+    [each for each in CATALOGUE if not each.rare and each.name not in TOO_RARE],
+    ids=lambda each: each.name,
+)
+FEW = 6
+
+
+@SEEN
+def test_a_fault_is_seen_in_a_few_forms_that_it_applies_to(fault: Fault) -> None:
+    cases = concerned(fault)
+    few = cases[:: -(-len(cases) // FEW)]
+    assert [why for case in few if (why := blindness(fault, case))] == []
+
+
+@pytest.mark.slow
+@SEEN
+def test_a_fault_is_seen_in_every_form_that_it_applies_to(fault: Fault) -> None:
+    cases = concerned(fault)
     assert [why for case in cases if (why := blindness(fault, case))] == []
 
 

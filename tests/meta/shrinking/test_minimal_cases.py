@@ -19,7 +19,7 @@ SAMPLE = (
     "mma-d-registers-rotated",  # registers
     "satfinite-dropped",  # qualifiers
     "trans-added",  # ldmatrix in the text
-    "elementwise-complements",  # element-wise steps
+    "elementwise-subtracts",  # element-wise steps
     "product-normalised-first",  # the arithmetic of floats
     "zero-exponent-lower",  # a sum that takes two products
     "invalid-is-zero",  # special values
