@@ -19,6 +19,7 @@ from fuzz.checks.protocol import (
     Stored,
     Suspect,
 )
+from fuzz.findings.case import is_provisional
 from fuzz.findings.families import FamilyState
 from oracle.errors import UsageError
 
@@ -153,6 +154,7 @@ class Triage:
             known=self.known.match(case),
             cases=cases,
             shrink=case.shrink,
+            provisional=is_provisional(case),
         )
         member = self.members[family.key] = _Member(state=state, new=False)
         return member
@@ -316,6 +318,7 @@ class Triage:
         state.kind, state.verdict, state.text = case.kind, case.kind.value, _text(case)
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
         state.title = stored.case.family.title
+        state.provisional = is_provisional(stored.case)
 
     def _shrinks(self, member: _Member) -> bool:
         """Whether a finding is still to be made smaller."""
@@ -386,6 +389,7 @@ class Triage:
                 cases=record.cases,
                 saved=Saved(id=entry.id, path=entry.path, new=False) if entry else None,
                 shrink=record.shrink,
+                provisional=entry is not None and is_provisional(entry.finding),
             )
             self.members[record.key] = _Member(
                 state=state,

@@ -21,7 +21,7 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
-from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.culprit import culprit_of
 from fuzz.findings.families import (
     family_of_culprit,
@@ -119,8 +119,6 @@ COPIES = 256
 multiprocessors (132 on an H200)."""
 SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
 """What is made smaller."""
-_ATTRIBUTED = SHRUNK_KINDS | {Kind.LAUNCH_FAILURE, Kind.FLAKY}
-"""What experiments can tell the culprit of, without bringing the runner down each time."""
 _TROUBLES = {
     Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
     Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
@@ -248,7 +246,7 @@ class Examiner:
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         """Find out which step is wrong, by experiment."""
-        if kind not in _ATTRIBUTED:
+        if kind not in ATTRIBUTED:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
         bench = Bench(self._ready.runner, subject.module, copies=copies)
@@ -272,7 +270,7 @@ class Examiner:
         if culprit is None:
             return evidence
         family = family_of_culprit(evidence.kind, culprit, evidence.differences())
-        return replace(evidence, family=family)
+        return replace(evidence, family=family, culprit=culprit.name)
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]

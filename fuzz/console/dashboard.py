@@ -438,6 +438,5 @@ def _group(group: FindingGroup, kinds: int) -> Text:
     )
     line.append(f" {group.cases:>9,}  ", style="known" if known else "")
     line.append_text(plain(group.what, style="known" if known else ""))
-    if group.known is not None:
-        line.append_text(plain(f" (known: {group.known.id})", style="known"))
+    line.append_text(plain(group.remark, style="known" if known else "quiet"))
     return line

@@ -221,7 +221,8 @@ class _Line:
     """Groups that a person reads as one: they differ in the shape alone."""
 
     kind: Kind
-    known: str
+    known: bool
+    remark: str
     what: str
     shapes: tuple[str, ...]
     cases: int
@@ -243,19 +244,19 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             # What is said of values stands for all shapes already: that of the title is an example.
             shape = next((word for word in what.split(" ") if word.rstrip(",") in SHAPES), "")
             what = what.replace(shape, "").replace("  ", " ").strip() if shape else what
-        known = group.known.id if group.known is not None else ""
         message = "" if group.kind is not Kind.REJECTED else group.shown.message
-        lines.setdefault((group.kind, known, what, message), []).append((shape, group))
+        lines.setdefault((group.kind, group.remark, what, message), []).append((shape, group))
     return [
         _Line(
             kind=kind,
-            known=known,
+            known=members[0][1].known is not None,
+            remark=remark,
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
             cases=sum(group.cases for _, group in members),
             example=min((group.shown.text for _, group in members), key=len).partition(" ")[0],
         )
-        for (kind, known, what, _), members in lines.items()
+        for (kind, remark, what, _), members in lines.items()
     ]
 
 
@@ -270,10 +271,9 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
     shown = lines if rows is None else lines[:rows]
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
-        if line.known:
-            what.append(f" (known: {harmless(line.known, one_line=True)})", style="known")
+        what.append(harmless(line.remark, one_line=True), style="known" if line.known else "quiet")
         table.add_row(
-            Text(kind_name(line.kind), style=kind_style(line.kind, known=bool(line.known))),
+            Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
             f"{line.cases:,}",
             what,
             plain(line.example, style="quiet"),

@@ -16,7 +16,7 @@ from fuzz.campaign.campaign import Observer
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
 from fuzz.console.dashboard import dashboard, limiting_words
-from fuzz.findings.families import FamilyState, finding_row, group_counts, group_name
+from fuzz.findings.families import FamilyState, FindingGroup, finding_row, group_counts, group_name
 from fuzz.output import console, counted, duration, emit, harmless
 from oracle.errors import UsageError
 
@@ -149,9 +149,9 @@ class LineWatching:
 
 def _news(family: FamilyState) -> str:
     """Return the first family of a group as one line."""
-    known = f" (known: {family.known.id})" if family.known is not None else ""
+    remark = FindingGroup(members=(family,)).remark
     stored = f" ({family.saved.id})" if family.saved is not None else ""
-    line = f"{family.title}{known}; smallest case{stored}: {family.text}"
+    line = f"{family.title}{remark}; smallest case{stored}: {family.text}"
     return harmless(line, one_line=True)
 
 

@@ -36,6 +36,9 @@ or offset reaches of it is still in it: 32 lines for 8, as far apart, are 4.5 ti
 _SMALL = 8
 """Largest number in an operand that is to be multiplied exactly: 16 products of them and an addend
 stay below 2^11, up to which f16 has every integer."""
+_SMALL_DOUBLE = 1 << 22
+"""The same of f64, whose sums stay below 2^53: both words of one hold something, and none is zero,
+whose sign depends on the rounding mode (IEEE 754-2019, 6.3)."""
 _ADDEND = 1000
 """Largest addend of a sum of integers; either sign, so that carries run through the whole word."""
 
@@ -234,7 +237,8 @@ def exact_elements(
 ) -> Values:
     """Return the same in any shape; `added` of an addend, else of a factor."""
     if type_.is_float:
-        return _encoded(type_, random.integers(-_SMALL, _SMALL, shape, endpoint=True))
+        most = _SMALL_DOUBLE if type_.name == "f64" else _SMALL
+        return _encoded(type_, random.integers(-most, most, shape, endpoint=True))
     if added:
         return random.integers(-_ADDEND, _ADDEND, shape, endpoint=True).astype(type_.raw)
     low = -(1 << type_.bits - 1) if type_.kind is Kind.SIGNED else 0
@@ -244,8 +248,9 @@ def exact_elements(
 def _encoded(type_: Format, numbers: NDArray[np.int64]) -> Values:
     """Return the raw bits of integers that a format has."""
     magnitude = np.abs(numbers)
-    exponent = np.frexp(magnitude)[1].astype(np.int64) - 1
-    significand = (magnitude << type_.fraction_bits) >> np.maximum(exponent, 0)
+    exponent = np.maximum(np.frexp(magnitude)[1].astype(np.int64) - 1, 0)
+    up = type_.fraction_bits - exponent
+    significand = (magnitude << np.maximum(up, 0)) >> np.maximum(-up, 0)
     # The leading bit of the significand counts as one in the field of the exponent.
     raw = ((exponent + type_.bias - 1) << type_.fraction_bits) + significand
     sign = (numbers < 0).astype(np.int64) << (type_.bits - 1 - type_.ignored_bits)

@@ -69,6 +69,10 @@ from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+ATTRIBUTED = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY})
+"""What experiments can tell the culprit of, without bringing the runner down each time."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
 Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
@@ -86,6 +90,8 @@ class Evidence:
     subject: Subject
     attempts: Sequence[Attempt]
     """Runs of the subject, the one that shows it best first."""
+    culprit: str = ""
+    """The step that experiments show to be wrong, in words; "" where none tells."""
 
     @property
     def shown(self) -> Attempt:
@@ -114,6 +120,11 @@ class Evidence:
         return differences(self.subject.program, expected, wrong)
 
 
+def is_provisional(case: Case) -> bool:
+    """Whether a finding is named after what it looks like: no experiment told what is wrong."""
+    return case.kind in ATTRIBUTED and WRONG_STEP not in case.details
+
+
 def case_of(
     evidence: Evidence, opened: OpenRunner, *, origin: Origin, status: ShrinkStatus
 ) -> Case:
@@ -134,6 +145,8 @@ def case_of(
             map(str, sorted({sm for attempt in evidence.attempts for sm in attempt.sms}))
         )[:_TEXT_CHARACTERS],
     }
+    if evidence.culprit:
+        details[WRONG_STEP] = evidence.culprit
     if shown.compiled is not None:
         details["compiler"] = shown.compiled.compiler
     if choice.level is not None:

@@ -320,6 +320,10 @@ def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
     return Family(key=f"{kind}/{unit}/{what}", title=f"{kind}: {name}: {what}")
 
 
+PROVISIONAL = "provisional: no experiment told which step is wrong"
+"""What is said of a group that is named after what it looks like."""
+
+
 @dataclass(kw_only=True)
 class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
@@ -338,6 +342,8 @@ class FamilyState:
     """Cases drawn so far that belong here."""
     saved: Saved | None = None
     shrink: ShrinkStatus = ShrinkStatus.RAW
+    provisional: bool = False
+    """Whether it is named after what it looks like: no experiment told which step is wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +377,13 @@ class FindingGroup:
     def known(self) -> KnownEntry | None:
         """Why it needs not be reported; None if nobody has explained it."""
         return self.shown.known
+
+    @property
+    def remark(self) -> str:
+        """What is to be read behind the title: what it is known as, or how little its name says."""
+        if self.known is not None:
+            return f" (known: {self.known.id})"
+        return f" ({PROVISIONAL})" if self.shown.provisional else ""
 
     @property
     def cases(self) -> int:
@@ -419,6 +432,7 @@ def finding_row(family: FamilyState) -> dict[str, object]:
         "verdict": family.verdict,
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
+        "provisional": family.provisional,
         "path": str(family.saved.path) if family.saved else None,
         "title": family.title,
         "text": family.text,

@@ -305,13 +305,14 @@ class _Spectrum:
         for operand in "ab":
             if f"wmma.load.{operand}" in able:
                 return self._load_or_multiplication(operand)
-        if {"a1", "b1"} <= runs <= _NEEDS["wmma.load"]:
-            for operand in "ab":
-                effect = self._loaded_otherwise(operand)
-                if effect:
-                    return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
-            if any(map(self.reads_elsewhere, "ab")):
-                return Culprit(steps=("wmma.load",))
+        for operand in "ab" if "c0" in self._wrong_runs(drawn=True) else "":
+            effect = self._loaded_otherwise(operand)
+            if effect:
+                return Culprit(steps=(f"wmma.load.{operand}",), effect=effect)
+        # C is right where it is loaded and stored: a sum of C alone is the multiplication's.
+        elsewhere = {"a1", "b1"} <= runs <= _NEEDS["wmma.load"] - {"a0b0"}
+        if elsewhere and any(map(self.reads_elsewhere, "ab")):
+            return Culprit(steps=("wmma.load",))
         return self._multiplication()
 
     @cached_property
@@ -416,6 +417,8 @@ class _Spectrum:
         """Return which other load of an operand would explain every image; "" if none does."""
         assert self._results is not None
         chosen = [index for index, (_, run) in enumerate(self._runs) if run == "c0"]
+        if not self._results.wrong[chosen].any():
+            return ""
         return (
             cause_of(
                 self._base.program,

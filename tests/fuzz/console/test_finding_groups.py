@@ -18,7 +18,7 @@ from fuzz.campaign.rounds import Budget
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
-from fuzz.findings.families import FamilyState, finding_groups, unknown_groups
+from fuzz.findings.families import FamilyState, finding_groups, finding_row, unknown_groups
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
@@ -93,3 +93,19 @@ def test_what_is_known_is_a_line_apart() -> None:
     known = family(Kind.DEVIATION, "x", 3, known=known_entry("k"))
     groups = finding_groups([known, family(Kind.VIOLATION, "x", 1)])
     assert [(group.known is None, group.cases) for group in groups] == [(True, 1), (False, 3)]
+
+
+@pytest.mark.parametrize("provisional", [False, True])
+def test_what_no_experiment_has_attributed_is_shown_as_provisional(
+    provisional: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = family(Kind.VIOLATION, "wmma.mma of f16: other result", 3)
+    found.provisional = provisional
+    status = on_a_gpu(families=[found], stopped="budget spent")
+    with watching(Budget(), json=False) as watcher:
+        watcher.update(status)
+    out = recording_console()
+    print_report(status, Path("corpus"), out)
+    for text in (shown(status, 200, 80), capsys.readouterr().out, out.export_text()):
+        assert ("provisional" in " ".join(text.split())) == provisional
+    assert finding_row(found)["provisional"] == provisional
