@@ -9,7 +9,7 @@ from typing import Protocol
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.coverage import Reached
+from fuzz.campaign.coverage import LONGEST_EPOCH, Reached
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost
 from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.rounds import Budget, Rounds
@@ -54,6 +54,11 @@ _RECENT_SECONDS = 10.0
 """What a rate is an average over: a round on a GPU takes some seconds."""
 _MOST_RATES = 64
 """Rates over time that are kept; when there are more, each covers twice the time."""
+
+
+def campaign_options(check: Check, facts: Facts) -> Options:
+    """Return what decides which cases there are, for a resumption."""
+    return {**check.options(facts), "rounds of the longest epoch": LONGEST_EPOCH}
 
 
 def check_options(before: Options, now: Options) -> None:
@@ -124,7 +129,7 @@ class Campaign:
         self._observer, self._store = observer, store
         self.drawing = check.drawing(facts)
         self._state = state or State(
-            options=dict(check.options(facts)),
+            options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         self._rounds = Rounds(self._state)

@@ -17,9 +17,9 @@ from oracle.errors import InfrastructureError
 EPOCH = 16
 """Rounds between two looks at what was reached, at first. A round knows the counts up to the epoch
 before the last, whoever runs how many rounds at once."""
-_LONGEST_EPOCH = 256
-"""The same late in a campaign: at least so many rounds can be run at once. With 64, 63 workers
-waited for the slowest rounds for a sixth of their time (four H200, 2026-11-21)."""
+LONGEST_EPOCH = 16384
+"""The same late in a campaign: at least so many rounds can be run at once, one for each worker of
+1,000 GPUs with 15 cores. By then, everything that is drawn was reached many times."""
 _SHOWN_MISSING = 8
 """Names of what is missing that a line shows."""
 
@@ -31,8 +31,19 @@ def epoch_known(number: int) -> int:
     grow with the number of the round.
     """
     quarter = (1 << number.bit_length()) // 4  # of the next power of two
-    epoch = max(EPOCH, min(quarter, _LONGEST_EPOCH))
+    epoch = max(EPOCH, min(quarter, LONGEST_EPOCH))
     return max(0, number // epoch - 1) * epoch
+
+
+def _part(number: int) -> int:
+    """Return the first round of the part of a campaign that a round is in.
+
+    `epoch_known` is always the first round of a part: a multiple of EPOCH at first, then a power of
+    two, then a multiple of LONGEST_EPOCH.
+    """
+    whole = (1 << number.bit_length()) // 2  # the last power of two
+    length = max(EPOCH, min(whole, LONGEST_EPOCH))
+    return number - number % length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,19 +147,27 @@ class Reached:
         self._first = 0
         """Rounds before this one, a multiple of EPOCH, are in the base."""
         self._epochs: dict[int, Coverage] = {}
-        """By the first round of an epoch of EPOCH rounds; no round knows a part of one."""
+        """By the first round of a part of the campaign; no round knows less than all of one."""
+        self._known: tuple[int, Coverage] = (-1, kind())
+        """What the last round took into account that was asked for, and up to which round."""
 
     def add(self, number: int, reached: Coverage) -> None:
         """Add what a round, or a part of one, has reached."""
         self.total.merge(reached)
-        self._epochs.setdefault(number - number % EPOCH, self._kind()).merge(reached)
+        self._epochs.setdefault(_part(number), self._kind()).merge(reached)
 
     def known_to(self, number: int) -> Coverage:
-        """Return what a round takes into account; every round before that is committed."""
+        """Return what a round takes into account; every round before that is committed.
+
+        It is the same object for all rounds of an epoch, and to be read alone.
+        """
+        if self._known[0] == epoch_known(number):
+            return self._known[1]
         known = self._kind()
         known.merge(self._base)
         for earlier in self._before(number):
             known.merge(self._epochs[earlier])
+        self._known = epoch_known(number), known
         return known
 
     def _before(self, number: int) -> list[int]:
@@ -157,6 +176,8 @@ class Reached:
 
     def settle(self, following: int) -> None:
         """Put together what every round from `following` on takes into account."""
+        if epoch_known(following) <= self._first:
+            return
         for earlier in self._before(following):
             self._base.merge(self._epochs.pop(earlier))
         self._first = max(self._first, epoch_known(following))
@@ -181,6 +202,7 @@ class Reached:
         if not (isinstance(base, dict) and isinstance(first, int) and isinstance(epochs, dict)):
             raise TypeError("coverage has the fields base, first and epochs")
         self._base, self._first = self._kind.from_state(base), first
+        self._known = -1, self._kind()
         self._epochs = {int(name): self._kind.from_state(one) for name, one in epochs.items()}
         for part in (self._base, *self._epochs.values()):
             self.total.merge(part)

@@ -95,6 +95,10 @@ class Rounds:
         self._reports: dict[int, RoundReport] = {}
         """Those of them that wait for earlier rounds to be committed."""
         self._deaths: dict[int, int] = {}
+        self._whole = set(state.whole)
+        """The same as in the state, for looking up."""
+        self._fresh = 0
+        """No round from there on was given to anybody."""
 
     @property
     def next(self) -> int:
@@ -128,9 +132,10 @@ class Rounds:
         if self._again:
             self._again.sort()
             return self._given[self._again.pop(0)]
-        number = self.next
-        while number in self._given or number in self._state.whole:
+        number = max(self.next, self._fresh)
+        while number in self._given or number in self._whole:
             number += 1
+        self._fresh = number
         if epoch_known(number) > self.next:
             return None
         if left is not None:
@@ -220,9 +225,11 @@ class Rounds:
             self._state.rounds += 1
         else:
             self._state.whole.append(number)
+            self._whole.add(number)
         self._advance()
 
     def _advance(self) -> None:
-        while self.next in self._state.whole:
+        while self.next in self._whole:
             self._state.whole.remove(self.next)
+            self._whole.remove(self.next)
             self._state.rounds += 1

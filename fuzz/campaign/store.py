@@ -30,8 +30,8 @@ _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 
 
-_MOST_WHOLE = 4096
-"""More than there are workers, each of which may be a round ahead."""
+_MOST_WHOLE = 1 << 15
+"""Rounds that are given at once at most: twice `coverage.LONGEST_EPOCH`."""
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):

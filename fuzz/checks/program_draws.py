@@ -16,10 +16,10 @@ from __future__ import annotations
 import random
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -75,7 +75,12 @@ class Batch:
 
 def family_of(form: Form) -> str:
     """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _DETAIL.sub("", form.opcode)
+    return _family_of(form.opcode)
+
+
+@cache
+def _family_of(opcode: str) -> str:
+    return _DETAIL.sub("", opcode)
 
 
 class ProgramCoverage(Coverage):
@@ -144,9 +149,12 @@ class ProgramCoverage(Coverage):
         for form in forms:
             families.setdefault(family_of(form), []).append(form)
         chosen = []
+        dealt: dict[int, list[str]] = {}
         for index in range(first, first + count):
             turn, place = divmod(index, len(families))
-            family = _shuffled(families, derived_seed(key, "family", turn))[place]
+            if turn not in dealt:
+                dealt[turn] = _shuffled(families, derived_seed(key, "family", turn))
+            family = dealt[turn][place]
             # Turns of one epoch know the same counts; the shuffle goes on where the last ended.
             order = _shuffled(families[family], derived_seed(key, family))
             start = turn % len(order)
@@ -160,12 +168,12 @@ class ProgramCoverage(Coverage):
         return chosen
 
     def _wishes(self, form: MainForm, random_: random.Random) -> frozenset[Feature]:
-        family, possible = family_of(form), possible_features(form)
+        family, possible = family_of(form), _possible(form.__class__.__name__)
         dimensions = list(Dimension)
         random_.shuffle(dimensions)
         wishes = []
         for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-            features = [feature for feature in possible if feature.dimension is dimension]
+            features = list(possible.get(dimension, ()))
             if not features:
                 continue
             random_.shuffle(features)
@@ -174,7 +182,7 @@ class ProgramCoverage(Coverage):
 
     def _known(self, family: str, feature: Feature) -> int:
         pair = _pair(family, feature)
-        return self.counts["pairs"][pair] + self.counts["asked"][pair]
+        return self.counts["pairs"].get(pair, 0) + self.counts["asked"].get(pair, 0)
 
     def lines(self, forms: Sequence[Form] = FORMS) -> Sequence[CoverageLine]:
         """Return how much of each dimension was reached.
@@ -201,6 +209,18 @@ class ProgramCoverage(Coverage):
         ]
 
 
+@cache
+def _possible(kind: str) -> Mapping[Dimension, tuple[Feature, ...]]:
+    """Return what programs about a form of a class can be asked for, by dimension."""
+    some = next(form for form in FORMS if form.__class__.__name__ == kind)
+    possible = possible_features(some)
+    return {
+        dimension: tuple(feature for feature in possible if feature.dimension is dimension)
+        for dimension in Dimension
+    }
+
+
+@cache
 def _pair(family: str, reached: Feature | ValueClass) -> str:
     dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
     return f"{family}, {dimension}: {reached.value}"

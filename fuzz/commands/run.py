@@ -15,7 +15,7 @@ from typing import Any
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from fuzz.campaign.campaign import Campaign, Observer, check_options
+from fuzz.campaign.campaign import Campaign, Observer, campaign_options, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget, parse_duration
@@ -94,7 +94,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
         stack.enter_context(closing(crew))
         facts = crew.facts()
         if state is not None:
-            check_options(state.options, check.options(facts))
+            check_options(state.options, campaign_options(check, facts))
         if _runner(options) != "ptxas":
             _say_how_sure(facts)
         if corpus is None or store is None:

@@ -139,6 +139,7 @@ class RayCluster:
 def _join(address: str) -> None:
     # A cluster that is started here tells nobody that it is used.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _keep_quiet()
     try:
         ray.init(
             address=address,
@@ -150,6 +151,18 @@ def _join(address: str) -> None:
             f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
             "cluster is there, and `--fleet local` starts one on this machine alone"
         ) from error
+
+
+def _keep_quiet() -> None:
+    """Have Ray print nothing of nodes that die: standard output may be for programs.
+
+    It has no option for that (2.60, `listen_error_messages`); its log files tell the same, and the
+    crew tells of it in words of its own.
+    """
+    from ray._private import worker
+
+    if hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _gone(error: Exception) -> InfrastructureError:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.coverage import EPOCH, epoch_known
+from fuzz.campaign.coverage import EPOCH, _part, epoch_known
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import (
     PROGRAMS,
@@ -66,8 +66,15 @@ def test_the_focuses_of_a_round_know_nothing_of_its_own_epoch_and_the_last() -> 
     known = [epoch_known(number) for number in range(3000)]
     assert known == sorted(known)
     assert not any(number % EPOCH for number in known)
+    # What is counted together is known together.
+    for number in (*range(3000), *range(3000, 200_000, 97)):
+        assert _part(epoch_known(number)) == epoch_known(number)
+        assert _part(number) <= number
     assert all(number - EPOCH >= known[number] for number in range(EPOCH, 3000))
-    assert all(256 <= number - known[number] < 512 for number in range(512, 3000))
+    assert all(256 <= number - known[number] < 512 for number in range(512, 1024))
+    # As many can be run at once as a thousand GPUs ask for, but no more late in a long campaign.
+    late = range(1 << 16, 1 << 20, 977)
+    assert all(1 << 14 <= number - epoch_known(number) < 1 << 15 for number in late)
 
 
 @settings(NESTED, max_examples=5)

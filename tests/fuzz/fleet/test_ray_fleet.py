@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,12 @@ class Nodes:
         self.address = str(self._cluster.address)
 
     def add(self) -> None:
-        self.nodes.append(self._cluster.add_node(num_cpus=1, wait=True))
+        for _ in range(5):
+            # On a machine that is busy, Ray gives up the start of a node after 30 s.
+            with suppress(Exception):
+                self.nodes.append(self._cluster.add_node(num_cpus=1, wait=True))
+                return
+        raise AssertionError("no node of Ray can be started")
 
     def remove(self) -> None:
         node = self.nodes.pop(random.randrange(len(self.nodes)))
