@@ -27,12 +27,10 @@ from runners.cuda.messages import (
     Forget,
     ForgetReferences,
     Health,
-    Loaded,
     LoadModule,
     MapSlot,
     NotReady,
     Ready,
-    Refused,
     Reply,
     Request,
     RunBatch,
@@ -46,6 +44,7 @@ from runners.cuda.session import (
     LANES,
     LaunchError,
     LoadError,
+    Loading,
     NotReadyError,
     Session,
     Started,
@@ -146,8 +145,8 @@ class _Server:
 
     def __init__(self, session: Session, line: _Line) -> None:
         self._session, self._line = session, line
-        self._waiting: deque[Started | Reply] = deque()
-        """Kernels on their way, and answers that come behind theirs."""
+        self._waiting: deque[Started | Loading] = deque()
+        """Kernels and modules on their way, in the order of their answers."""
 
     def serve(self) -> None:
         """Answer until somebody wants an end, or the context is dead."""
@@ -163,8 +162,8 @@ class _Server:
     def _finish_first(self) -> bool:
         """Send the next answer; return whether to go on."""
         first = self._waiting.popleft()
-        if not isinstance(first, Started):
-            self._line.send(first)
+        if isinstance(first, Loading):
+            self._line.send(self._session.end_loading(first))
             return True
         try:
             self._line.send(self._session.finish_screening(first))
@@ -194,11 +193,10 @@ class _Server:
                 os.close(descriptor)
                 return True
             case LoadModule():
-                try:
-                    session.load_module(request.key, request.code, request.optimization)
-                    self._waiting.append(Loaded(key=request.key))
-                except LoadError as error:
-                    self._waiting.append(Refused(key=request.key, text=str(error)))
+                loading = session.begin_loading(request)
+                if not request.ahead:
+                    session.end_loading(loading)
+                self._waiting.append(loading)
                 return True
             case Screen():
                 try:

@@ -6,6 +6,8 @@ import ctypes
 
 _SUCCESS = 0
 """CUDA_SUCCESS (CUDA Driver API, CUresult)."""
+_JIT_OPTIMIZATION_LEVEL, _JIT_INPUT_PTX = 7, 1
+"""CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_INPUT_PTX (CUDA Driver API, CUjit_option, CUjitInputType)."""
 
 
 class DriverLibrary:
@@ -41,6 +43,45 @@ class DriverLibrary:
         text = bytes(uuid).hex()
         groups = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
         return "GPU-" + "-".join(groups)
+
+    def context(self) -> ctypes.c_void_p:
+        """Return the context of this thread, for `compile` on others; null if there is none."""
+        context = ctypes.c_void_p()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context
+
+    def compile(self, ptx: bytes, level: int, context: ctypes.c_void_p) -> bytes | None:
+        """Compile PTX on this thread; return machine code, or None if the driver refuses it.
+
+        Several threads may do so at once, and beside a running kernel; loading PTX does neither
+        (H200, 2026-11-22).
+
+        Parameters
+        ----------
+        level
+            -O level, 0 to 3.
+        """
+        state, code, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        options = (ctypes.c_int * 1)(_JIT_OPTIMIZATION_LEVEL)
+        values = (ctypes.c_void_p * 1)(level)
+        if not self._call("cuCtxSetCurrent", context) or not self._call(
+            "cuLinkCreate_v2", ctypes.c_uint(1), options, values, ctypes.byref(state)
+        ):
+            return None
+        try:
+            # The text ends in a zero byte, as PTX must.
+            text = ctypes.create_string_buffer(ptx)
+            added = self._call(
+                "cuLinkAddData_v2", state, ctypes.c_int(_JIT_INPUT_PTX), text,
+                ctypes.c_size_t(len(text)), b"module", ctypes.c_uint(0), None, None,
+            )  # fmt: skip
+            if added and self._call(
+                "cuLinkComplete", state, ctypes.byref(code), ctypes.byref(size)
+            ):
+                return ctypes.string_at(code, size.value)
+            return None
+        finally:
+            self._call("cuLinkDestroy", state)
 
     def _call(self, name: str, *arguments: object) -> bool:
         try:

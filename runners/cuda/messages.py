@@ -30,6 +30,8 @@ class LoadModule(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     code: bytes
     optimization: int | None
     """-O level of the driver's compiler; None where the code is a cubin."""
+    ahead: bool = False
+    """Whether it is not needed at once, and may be compiled beside other requests."""
 
 
 class Forget(msgspec.Struct, frozen=True, kw_only=True, tag=True):

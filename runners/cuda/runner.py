@@ -193,11 +193,11 @@ class CudaRunner(ClosedAtTheEnd):
         return self._supervisor.load(compiled, compiled.optimization)
 
     def prepare(self, module: KernelModule) -> Compiled | Failure:
-        """Compile a module for the device as far as that needs no device; a launch loads it.
-
-        What the driver's compiler makes of it shows when it is loaded.
-        """
-        return self.compile_with(self.compiler, module)
+        """Begin to compile a module for the device; the first launch says what came of it."""
+        compiled = self.compile_with(self.compiler, module)
+        if isinstance(compiled, Compiled):
+            self._supervisor.load_ahead(compiled, compiled.optimization)
+        return compiled
 
     def compile_with(self, compiler: Compiler, module: KernelModule) -> Compiled | Failure:
         """Compile a module for the device with any compiler, without loading it.

@@ -101,6 +101,17 @@ class Supervisor:
             self._enqueue([task])
         return self.wait(task)
 
+    def load_ahead(self, compiled: Compiled, optimization: int | None) -> None:
+        """Have a module loaded, unless it is, without waiting; who runs it hears of a failure."""
+        if self._ensure_child() is None and compiled.key not in self._loaded:
+            task = LoadTask(
+                allowance=self._load_allowance,
+                compiled=compiled,
+                optimization=optimization,
+                ahead=True,
+            )
+            self._enqueue([task])
+
     def submit(self, task: Task[Any]) -> None:
         """Put a task behind the others; its result comes with `wait`."""
         failure = self._ensure_child()

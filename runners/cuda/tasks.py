@@ -61,11 +61,16 @@ class LoadTask(Task[Compiled]):
 
     compiled: Compiled
     optimization: int | None
+    ahead: bool = False
+    """Whether it is not needed at once."""
 
     def request(self) -> LoadModule:
         """Return the message."""
         return LoadModule(
-            key=self.compiled.key, code=self.compiled.code, optimization=self.optimization
+            key=self.compiled.key,
+            code=self.compiled.code,
+            optimization=self.optimization,
+            ahead=self.ahead,
         )
 
     def accept(self, reply: Reply) -> bool:

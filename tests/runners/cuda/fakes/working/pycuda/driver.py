@@ -59,6 +59,7 @@ _memory: dict[int, np.ndarray] = {}
 _filled: dict[int, int] = {}
 _next_address = 1 << 32
 _locked: set[int] = set()
+_linked: dict[int, object] = {}
 
 
 def _alive() -> None:
@@ -191,6 +192,36 @@ class _Library:
 
     def cuMemHostUnregister(self, address) -> int:  # noqa: N802
         _locked.remove(address.value)
+        return 0
+
+    def cuCtxGetCurrent(self, context) -> int:  # noqa: N802
+        context._obj.value = 1
+        return 0
+
+    def cuCtxSetCurrent(self, context) -> int:  # noqa: N802
+        return 0 if context.value == 1 else 201
+
+    def cuLinkCreate_v2(self, count, options, values, state) -> int:  # noqa: N802
+        assert options[0] == jit_option.OPTIMIZATION_LEVEL
+        state._obj.value = id(state._obj)
+        return 0
+
+    def cuLinkAddData_v2(self, state, kind, data, size, *_) -> int:  # noqa: N802
+        text = ctypes.string_at(data, size.value)
+        assert text.endswith(b"\0")
+        _check_compiler(text)
+        _linked[state.value] = text[:-1]
+        return 218 if b"unacceptable" in text else 0
+
+    def cuLinkComplete(self, state, code, size) -> int:  # noqa: N802
+        text = _linked[state.value]
+        buffer = _linked[-state.value] = ctypes.create_string_buffer(text)
+        code._obj.value, size._obj.value = ctypes.addressof(buffer), len(text)
+        return 0
+
+    def cuLinkDestroy(self, state) -> int:  # noqa: N802
+        for key in (state.value, -state.value):
+            _linked.pop(key, None)
         return 0
 
 
@@ -358,8 +389,12 @@ def module_from_buffer(buffer: bytes, options: tuple = (), message_handler=None)
     _alive()
     if b"unacceptable" in buffer:
         raise LogicError("cuModuleLoadDataEx failed: a PTX JIT compilation failed")
-    if b"crash the compiler" in buffer:
-        os.kill(os.getpid(), signal.SIGSEGV)
-    if b"hang the compiler" in buffer:
-        time.sleep(1000)
+    _check_compiler(buffer)
     return Module(buffer)
+
+
+def _check_compiler(text: bytes) -> None:
+    if b"crash the compiler" in text:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if b"hang the compiler" in text:
+        time.sleep(1000)
