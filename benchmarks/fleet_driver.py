@@ -25,6 +25,7 @@ from typing import Any
 
 from corpus import create_corpus
 from corpus.known import Known
+from fuzz.campaign import coverage
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Opened
 from fuzz.campaign.heartbeat import Beats, Heart
@@ -42,9 +43,8 @@ CHECK = Programs(choice=RunnerChoice(name="sim", layout=1), seed=7)
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a fake device")
 WORKERS = 15
 """Processes of an actor: of an H200 with 16 cores."""
-LATER = 1024
-"""Rounds that are taken for committed, so that as many can be given at once as late in a campaign
-(`fuzz.campaign.coverage`)."""
+WARM = 256
+"""Rounds before anything is measured."""
 
 
 class FakeHost:
@@ -113,9 +113,9 @@ class PickledCluster:
         self.calls += 1
         data = pickle.dumps(arguments, 5)
         self.sent += len(data)
-        begun = time.perf_counter()
+        begun = time.process_time()
         answer = pickle.dumps(getattr(actor, method)(*pickle.loads(data)), 5)
-        self.elsewhere += time.perf_counter() - begun
+        self.elsewhere += time.process_time() - begun
         self.received += len(answer)
         return Call((answer,))
 
@@ -147,7 +147,7 @@ class Timed:
     def update(self, status: CampaignStatus) -> None:
         """Look at the clock."""
         now = time.perf_counter(), time.process_time(), status.rounds
-        if self.begun is None and status.rounds > LATER:
+        if self.begun is None and status.rounds > WARM:
             self.begun = now
             self.marks()
         elif self.begun is not None and now[0] - self.begun[0] >= self._seconds:
@@ -194,6 +194,8 @@ def main() -> None:
     parser.add_argument("--no-ray", action="store_true")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    # As many rounds can be given at once as late in a campaign.
+    coverage.EPOCH = coverage.LONGEST_EPOCH
     report = template()
     print(f"a report has {len(report):,} bytes")
     for actors in (8, options.actors):
