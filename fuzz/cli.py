@@ -244,6 +244,13 @@ def _one_level(levels: str | None) -> int | None:
     help="Number of a GPU; again for others.  [default: all]",
 )
 @_fleet
+@click.option(
+    "--repeat",
+    type=click.FloatRange(0, 100),
+    default=1.0,
+    show_default=True,
+    help="Percent of the rounds of a fleet that a second GPU of the same kind carries out, too.",
+)
 @_only_module
 @click.option(
     "--screen/--no-screen",

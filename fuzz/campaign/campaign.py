@@ -10,7 +10,7 @@ from typing import Protocol
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.coverage import LONGEST_EPOCH, Reached
-from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost
+from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
 from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
@@ -266,6 +266,9 @@ class Campaign:
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
             case Lost(job=job) if not isinstance(job, RoundJob):
                 self.triage.died(job, guilty=event.guilty)
+            case Noticed(suspect=suspect):
+                if self.triage.suspect(suspect):
+                    self._newest = time.monotonic()
             case GaveUp(broken=broken):
                 if broken.blame is not Blame.DEVICE_LOST:
                     raise broken.error()

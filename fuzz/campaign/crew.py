@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Beats, Blame, Broken
 from fuzz.campaign.status import WorkerStatus
-from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage
+from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage, Suspect
 from oracle.errors import InfrastructureError
 from runners.processes import describe_status, helper, helper_environment, tail
 
@@ -67,7 +67,14 @@ class GaveUp:
     broken: Broken
 
 
-Event = Opened | Finished | Lost | GaveUp
+@dataclass(frozen=True, kw_only=True)
+class Noticed:
+    """Two devices disagree about an image of a round that both carried out."""
+
+    suspect: Suspect
+
+
+Event = Opened | Finished | Lost | GaveUp | Noticed
 
 
 class Crew(Protocol):

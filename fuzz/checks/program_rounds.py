@@ -19,6 +19,7 @@ from fuzz.checks.program_draws import (
     round_key,
     selected_forms,
 )
+from fuzz.checks.program_repeats import add_outcomes
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.culprit import in_place_culprits
@@ -288,6 +289,9 @@ class RoundWorker:
             wrong = wrong[isolation.ran[wrong]]
         else:
             actual, sms, judged = ran.images, ran.sms, count
+        if job.summed or job.against is not None:
+            whole = images, (actual if judged == count else None), numbers
+            add_outcomes(self._ready, batch, whole, job, report, seed=self._seed)
         report.cases += count
         report.compared += judged
         report.unasked += count - judged

@@ -16,6 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from corpus import Case, Family, Kind
 from fuzz.campaign.coverage import Coverage
 
@@ -147,6 +150,16 @@ class Drawn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    """What a device made of the images of a round, to be compared with another device."""
+
+    device: str
+    """Its UUID, where it has one, and place."""
+    sums: NDArray[np.uint32]
+    """(cases,) a CRC-32 of each image as it came out, in the order of the round."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RoundJob:
     """Carry out a round, or the rest of one."""
 
@@ -158,6 +171,12 @@ class RoundJob:
     """Cases after which to stop; None: the whole round."""
     settled: frozenset[str] = frozenset()
     """Keys of families of which no further case is needed."""
+    summed: bool = False
+    """Whether the report is to have outcomes."""
+    against: Outcomes | None = None
+    """Outcomes of another device of the same kind, where this is the round's repetition."""
+    device: str = ""
+    """Place of the device that carries it out, where outcomes are asked for."""
 
     @property
     def size(self) -> int:
@@ -279,6 +298,10 @@ class RoundReport:
     """What the device said of itself, now and then."""
     screening: ScreeningReport | None = None
     """What was screened beside it since the last report; None where this worker does not."""
+    outcomes: Outcomes | None = None
+    """Where they were asked for, and every image ran."""
+    disagreement: Suspect | None = None
+    """What came out otherwise than on the device that the round was compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)

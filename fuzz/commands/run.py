@@ -419,7 +419,7 @@ def _crew(
         workers = options["workers"] or _workers(on_gpu=on_gpu)
         return ProcessCrew(check, workers=workers, devices=devices)
     cluster = cluster_at(options["fleet"], gpus=on_gpu, workers=options["workers"])
-    return FleetCrew(check.on(0), cluster)
+    return FleetCrew(check.on(0), cluster, repeat=options["repeat"] / 100)
 
 
 def _metrics(address: str | None, stack: ExitStack) -> Sequence[Observer]:

@@ -314,6 +314,23 @@ def family_of_multiprocessor(
     )
 
 
+def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
+    """Return the family of what two devices of one kind do not agree about.
+
+    Parameters
+    ----------
+    one, other
+        The devices: UUID and host of each.
+    form
+        What they ran.
+    """
+    first, second = sorted((one, other))
+    return Family(
+        key=f"{Kind.FLAKY}/{first} and {second} disagree",
+        title=f"{Kind.FLAKY}: {first} and {second} disagree: {form_name(form)}"[:_TITLE_LENGTH],
+    )
+
+
 def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from corpus import BrokenEntryError, open_corpus
-from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
+from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
+from fuzz.campaign.draws import derived_seed
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
@@ -20,6 +21,7 @@ from fuzz.checks.protocol import (
     Facts,
     Job,
     NotExamined,
+    Outcomes,
     RoundJob,
     RoundReport,
     Stage,
@@ -51,6 +53,10 @@ _JOB_DEATHS = 10
 goes by itself meets the same round again now and then."""
 _END_SECONDS = 10.0
 """How long actors may take to end their processes before they are killed."""
+_MOST_GIVEN = 256
+"""Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
+_MOST_REPEATS = 64
+"""Rounds that wait to be repeated; their sums have 256 KB each (65,536 images)."""
 _ACTORS_OF_AN_EXAMINATION = 8
 """Examinations at once: one for so many actors while rounds go on."""
 
@@ -137,6 +143,18 @@ class _Actor:
         return " ".join(part for part in (self.begun.host, self.begun.place) if part)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Repeat:
+    """A round that another device is to carry out once more."""
+
+    job: RoundJob
+    outcomes: Outcomes
+    slot: int
+    """Of the actor that has carried it out."""
+    kind: str
+    """The device, as its facts describe it."""
+
+
 class FleetCrew:
     """Those who carry out a campaign's jobs on a cluster.
 
@@ -146,10 +164,17 @@ class FleetCrew:
         What they do.
     cluster
         Where; closed with the crew.
+    repeat
+        Fraction of the rounds that are carried out again by a second actor with the same device,
+        0 to 1.
     """
 
-    def __init__(self, check: Check, cluster: Cluster) -> None:
+    def __init__(self, check: Check, cluster: Cluster, *, repeat: float = 0.0) -> None:
         self._check, self._cluster, self._workers = check, cluster, cluster.workers
+        self._repeat = repeat
+        self._repeats: dict[int, _Repeat] = {}
+        """By ticket: rounds that are carried out once more."""
+        self._to_repeat: deque[_Repeat] = deque(maxlen=_MOST_REPEATS)
         self._pickled = pickle.dumps(check)
         self._actors: dict[int, _Actor] = {}
         """By slot."""
@@ -219,7 +244,7 @@ class FleetCrew:
             for most in (2 * self._workers, self._workers)
             for one in ready
             for _ in range(max(0, min(most - one.rounds, self._workers)))
-        ]
+        ][-_MOST_GIVEN:]
         return len(self._free)
 
     def places_for_examinations(self, *, everybody: bool) -> int:
@@ -237,7 +262,9 @@ class FleetCrew:
         """Give a job to an actor that has a place for it."""
         if isinstance(job, RoundJob):
             actor = self._free.pop()
-            self._send(actor, job, job)
+            summed = job.skip == 0 and job.limit is None and self._is_repeated(job.number)
+            given = replace(job, summed=True, device=actor.name) if summed else job
+            self._send(actor, job, given)
             actor.rounds += 1
             return
         parcel = self._parcel(job)
@@ -248,6 +275,41 @@ class FleetCrew:
         ready = [one for one in self._actors.values() if one.facts and not one.left_out]
         actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
         self._send(actor, job, parcel)
+
+    def _is_repeated(self, number: int) -> bool:
+        """Whether a round is carried out once more: always the same ones."""
+        chance = derived_seed(self._check.seed, "repeat", number) / 2**64
+        return chance < self._repeat and len(self._actors) > 1
+
+    def _give_repeats(self) -> None:
+        """Give rounds that are to be repeated to other actors with the same device."""
+        for _ in range(len(self._to_repeat)):
+            repeat = self._to_repeat.popleft()
+            others = [
+                one
+                for one in self._actors.values()
+                if one.facts is not None
+                and one.facts.device == repeat.kind
+                and one.slot != repeat.slot
+                and not one.left_out
+                and one.rounds < 2 * self._workers
+            ]
+            if not others:
+                self._to_repeat.append(repeat)
+                continue
+            actor = min(others, key=lambda one: one.rounds)
+            job = replace(repeat.job, against=repeat.outcomes, device=actor.name)
+            self._send(actor, repeat.job, job)
+            actor.rounds += 1
+            self._repeats[self._tickets] = repeat
+
+    def _heard_outcomes(self, actor: _Actor, job: RoundJob, report: RoundReport) -> None:
+        """Take the outcomes of a round out of its report, to compare them with another device."""
+        outcomes, report.outcomes = report.outcomes, None
+        if outcomes is not None and report.complete and actor.facts is not None:
+            self._to_repeat.append(
+                _Repeat(job=job, outcomes=outcomes, slot=actor.slot, kind=actor.facts.device)
+            )
 
     def _send(self, actor: _Actor, job: Job, parcel: RoundJob | Parcel) -> None:
         self._tickets += 1
@@ -285,6 +347,8 @@ class FleetCrew:
 
     def _exchange(self) -> None:
         """Send what there is to be sent to everybody who listens."""
+        if not self._interrupted:
+            self._give_repeats()
         now = time.monotonic()
         gather = min(_MOST_GATHER, _GATHER_OF_AN_ACTOR * len(self._actors))
         for actor in list(self._actors.values()):
@@ -346,15 +410,20 @@ class FleetCrew:
                     job = self._taken(actor, ticket)
                     if job is None:
                         continue
-                    if isinstance(report, RoundReport):
+                    if self._repeats.pop(ticket, None) is not None:
+                        if isinstance(report, RoundReport) and report.disagreement is not None:
+                            self._events.append(Noticed(suspect=report.disagreement))
+                        continue
+                    if isinstance(report, RoundReport) and isinstance(job, RoundJob):
                         self._deaths.pop(report.number, None)
+                        self._heard_outcomes(actor, job, report)
                         report.device = actor.slot
                         if report.health is not None and actor.begun is not None:
                             report.health = replace(report.health, host=actor.begun.host)
                     self._events.append(Finished(job=job, report=report))
                 case Undone(ticket=ticket, how=how, guilty=guilty):
                     job = self._taken(actor, ticket)
-                    if job is not None:
+                    if job is not None and self._repeats.pop(ticket, None) is None:
                         self._events.append(Lost(job=job, how=how, guilty=guilty))
                 case GaveUp(broken=broken):
                     if broken.blame is Blame.USAGE or not news.alive:
@@ -412,7 +481,9 @@ class FleetCrew:
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
-        for job in actor.jobs.values():
+        for ticket, job in actor.jobs.items():
+            if self._repeats.pop(ticket, None) is not None:
+                continue
             to_blame = False
             if guilty and isinstance(job, RoundJob):
                 self._deaths[job.number] += 1

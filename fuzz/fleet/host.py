@@ -18,7 +18,7 @@ from typing import Protocol
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
-from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Opened, ProcessCrew
+from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
 from fuzz.campaign.heartbeat import Blame, Broken
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import (
@@ -304,9 +304,9 @@ class Host:
         if isinstance(event, Opened | GaveUp):
             self._opened = True
             return event
-        ticket, job = self._given.pop(id(event.job), (-1, None))
-        if job is None:
-            return None
+        if isinstance(event, Noticed):
+            return None  # processes of one actor have one device
+        ticket, _ = self._given.pop(id(event.job))
         self._sweep(ticket)
         if isinstance(event, Lost):
             return Undone(ticket=ticket, how=event.how, guilty=event.guilty)

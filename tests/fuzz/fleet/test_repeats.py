@@ -1,0 +1,100 @@
+"""A round that two devices carry out comes to the same, or to a finding that names both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_cluster import FakeCluster
+from test_fleet_crew import CHECK, Answering, host_of, report_of
+
+from corpus import Family, Kind
+from fuzz.campaign.crew import Finished, Noticed
+from fuzz.campaign.draws import Selection
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.checks.programs import ProgramCoverage, Programs
+from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
+from fuzz.fleet import crew as fleet_crew
+from fuzz.fleet.crew import FleetCrew
+from fuzz.runner import RunnerChoice
+
+
+def carried_out(*faults: str, **asked: Any) -> RoundReport:
+    check = Programs(
+        choice=RunnerChoice(name="sim", faults=faults),
+        seed=5,
+        selection=Selection(pattern="*m8n8k4*"),
+        images=3,
+    )
+    with check.opened(Heart(Beats(1), 0)) as trier:
+        drawn = check.drawing(trier.facts).round(0, ProgramCoverage())
+        return trier.round(RoundJob(number=0, drawn=drawn, **asked))
+
+
+def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
+    first = carried_out(summed=True, device="GPU 0 of a")
+    outcomes = first.outcomes
+    assert outcomes is not None
+    assert len(outcomes.sums) == first.cases > 0
+    again = carried_out(against=outcomes, device="GPU 3 of b")
+    assert again.disagreement is None
+    assert np.array_equal(again.outcomes.sums, outcomes.sums)  # type: ignore[union-attr]
+    other = carried_out("store-one-row-off", against=outcomes, device="GPU 3 of b")
+    found = other.disagreement
+    assert found is not None
+    assert (found.kind, found.replayed) == (Kind.FLAKY, True)
+    assert "GPU 0 of a and GPU 3 of b" in found.family.title
+    assert found.stored is not None
+    assert "GPU 3 of b does not agree with the oracle" in found.stored.case.details["devices"]
+    # It is beside what the round has found by itself, which nothing changes.
+    plain = carried_out("store-one-row-off")
+    assert other.suspects.keys() == plain.suspects.keys()
+    assert plain.outcomes is None
+
+
+class Summing(Answering):
+    """A crew that has sums of what its device made, all of them the same."""
+
+    def _event(self, job: Any) -> Any:
+        event = super()._event(job)
+        if isinstance(job, RoundJob):
+            report = event.report
+            if job.summed or job.against is not None:
+                report.outcomes = Outcomes(device=job.device, sums=np.zeros(8, np.uint32))
+            if job.against is not None and job.number == 3:
+                (suspect,) = report_of(replace(job, number=5)).suspects.values()
+                title = f"{job.against.device} and {job.device}"
+                suspect.family = Family(key=title, title=title)
+                report.disagreement = suspect
+        return event
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_crew, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(fleet_crew, "_POLL_SECONDS", 0.002)
+    cluster = FakeCluster([1, 1], host_of(Summing))
+    finished, noticed = [], []
+    with FleetCrew(CHECK, cluster, repeat=share) as crew:
+        drawing = CHECK.drawing(crew.facts())
+        number = 0
+        for _ in range(300):
+            for _ in range(crew.places_for_rounds()):
+                if number < 8:
+                    crew.give(RoundJob(number=number, drawn=drawing.round(0, ProgramCoverage())))
+                    number += 1
+            for event in crew.poll(0.0):
+                if isinstance(event, Finished):
+                    assert isinstance(event.report, RoundReport)
+                    assert event.report.outcomes is None
+                    finished.append(event.report.number)
+                elif isinstance(event, Noticed):
+                    noticed.append(event.suspect.family.title)
+    assert sorted(finished) == list(range(8))
+    assert len(noticed) == int(share)
+    for title in noticed:
+        assert set(title.split(" and ")) == {"node0 node0", "node1 node1"}
