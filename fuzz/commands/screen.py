@@ -220,6 +220,7 @@ def _screen_one(
                 description,
                 pattern=Pattern(request.pattern),
                 seed=request.seed,
+                grows=made is None,
                 seen=sightings.append,
             )
             device.screen = screen

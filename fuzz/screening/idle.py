@@ -33,7 +33,6 @@ _WAITING = 16
 _NEW_SECONDS = 2.0
 """Least time between two new programs: compiling one takes a core 42 ms (H200, 2026-11-22), which
 cases do not get."""
-_LOOK_SECONDS = 0.1
 _END_SECONDS = 3.0
 """How long the last launches may take when the worker ends."""
 
@@ -107,15 +106,12 @@ class IdleScreening:
             description=description, device=f"GPU {ready.choice.device}", uuid=ready.uuid
         )
         sightings: list[Sighting] = []
-        screen = Screen(ready, description, seen=sightings.append)
+        screen = Screen(ready, description, grows=True, seen=sightings.append)
         newest = -_NEW_SECONDS
         while not self._end.is_set():
             if self._verified and time.monotonic() - newest >= _NEW_SECONDS:
                 newest = time.monotonic()
                 self._take_in(screen, module)
-            if not screen.programs:
-                self._end.wait(_LOOK_SECONDS)
-                continue
             before = screen.tally.total
             screen.step()
             now = screen.tally.total

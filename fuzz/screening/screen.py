@@ -110,6 +110,8 @@ _EXAMINED_EVERY = 1.0
 """Seconds between two readings of the sensors, which take milliseconds."""
 _STEPS = (1e-3, 1.0)
 """Shortest and longest load step of `bursts`, and pause after it, in seconds."""
+_LOOK_SECONDS = 0.1
+"""Between two looks for a program, where none is there."""
 _MOST_LIMIT = 1 << 30
 _LOST_RETRIES = 1
 """Launches of a program that may fail before it is left out."""
@@ -167,6 +169,8 @@ class Screen:
         How the load is spread.
     seed
         Of the steps of `bursts`.
+    grows
+        Whether programs may come at any time, so that it is no failure to have none.
     seen
         Is told of everything that differs or fails, between two launches.
 
@@ -183,6 +187,7 @@ class Screen:
         *,
         pattern: Pattern = Pattern.STEADY,
         seed: int = 0,
+        grows: bool = False,
         seen: Callable[[Sighting], None],
     ) -> None:
         if not isinstance(ready.runner, Screener):
@@ -200,6 +205,7 @@ class Screen:
         self._pattern = pattern
         self._random = random.Random(seed)
         self._seen = seen
+        self._grows = grows
         self._new: deque[Item] = deque()
         """Programs that have yet to be compiled."""
         self._numbers = itertools.count()
@@ -245,6 +251,9 @@ class Screen:
         queued = _QUEUED if self._pattern is Pattern.STEADY else 1
         while len(self._waiting) < queued and self.programs:
             self._start()
+        if not self._waiting and self._grows:
+            time.sleep(_LOOK_SECONDS)
+            return
         if not self._waiting:
             raise InfrastructureError(
                 "no program of the set can be run any more; all of them brought the device down, "

@@ -202,6 +202,12 @@ def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
         screen.add(bad)
         with pytest.raises(InfrastructureError, match="no program of the set"):
             [screen.step() for _ in range(3)]
+        growing = Screen(troubled, small_set.description, grows=True, seen=lambda _: None)
+        growing.add(bad)
+        growing.step()
+        growing.add(small_set.programs[1])
+        growing.step()
+        assert growing.tally.cases.any()
 
 
 def test_a_set_for_another_architecture_is_refused(small_set: ScreeningSet) -> None:
