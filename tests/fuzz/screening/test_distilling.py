@@ -10,6 +10,7 @@ from fuzz.checks.program_draws import selected_forms
 from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
 from fuzz.screening.sets import ScreeningSet
 from oracle.execution import execute
+from oracle.models import model_for
 from strategies.features import features_of
 
 
@@ -40,6 +41,7 @@ def test_a_set_says_what_it_reaches_and_shows_every_fault_that_touches_it(
 ) -> None:
     covers = small_set.description.covers
     assert covers["forms"].reached == covers["forms"].total == 2
+    assert small_set.description.model == model_for("sm_90").name
     assert len(small_set.programs) == 2
     faults = covers["planted faults"]
     assert faults.total > 3
