@@ -153,22 +153,22 @@ class Lines:
     images: int
     """Images that were run."""
     seconds: tuple[float, ...]
-    """Of each finding that was made smaller: time to confirm, shrink and attribute it."""
+    """Of each finding that was made smaller: processor time to confirm, shrink and attribute it."""
 
 
-class _Silence:
+class Silence:
     """Nobody watches."""
 
     interrupted = False
 
     def enter(self, stage: Stage, *, round: int | None = None) -> None:  # noqa: A002
-        pass
+        """Say what is begun."""
 
     def count(self, cases: int) -> None:
-        pass
+        """Say that cases are done."""
 
     def beat(self) -> None:
-        pass
+        """Say that it goes on."""
 
 
 def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
@@ -183,7 +183,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
         name="sim", target=task.target, ptx_version=task.version, faults=(task.fault,)
     )
     check = Programs(choice=choice, seed=task.seed)
-    with TemporaryDirectory() as folder, check.opened(_Silence()) as trier:
+    with TemporaryDirectory() as folder, check.opened(Silence()) as trier:
         drawing = check.drawing(trier.facts)
         triage = Triage(
             corpus=create_corpus(Path(folder) / "corpus", generator="bench"),
@@ -207,10 +207,10 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
             for suspect in done.suspects.values():
                 triage.suspect(suspect)
             while (examination := triage.next_job(SHRINK_SECONDS)) is not None:
-                begun = time.perf_counter()
+                begun = time.process_time()
                 examined = trier.examine(examination)
                 triage.examined(examination, examined)
-                spent = time.perf_counter() - begun
+                spent = time.process_time() - begun
                 if isinstance(examination, ShrinkJob):
                     seconds.append(taken.get(examination.family.key, 0) + spent)
                 taken[examined.family.key] = spent

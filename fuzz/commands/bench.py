@@ -387,8 +387,8 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request:
         f"{summary['flaky']} flaky; seed {request.seed}, {summary['seconds']:,.0f} s"
     )
     out.print(
-        f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s in the "
-        "median"
+        f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s of "
+        "processor time in the median"
     )
 
 

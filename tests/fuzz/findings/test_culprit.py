@@ -9,15 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from corpus import Kind, ShrinkStatus
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.bare import alone, exact, image_of
 from fuzz.findings.culprit import culprit_of
+from fuzz.findings.replay import Subject
 from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit
+from fuzz.findings.verdicts import differences
+from fuzz.runner import RunnerChoice, opened
+from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form
+from oracle.lane_steps import LoadRegisters, StoreRegisters, StoreRows
+from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Multiply, Store
+from oracle.steps import Barrier, Copy, Multiply, Store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -158,3 +165,41 @@ def test_the_witness_of_a_culprit_comes_out_wrong() -> None:
         results = bench.results(culprit.witness.program, culprit.witness.images)
         assert results is not None
         assert results.wrong.all()
+
+
+def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> None:
+    fault = "stmatrix-rotated-rows"
+    with opened(RunnerChoice(name="sim", target="sm_90", faults=(fault,))) as ready:
+        ((program, image),) = failing(ready.runner, fault, 1)
+        culprit = culprit_of(Bench(ready.runner, emit(program, module=MODULE)), program, image)
+        assert culprit is not None
+        assert culprit.witness is not None
+        witness = culprit.witness.program
+        subject = Subject(
+            module=emit(witness, module=MODULE), program=witness, image=culprit.witness.images[0]
+        )
+        shrunk = shrink(subject, runner_verdicts(ready), wanted=Kind.VIOLATION)
+    assert shrunk.status is ShrinkStatus.COMPLETE
+    (stored,) = (step for step in shrunk.subject.program.steps if isinstance(step, StoreRows))
+    assert (stored.form.number, stored.form.transposed, stored.immediate) == (1, False, 0)
+    # Memory is filled, one register loaded and stored, memory copied back, in order.
+    assert len(shrunk.subject.program.steps) == 6
+
+
+def test_registers_of_which_only_a_part_is_copied_out_are_no_result() -> None:
+    held = LoadRegisters(registers="r", count=1, place=Place(buffer="in"))
+    kept = StoreRegisters(registers="r", count=1, place=Place(buffer="shared"))
+    part = Copy(source=Place(buffer="shared"), destination=Place(buffer="out"), size=64)
+    program = Program(
+        buffers=(
+            Buffer(name="in", space="global", size=128),
+            Buffer(name="out", space="global", size=64),
+            Buffer(name="shared", space="shared", size=128),
+        ),
+        steps=(held, kept, Barrier(), part),
+    )
+    expected = np.zeros(program.image_bytes, np.uint8)
+    actual = expected.copy()
+    actual[-1] = 1
+    (found,) = differences(program, expected, actual)
+    assert found.row == -1
