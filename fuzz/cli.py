@@ -57,7 +57,12 @@ def _fleet(command: _Command) -> _Command:
         help="Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
         "machine alone.",
     )
-    return option(command)
+    most = click.option(
+        "--gpus",
+        type=click.IntRange(min=1),
+        help="Take so many GPUs of the --fleet at most; without GPUs, so many actors.",
+    )
+    return option(most(command))
 
 
 def _metrics(command: _Command) -> _Command:
@@ -636,7 +641,7 @@ def screen(**options: Any) -> int:
         from fuzz.commands.screen_fleet import screen_fleet
 
         return Exit.FINDINGS if screen_fleet(options) else Exit.CLEAN
-    del options["fleet"]
+    del options["fleet"], options["gpus"]
     from fuzz.commands.screen import ScreenRequest, run_screening
 
     return Exit.FINDINGS if run_screening(ScreenRequest(**options)) else Exit.CLEAN

@@ -418,7 +418,9 @@ def _crew(
     if options["fleet"] is None:
         workers = options["workers"] or _workers(on_gpu=on_gpu)
         return ProcessCrew(check, workers=workers, devices=devices)
-    cluster = cluster_at(options["fleet"], gpus=on_gpu, workers=options["workers"])
+    cluster = cluster_at(
+        options["fleet"], gpus=on_gpu, workers=options["workers"], most=options["gpus"]
+    )
     return FleetCrew(check.on(0), cluster, repeat=options["repeat"] / 100)
 
 

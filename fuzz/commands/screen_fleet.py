@@ -74,7 +74,7 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     corpus = create_corpus(options["corpus"], generator=generator())
     cluster = cluster_at(
         options["fleet"], gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-        host=ScreenHost,
+        most=options["gpus"], host=ScreenHost,
     )  # fmt: skip
     begun = time.monotonic()
     with closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening:

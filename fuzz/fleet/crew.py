@@ -35,6 +35,8 @@ _POLL_SECONDS = 0.5
 """How long an actor with work waits for news: so late an interruption reaches it at most."""
 _IDLE_SECONDS = 0.5
 """Between two exchanges with an actor that has nothing to do."""
+_IDLE_OF_AN_ACTOR = 5e-3
+"""The same for each actor there is, where that is more: of 1,000 that wait, 200 a second say so."""
 _LEFT_OUT_SECONDS = 10.0
 """The same with one that was left out, to find out when its node goes."""
 _DEAF_SECONDS = 120.0
@@ -351,6 +353,7 @@ class FleetCrew:
             self._give_repeats()
         now = time.monotonic()
         gather = min(_MOST_GATHER, _GATHER_OF_AN_ACTOR * len(self._actors))
+        idle = max(_IDLE_SECONDS, _IDLE_OF_AN_ACTOR * len(self._actors))
         for actor in list(self._actors.values()):
             if actor.call is not None:
                 patience = _DEAF_SECONDS if actor.step == "exchange" else _BEGIN_SECONDS
@@ -358,7 +361,7 @@ class FleetCrew:
                     self._bury(actor, f"gave no answer for {patience:.0f} s")
                 continue
             news = bool(actor.outgoing) or self._interrupted > actor.interrupted
-            pause = _LEFT_OUT_SECONDS if actor.left_out else _IDLE_SECONDS
+            pause = max(_LEFT_OUT_SECONDS, idle) if actor.left_out else idle
             if actor.jobs or news or not actor.facts or now - actor.heard >= pause:
                 if actor.left_out and now - actor.heard < pause:
                     continue
@@ -578,7 +581,12 @@ class FleetCrew:
 
 
 def cluster_at(
-    address: str, *, gpus: bool, workers: int | None, host: Callable[..., Any] = Host
+    address: str,
+    *,
+    gpus: bool,
+    workers: int | None,
+    most: int | None = None,
+    host: Callable[..., Any] = Host,
 ) -> Cluster:
     """Return the Ray cluster at an address. Raises as `ray_cluster.RayCluster` does.
 
@@ -596,4 +604,4 @@ def cluster_at(
             f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
             "(in a clone: '.[fleet]'), or divide the work with --shard"
         ) from None
-    return RayCluster(address, gpus=gpus, workers=workers, host=host)
+    return RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)

@@ -31,6 +31,8 @@ class RayCluster:
         Whether an actor has a GPU, or cores alone.
     workers
         Processes of each actor; None: its share of the cores of a node.
+    most
+        Actors at most; None: as many as there is room for.
     host
         Makes what an actor holds, from the name of its place.
 
@@ -46,9 +48,10 @@ class RayCluster:
         *,
         gpus: bool,
         workers: int | None = None,
+        most: int | None = None,
         host: Callable[..., Any],
     ) -> None:
-        self._gpus = gpus
+        self._gpus, self._most = gpus, most
         self._ours = not ray.is_initialized()
         if self._ours:
             _join(address)
@@ -98,7 +101,7 @@ class RayCluster:
         for row in self._nodes():
             room = int(row.get("CPU", 0) // self.cores)
             places += min(room, int(row.get("GPU", 0))) if self._gpus else room
-        return places
+        return places if self._most is None else min(places, self._most)
 
     def start(self) -> Handle:
         """Ask for an actor; it waits for a place where there is none."""
