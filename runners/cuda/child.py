@@ -19,7 +19,9 @@ from collections import deque
 import numpy as np
 
 from runners.cuda import self_check
+from runners.cuda.errors import LaunchError, LoadError, NotReadyError
 from runners.cuda.frames import FrameReader, encode
+from runners.cuda.launches import LANES, Started
 from runners.cuda.messages import (
     Done,
     Examine,
@@ -40,15 +42,8 @@ from runners.cuda.messages import (
     decode_request,
 )
 from runners.cuda.messages import encode as encode_message
-from runners.cuda.session import (
-    LANES,
-    LaunchError,
-    LoadError,
-    Loading,
-    NotReadyError,
-    Session,
-    Started,
-)
+from runners.cuda.modules import Loading
+from runners.cuda.session import Session
 
 _PARENT_CHECK = 0.5
 """Seconds between looks at whether the supervisor still lives."""
@@ -121,7 +116,7 @@ def _check(session: Session) -> None:
         destination=0, sms_offset=0, chunk_images=count // 4,
     )  # fmt: skip
     try:
-        session.load_module(batch.key, self_check.PTX.encode(), 3)
+        session.modules.load(batch.key, self_check.PTX.encode(), 3)
         session.run_arrays(batch, source.reshape(-1), destination.reshape(-1), sms)
     except (LoadError, LaunchError) as error:
         raise NotReadyError(
@@ -129,7 +124,7 @@ def _check(session: Session) -> None:
             missing=False,
             detail=str(error),
         ) from None
-    session.forget_module(batch.key)
+    session.modules.forget(batch.key)
     wrong = np.flatnonzero((destination != self_check.expected(count)).any(axis=1))
     if wrong.size:
         units = np.unique(sms.view(np.uint32)[wrong])
@@ -163,10 +158,10 @@ class _Server:
         """Send the next answer; return whether to go on."""
         first = self._waiting.popleft()
         if isinstance(first, Loading):
-            self._line.send(self._session.end_loading(first))
+            self._line.send(self._session.modules.end_loading(first))
             return True
         try:
-            self._line.send(self._session.finish_screening(first))
+            self._line.send(self._session.launches.finish(first))
         except LaunchError as error:
             return self._failed(first.launch.token, error)
         return True
@@ -193,14 +188,14 @@ class _Server:
                 os.close(descriptor)
                 return True
             case LoadModule():
-                loading = session.begin_loading(request)
+                loading = session.modules.begin_loading(request)
                 if not request.ahead:
-                    session.end_loading(loading)
+                    session.modules.end_loading(loading)
                 self._waiting.append(loading)
                 return True
             case Screen():
                 try:
-                    self._waiting.append(session.start_screening(request))
+                    self._waiting.append(session.launches.start(request))
                 except LaunchError as error:
                     # One of those before may be to blame.
                     return self._finish() and self._failed(request.token, error)
@@ -211,9 +206,9 @@ class _Server:
             case UnmapSlot():
                 session.unmap_slot(request.slot)
             case Forget():
-                session.forget_module(request.key)
+                session.modules.forget(request.key)
             case ForgetReferences():
-                session.forget_references(request.references)
+                session.launches.forget_references(request.references)
             case RunBatch():
                 try:
                     line.send(Done(token=request.token, seconds=session.run(request)))

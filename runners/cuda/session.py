@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import mmap
-import os
 import platform
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from runners import ledger
 from runners.cuda.driver_library import DriverLibrary
+from runners.cuda.errors import LaunchError, NotReadyError
 from runners.cuda.health import Monitor
-from runners.cuda.messages import (
-    DeviceFacts,
-    DeviceHealth,
-    LaunchEnded,
-    Loaded,
-    LoadModule,
-    Refused,
-    RunBatch,
-    Screen,
-)
+from runners.cuda.launches import Bytes, Launches
+from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
+from runners.cuda.modules import Modules
 
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
 _WARP = 32
-_COMPILERS = 8
-"""Threads that compile ahead: 31 ms a program on one, 6.7 ms on eight (H200, 2026-11-22)."""
-
-LANES = 2
-"""Screening kernels on their way: one runs, and the next one is queued behind it, so that the
-device goes on while this process compiles."""
-
-Bytes = NDArray[np.uint8]
-
-
-class NotReadyError(Exception):
-    """There is nothing to run on."""
-
-    def __init__(self, text: str, *, missing: bool, detail: str = "") -> None:
-        super().__init__(text)
-        self.text = text
-        self.missing = missing
-        self.detail = detail
-
-
-class LoadError(Exception):
-    """The driver refused a module."""
-
-
-class LaunchError(Exception):
-    """A batch failed."""
-
-    def __init__(self, text: str, *, sticky: bool) -> None:
-        super().__init__(text)
-        self.text = text
-        self.sticky = sticky
 
 
 def import_driver() -> Any:
@@ -115,33 +73,6 @@ class _Channel:
     """Pairs (staging, destination) to copy once the stream is done."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Started:
-    """A screening kernel on its way."""
-
-    launch: Screen
-    head: Bytes
-    """The start of its ledger, once it is copied."""
-    book: Any
-    """Its ledger in device memory."""
-    begin: Any
-    end: Any
-    copied: Any
-    """Events: the kernel begins, ends, and `head` is there."""
-    health: DeviceHealth | None
-
-
-@dataclass(kw_only=True)
-class Loading:
-    """A module on its way."""
-
-    request: LoadModule
-    code: Future[bytes | None] | None
-    """Its machine code, where another thread compiles it."""
-    reply: Loaded | Refused | None = None
-    """What came of it."""
-
-
 class Session:
     """A context on one device.
 
@@ -179,21 +110,19 @@ class Session:
             ) from None
         self._ordinal = ordinal
         self._slots: dict[int, _Mapping] = {}
-        self._modules: dict[str, Any] = {}
-        self._functions: dict[tuple[str, str], Any] = {}
-        self._loading: dict[str, Loading] = {}
-        """Modules whose loading has begun, by key."""
-        self._pool = ThreadPoolExecutor(min(_COMPILERS, os.cpu_count() or 1))
-        self._references: dict[int, tuple[Any, Any]] = {}
-        """Device memory with the images before and after, by their number."""
-        self._areas: dict[str, tuple[Any, int]] = {}
-        """Device memory that launches use in turn, and its bytes."""
-        self._heads: dict[int, Bytes] = {}
-        """Pinned host memory for the starts of ledgers, one for each launch that is on its way."""
-        self._lane = 0
         self._library = DriverLibrary()
         self._staged = not self._can_register()
         self._monitor = Monitor(self._device.pci_bus_id())
+        self.modules = Modules(driver, self._library)
+        self.launches = Launches(
+            driver,
+            kernels=self._channels[0].stream,
+            copies=self._channels[1].stream,
+            modules=self.modules,
+            slot=lambda number: self._slots[number].array,
+            health=self.health,
+            is_dead=self._is_dead,
+        )
 
     # Slots
 
@@ -217,70 +146,6 @@ class Session:
         address = probe.ctypes.data
         return self._library.register(address, probe.size) and self._library.unregister(address)
 
-    # Modules
-
-    def begin_loading(self, request: LoadModule) -> Loading:
-        """Begin to load a module; what is to be compiled ahead is compiled on another thread."""
-        code = None
-        if request.ahead and request.optimization is not None:
-            code = self._pool.submit(
-                self._library.compile, request.code, request.optimization, self._library.context()
-            )
-        loading = self._loading[request.key] = Loading(request=request, code=code)
-        return loading
-
-    def end_loading(self, loading: Loading) -> Loaded | Refused:
-        """Load a module, once it is compiled; a second call returns the same."""
-        if loading.reply is None:
-            request = loading.request
-            self._loading.pop(request.key, None)
-            code = None if loading.code is None else loading.code.result()
-            try:
-                if code is None:
-                    # Here the driver also says why it refuses something.
-                    self.load_module(request.key, request.code, request.optimization)
-                else:
-                    self.load_module(request.key, code, None)
-                loading.reply = Loaded(key=request.key)
-            except LoadError as error:
-                loading.reply = Refused(key=request.key, text=str(error))
-        return loading.reply
-
-    def load_module(self, key: str, code: bytes, optimization: int | None) -> None:
-        """Load a cubin, or PTX at a level of optimisation.
-
-        Raises
-        ------
-        LoadError
-            If the driver refuses it; the message is the driver's.
-        """
-        options = []
-        if optimization is not None:
-            options = [(self._driver.jit_option.OPTIMIZATION_LEVEL, optimization)]
-        try:
-            # `bytes` ends in a zero byte, which PTX for cuModuleLoadDataEx must.
-            self._modules[key] = self._driver.module_from_buffer(code, options)
-        except self._driver.Error as error:
-            raise LoadError(str(error)) from None
-
-    def forget_module(self, key: str) -> None:
-        """Unload a module."""
-        for name in [name for name in self._functions if name[0] == key]:
-            del self._functions[name]
-        self._modules.pop(key, None)
-
-    def _function(self, key: str, entry: str, parameters: str) -> Any:
-        """Return a kernel that takes parameters as PyCUDA spells them."""
-        if key in self._loading:
-            self.end_loading(self._loading[key])
-        if key not in self._modules:
-            raise LaunchError("its module is not loaded", sticky=False)
-        if (key, entry) not in self._functions:
-            function = self._modules[key].get_function(entry)
-            function.prepare(parameters)
-            self._functions[key, entry] = function
-        return self._functions[key, entry]
-
     # Batches
 
     def run(self, batch: RunBatch) -> float:
@@ -302,7 +167,7 @@ class Session:
         """Run a batch between flat arrays of bytes in host memory; as `run`."""
         start = time.perf_counter()
         try:
-            function = self._function(batch.key, batch.entry, "PPI")
+            function = self.modules.function(batch.key, batch.entry, "PPI")
             for index, first in enumerate(range(0, batch.count, batch.chunk_images)):
                 channel = self._channels[index % len(self._channels)]
                 images = min(batch.chunk_images, batch.count - first)
@@ -380,119 +245,6 @@ class Session:
         for staging, destination in channel.outputs:
             np.copyto(destination, staging)
         channel.outputs.clear()
-
-    # Screening
-
-    def start_screening(self, launch: Screen) -> Started:
-        """Queue a screening kernel behind those that are on their way, at most one.
-
-        Raises
-        ------
-        LaunchError
-            If that failed, or one of those before did and has poisoned the context.
-        """
-        driver, stream = self._driver, self._channels[0].stream
-        self._lane = (self._lane + 1) % LANES
-        try:
-            if launch.upload is not None:
-                self._upload(launch, launch.upload)
-            if launch.references not in self._references:
-                raise LaunchError("its images are not there", sticky=False)
-            images = self._references[launch.references]
-            function = self._function(launch.key, launch.entry, "PPPPII")
-            book = self._area(f"ledger {self._lane}", ledger.ledger_bytes(launch.image_bytes))
-            scratch = self._area("scratch", launch.scratch_bytes) if launch.scratch_bytes else 0
-            head = self._head(self._lane)
-            begin, end = (driver.Event(driver.event_flags.BLOCKING_SYNC) for _ in range(2))
-            # Pinned: from other memory, the copy would wait for the kernels before.
-            driver.memcpy_htod_async(book, self._blank, stream)
-            begin.record(stream)
-            function.prepared_async_call(
-                (launch.blocks, 1),
-                (_WARP * launch.warps_per_block, 1, 1),
-                stream,
-                *(int(address) for address in (*images, book, scratch)),
-                launch.count,
-                launch.limit,
-            )
-            end.record(stream)
-            driver.memcpy_dtoh_async(head, book, stream)
-            copied = driver.Event(driver.event_flags.BLOCKING_SYNC)
-            copied.record(stream)
-        except self._driver.Error as error:
-            raise LaunchError(str(error), sticky=self._is_dead()) from None
-        return Started(
-            launch=launch, head=head, book=book, begin=begin, end=end, copied=copied,
-            health=self.health() if launch.examine else None,
-        )  # fmt: skip
-
-    def finish_screening(self, started: Started) -> LaunchEnded:
-        """Wait for a screening kernel; return what its ledger says.
-
-        Raises
-        ------
-        LaunchError
-            If it failed, or the one behind it did and has poisoned the context.
-        """
-        launch, head = started.launch, started.head
-        # Not the stream of the kernels: the next one is on its way there.
-        stream = self._channels[1].stream
-        try:
-            started.copied.synchronize()
-            seconds = started.begin.time_till(started.end) / 1000
-            kept = ledger.recorded(head)
-            if kept:
-                head = np.zeros(ledger.IMAGES_AT + kept * launch.image_bytes, np.uint8)
-                self._driver.memcpy_dtoh_async(head, started.book, stream)
-                stream.synchronize()
-        except self._driver.Error as error:
-            raise LaunchError(str(error), sticky=self._is_dead()) from None
-        return LaunchEnded(
-            token=launch.token, seconds=seconds, ledger=head.tobytes(), health=started.health
-        )
-
-    @cached_property
-    def _blank(self) -> Bytes:
-        """What a ledger holds before a launch, in pinned host memory."""
-        blank: Bytes = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
-        blank[:] = 0
-        return blank
-
-    def _head(self, lane: int) -> Bytes:
-        """Return pinned memory for the start of a ledger."""
-        if lane not in self._heads:
-            self._heads[lane] = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
-        return self._heads[lane]
-
-    def _upload(self, launch: Screen, slot: int) -> None:
-        """Copy images and expected images from a slot into device memory of their own."""
-        self.forget_references(launch.references)
-        stream, size = self._channels[1].stream, launch.count * launch.image_bytes
-        memory = self._slots[slot].array
-        both = []
-        for part in (memory[:size], memory[size : 2 * size]):
-            both.append(self._driver.mem_alloc(size))
-            self._driver.memcpy_htod_async(both[-1], part, stream)
-        stream.synchronize()
-        self._references[launch.references] = (both[0], both[1])
-
-    def forget_references(self, number: int) -> None:
-        """Free the images of a number, if there are any."""
-        for memory in self._references.pop(number, ()):
-            memory.free()
-
-    def _area(self, name: str, size: int) -> Any:
-        """Return device memory of at least a size, which is used again under its name."""
-        memory, there = self._areas.get(name, (None, 0))
-        if there < size:
-            self._areas.pop(name, None)
-            if memory is not None:
-                # A kernel that is on its way may use it.
-                self._channels[0].stream.synchronize()
-                memory.free()
-            memory = self._driver.mem_alloc(size)
-            self._areas[name] = (memory, size)
-        return memory
 
     def _is_dead(self) -> bool:
         """Whether the context fails at everything now; also waits for what is still running."""
