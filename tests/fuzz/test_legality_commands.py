@@ -91,8 +91,16 @@ def test_an_empty_file_has_no_verdicts(tmp_path):
     assert warpfuzz(tmp_path, "legal", "file").out == "0 lines: none\n"
 
 
-@pytest.mark.parametrize(("count", "json"), [(100_000, True), (20_000, False)])
-def test_a_hundred_thousand_lines_are_judged(tmp_path, count, json):
+@pytest.mark.parametrize(
+    ("count", "json"),
+    [
+        (10_000, True),
+        (10_000, False),
+        pytest.param(100_000, True, marks=pytest.mark.slow),
+        pytest.param(20_000, False, marks=pytest.mark.slow),
+    ],
+)
+def test_many_lines_are_judged(tmp_path, count, json):
     some = [canonical(form).text for form in FORMS] + ["", "no", LOAD]
     lines = [some[index % len(some)] for index in range(count)]
     (tmp_path / "file").write_text("\n".join(lines))

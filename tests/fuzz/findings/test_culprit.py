@@ -96,7 +96,7 @@ def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
     fault: str, key: str
 ) -> None:
     runner = SimulatedRunner("sm_90", faults=[by_name(fault)])
-    assert culprits(runner, fault, 3) == {key}
+    assert culprits(runner, fault, 2) == {key}
 
 
 def in_place(form: MmaForm = HALF) -> Program:

@@ -174,24 +174,37 @@ def test_the_printed_command_is_whole(tmp_path: Path, capsys: pytest.CaptureFixt
     assert code == 1
 
 
+@pytest.mark.parametrize(
+    ("ptx_pass", "with_assembler"),
+    [
+        ("sed 's/ ;/;/'", True),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in ((None, False), ("sed 's/ ;/;/'", False), (None, True))
+        ),
+    ],
+)
 def test_every_command_on_a_page_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    ptx_pass: str | None,
+    with_assembler: bool,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = planted_ptxas(tmp_path / "c c", "1.0")
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
     monkeypatch.setenv("COLUMNS", "400")
-    folder = tmp_path / "a folder"
-    plain = stored(folder, multiplication(half()), faults=(FAULT,))
-    passed = stored(folder, multiplication(half()), faults=(FAULT,), ptx_pass="sed 's/ ;/;/'")
-    assembled = stored(folder, multiplication(half()), faults=(FAULT,), assembler=str(path))
-    for entry in (plain, passed, assembled):
-        page = ended(capsys, "corpus", "show", entry.path)[1]
-        commands = [line.rpartition(" warpfuzz ")[2] for line in page.splitlines()
-                    if " warpfuzz " in line]  # fmt: skip
-        assert len(commands) == 3
-        codes = [ended(capsys, *shlex.split(command))[0] for command in commands]
-        assert codes == [1, 1, 0], commands
+    entry = stored(
+        tmp_path / "a folder", multiplication(half()), faults=(FAULT,), ptx_pass=ptx_pass,
+        assembler=str(path) if with_assembler else None,
+    )  # fmt: skip
+    page = ended(capsys, "corpus", "show", entry.path)[1]
+    commands = [line.rpartition(" warpfuzz ")[2] for line in page.splitlines()
+                if " warpfuzz " in line]  # fmt: skip
+    assert len(commands) == 3
+    codes = [ended(capsys, *shlex.split(command))[0] for command in commands]
+    assert codes == [1, 1, 0], commands
 
 
 def test_a_corpus_is_checked(

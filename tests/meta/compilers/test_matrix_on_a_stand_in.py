@@ -69,7 +69,11 @@ def test_levels_of_the_driver_are_members_and_agree():
 
 
 @pytest.mark.parametrize(
-    ("trouble", "kind"), [("misaligned", Kind.LAUNCH_FAILURE), ("kill", Kind.CRASH)]
+    ("trouble", "kind"),
+    [
+        pytest.param("misaligned", Kind.LAUNCH_FAILURE, marks=pytest.mark.slow),
+        ("kill", Kind.CRASH),
+    ],
 )
 def test_what_brings_the_device_down_with_every_compiler_is_said_so(trouble, kind):
     report = round_of(programs=8, FAKE_TROUBLE=trouble)

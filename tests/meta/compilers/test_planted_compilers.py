@@ -184,6 +184,7 @@ def test_only_what_the_baseline_does_otherwise_counts(
     assert counted == {**dict.fromkeys(counted, "0"), **({result: "1"} if result else {})}
 
 
+@pytest.mark.slow  # fuzz/campaign/test_campaign_parts.py has the budget of every check
 def test_a_campaign_ends_after_as_many_families_as_were_asked_for(compilers, tmp_path):
     ended = warpfuzz(
         tmp_path, "run", "--runner", "sim", "--opt", "2",

@@ -12,7 +12,10 @@ from command_line import COMMAND, environment
 from running_campaigns import SOON, descendants, nothing_left
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM, signal.SIGKILL],
+)
 def test_nothing_goes_on_behind_a_bench_that_ended(tmp_path: Path, number: int) -> None:
     with subprocess.Popen(
         [*COMMAND, "bench", "--contents", "warpfuzz", "--jobs", "2", "--limit", str(10**6)],

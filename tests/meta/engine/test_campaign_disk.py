@@ -68,7 +68,9 @@ def found(whole: Path, tmp_path: Path) -> Path:
     os.geteuid() == 0 and shutil.which("setpriv") is None,
     reason="root writes to any folder, and setpriv is not here to give that up",
 )
-@pytest.mark.parametrize("folder", ["**", "campaign", "findings"])
+@pytest.mark.parametrize(
+    "folder", [pytest.param("**", marks=pytest.mark.slow), "campaign", "findings"]
+)
 def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(found: Path, folder: str) -> None:
     corpus = found / CORPUS
     before = {
@@ -94,7 +96,7 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(found: Path, folde
 @pytest.mark.parametrize(
     "room",
     [
-        0,
+        pytest.param(0, marks=pytest.mark.slow),
         pytest.param(3_000, marks=pytest.mark.slow),
         15_000,
         pytest.param(40_000, marks=pytest.mark.slow),

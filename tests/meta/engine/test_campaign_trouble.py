@@ -26,7 +26,9 @@ CALM = ("--seed", 3, "--only", "*m8n8k4*")
 ENDLESS = ("--cases", 10**9, "--workers", 2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) -> None:
     with started(tmp_path, "--cases", 10**9, "--workers", 1, *CALM) as process:
         wait_for_cases(tmp_path, process, 8)

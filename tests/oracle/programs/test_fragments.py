@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from program_interpreter import element
 
@@ -33,6 +33,7 @@ def patterns(type_: Format) -> st.SearchStrategy[int]:
 
 
 @pytest.mark.parametrize(("operation", "type_"), PAIRS, ids=lambda x: str(getattr(x, "name", x)))
+@settings(max_examples=15)  # of up to 20 elements
 @given(data=st.data())
 def test_every_element_becomes_what_exact_arithmetic_rounds_to(
     operation: Operation, type_: Format, data: st.DataObject

@@ -22,7 +22,14 @@ ACCESSES = tuple(
 
 
 @pytest.mark.parametrize("access", ACCESSES, ids=lambda access: f"{access.space} {access.stride}")
-@pytest.mark.parametrize("form", VARIANTS[::5], ids=lambda form: form.opcode)
+@pytest.mark.parametrize(
+    "form",
+    [
+        form if index % 3 == 0 else pytest.param(form, marks=pytest.mark.slow)
+        for index, form in enumerate(VARIANTS[::5])
+    ],
+    ids=lambda form: form.opcode,
+)
 def test_rows_aligned_to_the_fragment_give_the_oracles_image_or_a_trap(
     runner: Runner, form: MmaForm, access: Access
 ) -> None:

@@ -40,9 +40,9 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
 @pytest.mark.parametrize("feature", possible_features(VALUED_FORMS[0]), ids=str)
 def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
     key = list(Feature).index(feature)
-    found = [hit for forms in _KINDS.values() for hit in _honoured(feature, forms, 2, key)]
-    # 20 programs: at least 90%, so that 95% on average pass (see the slow test).
-    assert sum(found) >= 18, f"{sum(found)} of {len(found)}"
+    found = [hit for forms in _KINDS.values() for hit in _honoured(feature, forms, 1, key)]
+    # 10 programs: at least 90%, so that 95% on average pass (see the slow test).
+    assert sum(found) >= 9, f"{sum(found)} of {len(found)}"
 
 
 _LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("sm_90", "8.7")))
