@@ -159,6 +159,18 @@ def fit(evidence: Evidence, depth: int) -> Fit:
     return _Search(evidence, depth).fit()
 
 
+def _joined(one: Finding, value: Any, other: Finding | None) -> Finding:
+    """Return what two hypotheses that explain everything leave open of a figure."""
+    if other is None:
+        return one
+    values = (*one.others, value, *other.others)
+    return Finding(
+        value=one.value,
+        others=tuple(dict.fromkeys(each for each in values if each != one.value)),
+        refuting=min(one.refuting, other.refuting),
+    )
+
+
 class _Search:
     """Elimination over the figures of one unit."""
 
@@ -184,7 +196,32 @@ class _Search:
             best, count = again, fewer
         if count:
             return Fit(findings={}, contradiction=self.contradiction(best))
-        return Fit(findings=self.findings(best), contradiction=None)
+        best, *rivals = sorted([best, *self.rivals(best)], key=len)
+        found = self.findings(best)
+        for rival in rivals:
+            found = {
+                name: _joined(one, rival.get(name), self.findings(rival).get(name))
+                for name, one in found.items()
+            }
+        return Fit(findings=found, contradiction=None)
+
+    def rivals(self, best: Values) -> list[dict[str, Any]]:
+        """Return hypotheses with the sum in another format that explain everything, too.
+
+        Its rounding goes with its format: no change of one figure leads from the one to the other.
+        """
+        every, found = self.all(), []
+        roundings = self.evidence.part(("rounding",))
+        for accumulator in every["accumulator"]:
+            if accumulator == best["accumulator"]:
+                continue
+            changed = self.consistent({**best, "accumulator": accumulator})
+            names = [name for name in ("rounding", "addition", "narrowing") if name in changed]
+            for values in product(*(every[name] for name in names)):
+                rival = {**changed, **dict(zip(names, values, strict=True))}
+                if not roundings.differing(rival).any() and not self.best([rival])[1]:
+                    found.append(rival)
+        return found[:1]
 
     def start(self) -> dict[str, Any]:
         """Return a hypothesis to begin with; a stage varies each of its values."""

@@ -54,9 +54,16 @@ def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path
 
 
 @pytest.mark.slow
-def test_every_unit_of_mma_sync_is_recovered(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "only",
+    [
+        "mma.*bf16*", "mma.*tf32*", "mma.*f64*", "mma.*f16.f16.f16.f16", "mma.*f32.f16.f16.f32",
+        *(f"mma.*.{a}.{b}.f??" for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")),
+    ],
+)  # fmt: skip
+def test_units_of_mma_sync_are_recovered_and_judge_campaigns(tmp_path: Path, only: str) -> None:
     done = warpfuzz(
-        tmp_path, "measure", "--runner", "sim", "--only", "mma.*", "--images", "256",
+        tmp_path, "measure", "--runner", "sim", "--only", only, "--images", "256",
         "--output", "model.toml", "--json",
     )  # fmt: skip
     assert done.code == 0, done.err
@@ -64,8 +71,8 @@ def test_every_unit_of_mma_sync_is_recovered(tmp_path: Path) -> None:
     assert not [unit["unit"] for unit in units if unit["refused"]]
     assert done.summary["figures"] == done.summary["as_in_model"]
     judged = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--ptx-version", "8.7", "--only", "mma.*",
-        "--cases", "200", "--seed", "1", "--model", "model.toml",
+        tmp_path, "run", "--runner", "sim", "--ptx-version", "8.7", "--only", only,
+        "--cases", "100", "--seed", "1", "--model", "model.toml",
     )  # fmt: skip
     assert judged.code == 0, judged.out
 
