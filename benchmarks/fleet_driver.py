@@ -5,7 +5,7 @@ python benchmarks/fleet_driver.py [--actors 1000] [--seconds 8]
 Actors answer every round at once with the report of a real one, so that all there is to be measured
 is the driver: drawing what rounds are about, sending them, receiving reports, committing them in
 order, and keeping the state. First without Ray (answers are pickled as Ray would, in this process),
-with as many actors as asked for; then through Ray with eight real actors of this machine, where the
+with as many actors as asked for; then through Ray with two real actors of this machine, where the
 cores are shared with them.
 """
 
@@ -221,12 +221,12 @@ def main() -> None:
 
     from fuzz.fleet.ray_cluster import RayCluster
 
-    ray.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     cluster = RayCluster("local", gpus=False, workers=1, host=FakeHost)
     cluster.workers = WORKERS
     wall, cpu, rounds = measured(cluster, report, options.seconds)
     print(
-        f"8 actors through Ray on this machine: {60 * rounds / wall:,.0f} rounds a minute, "
+        f"2 actors through Ray on this machine: {60 * rounds / wall:,.0f} rounds a minute, "
         f"{1000 * cpu / rounds:.2f} ms of the driver's CPU a round ({rounds:,} rounds)"
     )
     ray.shutdown()

@@ -155,5 +155,5 @@ def test_twenty_nodes_that_die_lose_no_finding_and_give_none_twice(
     while len(nodes.nodes) < 3:
         nodes.add()
     changing = Changing(nodes, 20)
-    assert on_fleet(tmp_path / "fleet", nodes, 3000, changing) == alone(tmp_path / "alone", 3000)
+    assert on_fleet(tmp_path / "fleet", nodes, 1500, changing) == alone(tmp_path / "alone", 1500)
     assert changing.removed == 20

@@ -1,0 +1,59 @@
+"""Every GPU of a cluster is screened once, and one that cannot be is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fake_cluster import FakeCluster
+
+from fuzz.commands.screen_fleet import _rows
+from fuzz.fleet.host import Begun, Code
+from fuzz.fleet.screening import FleetScreening, Harvest, ScreenHost, ScreenNews
+
+
+class Screening(ScreenHost):
+    """Screens nothing, and says so after two looks."""
+
+    started = 0
+
+    def begin(self) -> Begun:
+        return Begun(host=self.place, place="GPU 0", code=Code.here())
+
+    def start(self, words: Sequence[str], files: Mapping[str, bytes]) -> None:
+        Screening.started += 1
+        self._looks = 0
+
+    def news(self, stop: bool) -> ScreenNews:
+        self._looks += 1
+        return ScreenNews(line="10 s", code=0 if self._looks > 2 else None)
+
+    def harvest(self) -> Harvest:
+        row = {"device": "GPU 0: a device", "cases": 9, "wrong": 0, "multiprocessors": []}
+        return Harvest(summary={"devices": [row]}, findings=(), error="")
+
+    def end(self) -> None:
+        """Nothing is open."""
+
+
+class Older(Screening):
+    def begin(self) -> Begun:
+        return replace(super().begin(), code=Code(version="0.0", digest="0", python="3.9"))
+
+
+def test_every_gpu_is_screened_once_and_a_node_that_dies_is_named() -> None:
+    cluster = FakeCluster(
+        [2, 1, 1], lambda node: (Older if node == "node2" else Screening)(place=node)
+    )
+    Screening.started = 0
+    screening = FleetScreening(cluster=cluster, words=("--time", "9"), files={})
+    for number, _ in enumerate(screening.run()):
+        if number == 2:
+            cluster.remove(1)
+    screening.close()
+    rows = {row["device"]: row for row in _rows(screening.devices)}
+    assert Screening.started == 3
+    assert rows["node0 GPU 0: a device"]["cases"] == 9
+    assert "its node died" in rows["node1 GPU 0"]["error"]
+    assert "warpfuzz 0.0" in rows["node2 GPU 0"]["error"]
+    assert sum(row["cases"] for row in _rows(screening.devices)) == 18
