@@ -32,7 +32,8 @@ from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
-from oracle.errors import InfrastructureError, UsageError
+from oracle.definedness import check_defined
+from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form, ProductForm
 from oracle.isa import form_of
@@ -245,6 +246,10 @@ def subject_of(entry: Entry) -> Subject:
     """
     finding = entry.finding
     program = decode_program(entry.read(PROGRAM), str(entry.path / PROGRAM))
+    try:
+        check_defined(program, target=finding.target)
+    except UndefinedProgramError as error:
+        raise InfrastructureError(f"{entry.path / PROGRAM}: {error}") from None
     images = unpack(entry, INPUT)
     if images.dtype != np.uint8 or images.shape != (1, program.image_bytes):
         raise InfrastructureError(

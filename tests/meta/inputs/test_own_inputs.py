@@ -79,6 +79,8 @@ KEPT = {
     # 115 s in the expression with which planted faults find instructions.
     "spaces between parameters": ("module.ptx", b".param .u32 c", b".param .u32 " + b" " * 190_000),
     # 3 s in the simulated device's reader, for each opcode.
+    # Refused without a word of which file it is in.
+    "a store past its buffer": ("program.json", b'"stride": null', b'"stride": 1024'),
     "an opcode of 15,000 parts": ("module.ptx", b"END:", b"END: " + b"a." * 15_000),
 }
 """What the long search found: an input, and what stands in place of what."""
