@@ -83,14 +83,16 @@ def test_without_expectation_nothing_is_compared(monkeypatch: pytest.MonkeyPatch
         assert any("b1" in form.opcode for form in requirements(program))
 
 
-def test_every_fault_of_the_catalogue_can_show_on_the_target_of_the_bench() -> None:
-    subjects = chosen("*", target=TARGET, version=VERSION)
-    assert [one.name for one in subjects if not one.is_measured_row] == [
-        fault.name for fault in CATALOGUE
-    ]
-    assert {one.name for one in subjects if one.unobservable} == {
-        fault.name for fault in CATALOGUE if fault.rare
-    }
+def test_every_fault_of_the_catalogue_can_show_on_a_target_of_the_bench() -> None:
+    hidden = []
+    for target in ("sm_90", TARGET):
+        subjects = chosen("*", target=target, version=VERSION)
+        assert [one.name for one in subjects if not one.is_measured_row] == [
+            fault.name for fault in CATALOGUE
+        ]
+        hidden.append({one.name for one in subjects if one.unobservable})
+    # Of sm_100a no figures of mma.sync are known, so that no program with it is judged there.
+    assert set.intersection(*hidden) == {fault.name for fault in CATALOGUE if fault.rare}
 
 
 def test_measured_rows_touch_only_what_they_say() -> None:

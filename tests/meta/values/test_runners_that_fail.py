@@ -64,11 +64,11 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind
 ) -> None:
     with ready(trouble) as opened:
-        progress = campaign(opened, tmp_path, images=8, cases=8, only="*m8n8k4*").run()
+        progress = campaign(opened, tmp_path, images=24, cases=24, only="*m8n8k4*").run()
     assert {family.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
     assert progress.compared > 0
-    assert progress.compared + progress.unasked == progress.cases == 8
+    assert progress.compared + progress.unasked == progress.cases == 24
     for entry in entries(tmp_path):
         assert "input.npy" in entry.finding.files
         assert entry.finding.details["rate"] == 1
