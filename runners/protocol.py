@@ -6,6 +6,7 @@ A runner never answers wrongly on purpose: when it cannot vouch for the images, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
@@ -149,12 +150,12 @@ class Runner(Protocol):
     ) -> None: ...
 
 
-class ClosedAtTheEnd:
+class ClosedAtTheEnd(ABC):
     """A runner as a context: what it holds is released where the context ends."""
 
+    @abstractmethod
     def close(self) -> None:
         """Release what is held."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
