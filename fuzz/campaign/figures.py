@@ -16,6 +16,7 @@ from msgspec import Meta, Struct, field
 from corpus import durable
 from corpus.plain_files import open_plain, read_plain
 from fuzz.campaign.store import FOLDER, STATISTICS, SUMMARY, Count, holds_campaign
+from fuzz.checks.protocol import DeviceStatus
 from oracle.errors import InfrastructureError, UsageError
 
 _SILENT_SECONDS = 60.0
@@ -88,19 +89,6 @@ class _Wrapped(Struct, kw_only=True):
     summary: Summary
 
 
-class DeviceLine(Struct, kw_only=True):
-    """A device, as a line of statistics has it."""
-
-    name: str
-    uuid: str = ""
-    host: str = ""
-    temperature: int | None = None
-    sm_clock: int | None = None
-    busy: int | None = None
-    power: int | None = None
-    errors: dict[str, int] = field(default_factory=dict)
-
-
 class Line(Struct, kw_only=True):
     """A line of statistics, as far as all campaigns have it."""
 
@@ -111,7 +99,7 @@ class Line(Struct, kw_only=True):
     examining: Count = 0
     finishing: bool = False
     seconds_since_new: _Seconds = 0.0
-    devices: list[DeviceLine] = field(default_factory=list)
+    devices: list[DeviceStatus] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from fuzz.campaign.figures import DeviceLine, Figures, Life, read_figures
+from fuzz.campaign.figures import Figures, Life, read_figures
+from fuzz.console.blocks import device_text
 from fuzz.output import console, counted, duration, emit, plain
 
 _WATCH_SECONDS = 2.0
@@ -122,7 +123,7 @@ def _lines(one: Figures) -> list[Text]:
         if newest.examining:
             workers.append(f" · {counted(newest.examining, 'finding')} being examined")
         lines.append(workers)
-    return [*lines, *map(_device, newest.devices)]
+    return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
 
 
 def _findings(one: Figures) -> Text:
@@ -146,20 +147,3 @@ def _findings(one: Figures) -> Text:
 
 def _counted(words: Counter[str]) -> str:
     return ", ".join(f"{count:,} {word}" for word, count in words.most_common())
-
-
-def _device(device: DeviceLine) -> Text:
-    words = [device.host, device.name, device.uuid]
-    line = plain("  " + " ".join(word for word in words if word))
-    if device.temperature is not None:
-        line.append(f"  {device.temperature} °C")
-    if device.sm_clock is not None:
-        line.append(f"  {device.sm_clock:,} MHz")
-    if device.busy is not None:
-        line.append(f"  {device.busy} % busy")
-    if device.power is not None:
-        line.append(f"  {device.power} W")
-    for name, count in device.errors.items():
-        if count:
-            line.append_text(plain(f"  {count:,} {name}", style="worst"))
-    return line

@@ -12,7 +12,7 @@ from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
-from fuzz.console.blocks import Block, beside, fitted, listed, stacked
+from fuzz.console.blocks import Block, beside, device_text, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from fuzz.screening.rates import Rate
@@ -351,31 +351,10 @@ def _devices(devices: Sequence[DeviceStatus]) -> Block:
     def body(width: int, rows: int) -> Sequence[Text]:
         # What has errors has to be seen, however many there are.
         order = sorted(devices, key=lambda one: not any(one.errors.values()))
-        lines = [_device(device) for device in (order if len(order) > rows else devices)]
+        lines = [device_text(device) for device in (order if len(order) > rows else devices)]
         return listed(lines, rows, "devices")
 
     return Block(title="devices", wanted=len(devices), body=body)
-
-
-def _device(device: DeviceStatus) -> Text:
-    line = plain(f"{device.host} {device.name}" if device.host else device.name)
-    if device.uuid:
-        line.append_text(plain(f" {device.uuid[:12]}", style="quiet"))
-    if device.temperature is not None:
-        line.append(f"  {device.temperature} °C")
-    if device.sm_clock is not None:
-        line.append(f"  {device.sm_clock:,} MHz")
-    if device.busy is not None:
-        line.append(f"  {device.busy} % busy")
-    if device.power is not None:
-        line.append(f"  {device.power} W")
-    errors = {name: count for name, count in device.errors.items() if count}
-    if errors:
-        text = ", ".join(f"{count:,} {name}" for name, count in errors.items())
-        line.append("  ").append_text(plain(text, style="worst"))
-    elif device.errors:
-        line.append("  no errors", style="quiet")
-    return line
 
 
 # Coverage and findings
