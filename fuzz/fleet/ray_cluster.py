@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,10 @@ _MOST_CORES = 8
 """Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
 _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
+
+
+_ANSWER_SECONDS = 10.0
+"""In which an address has to answer."""
 
 
 class RayCluster:
@@ -144,6 +149,10 @@ def _join(address: str) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     _keep_quiet()
     try:
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if host and port.isdecimal():
+            # Ray asks again and again for minutes where nobody answers.
+            socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
         ray.init(
             address=address,
             log_to_driver=False,

@@ -23,6 +23,7 @@ from fuzz.campaign.store import CampaignStore, State
 from fuzz.checks.programs import Programs
 from fuzz.fleet.crew import FleetCrew, cluster_at
 from fuzz.runner import RunnerChoice, opened
+from oracle.errors import InfrastructureError
 
 pytest.importorskip("ray", reason="Ray is not installed (the extra `fleet`)")
 pytestmark = pytest.mark.fleet
@@ -121,6 +122,12 @@ def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: P
     assert found == alone(tmp_path / "alone", 70)
     assert found[0]
     assert len(hosts.hosts - {""}) == 1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
+def test_where_no_cluster_answers_that_is_said_at_once(address: str) -> None:
+    with pytest.raises(InfrastructureError, match="cannot be joined"):
+        cluster_at(address, gpus=False, workers=1)
 
 
 @pytest.mark.slow
