@@ -22,6 +22,7 @@ import numpy as np
 from fuzz.checks.protocol import DeviceStatus, Facts, Pulse, Report, Stage
 from fuzz.runner import OpenRunner
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from runners.cuda.messages import DeviceHealth
 from runners.cuda.runner import CudaRunner
 from runners.kernels import KernelModule
 from runners.protocol import (
@@ -90,10 +91,15 @@ def health_of(ready: OpenRunner) -> DeviceStatus | None:
     facts, health = runner.facts(), runner.health()
     if isinstance(facts, Failure) or isinstance(health, Failure):
         return None
+    return device_status(facts.name, facts.uuid, health)
+
+
+def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
+    """Return what the management library says of a device, in the units of a status."""
     counts = {"ECC corrected": health.ecc_corrected, "ECC uncorrected": health.ecc_uncorrected}
     return DeviceStatus(
-        name=facts.name,
-        uuid=facts.uuid,
+        name=name,
+        uuid=uuid,
         temperature=health.temperature_c,
         sm_clock=health.sm_clock_mhz,
         busy=health.busy_percent,

@@ -20,6 +20,7 @@ from msgspec import Meta, Struct, field
 
 from corpus import Kind, ShrinkStatus, durable
 from corpus.plain_files import open_plain, read_plain
+from fuzz.campaign.coverage import LONGEST_EPOCH
 from oracle.errors import InfrastructureError
 
 SCHEMA = 2
@@ -30,8 +31,8 @@ _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
 
 
-_MOST_WHOLE = 1 << 15
-"""Rounds that are given at once at most: twice `coverage.LONGEST_EPOCH`."""
+_MOST_WHOLE = 2 * LONGEST_EPOCH
+"""Rounds that are given at once at most."""
 
 
 class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):

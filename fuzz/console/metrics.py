@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
+from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import CampaignStatus, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.screening import THROTTLING, DeviceView
@@ -184,26 +185,8 @@ class ScreeningMetrics(Collector):
         statuses = []
         for uuid, view in views:
             rate.add_metric([uuid, view.name], view.per_second)
-            health = view.health
-            if health is None:
-                continue
-            counts = {
-                "ECC corrected": health.ecc_corrected,
-                "ECC uncorrected": health.ecc_uncorrected,
-            }
-            statuses.append(
-                DeviceStatus(
-                    name=view.name,
-                    uuid=uuid,
-                    temperature=health.temperature_c,
-                    sm_clock=health.sm_clock_mhz,
-                    memory_clock=health.memory_clock_mhz,
-                    busy=health.busy_percent,
-                    power=None if health.power_mw is None else round(health.power_mw / 1000),
-                    throttle_reasons=health.throttle_reasons,
-                    errors={name: count for name, count in counts.items() if count is not None},
-                )
-            )
+            if view.health is not None:
+                statuses.append(device_status(view.name, uuid, view.health))
         yield rate
         yield from _devices(statuses)
 

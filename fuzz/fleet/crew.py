@@ -142,7 +142,7 @@ class _Actor:
     def name(self) -> str:
         if self.begun is None:
             return "an actor that waits for a place"
-        return " ".join(part for part in (self.begun.host, self.begun.place) if part)
+        return self.begun.name
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -230,6 +230,10 @@ class FleetCrew:
         """Return sentences about hosts and GPUs: which differ, and which cannot take part."""
         return tuple(self._remarks)
 
+    def _ready(self) -> list[_Actor]:
+        """Return those that can be given jobs."""
+        return [one for one in self._actors.values() if one.facts and not one.left_out]
+
     # Jobs
 
     def places_for_rounds(self) -> int:
@@ -237,9 +241,7 @@ class FleetCrew:
 
         While an actor's news is on its way, its processes have something to do.
         """
-        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
-        if self._interrupted:
-            ready = []
+        ready = [] if self._interrupted else self._ready()
         # First everybody gets something to do, then something to do next.
         self._free = [
             one
@@ -254,7 +256,7 @@ class FleetCrew:
         return max(0, self._examinations(everybody=everybody))
 
     def _examinations(self, *, everybody: bool) -> int:
-        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
+        ready = self._ready()
         taken = sum(len(one.jobs) - one.rounds for one in ready)
         if everybody:
             return (self._workers + 1) * len(ready) - taken
@@ -274,7 +276,7 @@ class FleetCrew:
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             self._events.append(Finished(job=job, report=NotExamined(id=job.id)))
             return
-        ready = [one for one in self._actors.values() if one.facts and not one.left_out]
+        ready = self._ready()
         actor = min(ready, key=lambda one: (len(one.jobs) - one.rounds, one.slot))
         self._send(actor, job, parcel)
 
@@ -289,11 +291,10 @@ class FleetCrew:
             repeat = self._to_repeat.popleft()
             others = [
                 one
-                for one in self._actors.values()
+                for one in self._ready()
                 if one.facts is not None
                 and one.facts.device == repeat.kind
                 and one.slot != repeat.slot
-                and not one.left_out
                 and one.rounds < 2 * self._workers
             ]
             if not others:

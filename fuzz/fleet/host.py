@@ -82,6 +82,11 @@ class Begun:
     """The GPU as Ray counts it on its host, such as "GPU 3"; empty on cores."""
     code: Code
 
+    @property
+    def name(self) -> str:
+        """Where the actor is, in words."""
+        return " ".join(part for part in (self.host, self.place) if part)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Done:

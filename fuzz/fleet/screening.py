@@ -152,7 +152,7 @@ class FleetDevice:
         """Where it is."""
         if self.begun is None:
             return "a GPU that others use"
-        return " ".join(part for part in (self.begun.host, self.begun.place) if part)
+        return self.begun.name
 
     @property
     def done(self) -> bool:

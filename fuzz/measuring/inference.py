@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -159,11 +159,11 @@ def fit(evidence: Evidence, depth: int) -> Fit:
     return _Search(evidence, depth).fit()
 
 
-def _joined(one: Finding, value: Any, other: Finding | None) -> Finding:
+def _joined(one: Finding, other: Finding | None) -> Finding:
     """Return what two hypotheses that explain everything leave open of a figure."""
     if other is None:
         return one
-    values = (*one.others, value, *other.others)
+    values = (*one.others, other.value, *other.others)
     return Finding(
         value=one.value,
         others=tuple(dict.fromkeys(each for each in values if each != one.value)),
@@ -196,21 +196,18 @@ class _Search:
             best, count = again, fewer
         if count:
             return Fit(findings={}, contradiction=self.contradiction(best))
-        best, *rivals = sorted([best, *self.rivals(best)], key=len)
+        best, *rivals = sorted([best, *islice(self.rivals(best), 1)], key=len)
         found = self.findings(best)
-        for rival in rivals:
-            found = {
-                name: _joined(one, rival.get(name), self.findings(rival).get(name))
-                for name, one in found.items()
-            }
+        for rival in map(self.findings, rivals):
+            found = {name: _joined(one, rival.get(name)) for name, one in found.items()}
         return Fit(findings=found, contradiction=None)
 
-    def rivals(self, best: Values) -> list[dict[str, Any]]:
-        """Return hypotheses with the sum in another format that explain everything, too.
+    def rivals(self, best: Values) -> Iterator[dict[str, Any]]:
+        """Iterate over hypotheses with the sum in another format that explain everything, too.
 
         Its rounding goes with its format: no change of one figure leads from the one to the other.
         """
-        every, found = self.all(), []
+        every = self.all()
         roundings = self.evidence.part(("rounding",))
         for accumulator in every["accumulator"]:
             if accumulator == best["accumulator"]:
@@ -220,8 +217,7 @@ class _Search:
             for values in product(*(every[name] for name in names)):
                 rival = {**changed, **dict(zip(names, values, strict=True))}
                 if not roundings.differing(rival).any() and not self.best([rival])[1]:
-                    found.append(rival)
-        return found[:1]
+                    yield rival
 
     def start(self) -> dict[str, Any]:
         """Return a hypothesis to begin with; a stage varies each of its values."""

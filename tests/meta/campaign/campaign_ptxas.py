@@ -11,15 +11,16 @@ inside     rejected with the name of a function of its own
 mumble     ends with a sentence that is no message, and exit code 3
 accept     accepted, whatever it is
 reject     rejected, whatever it is
-coin       accepted or rejected, by chance
+passing    the wrong verdict while a campaign judges and isolates it, the right one ever after
 slow       takes 0.2 s for each
 """
 
-# ruff: noqa: PTH123 - started thousands of times: pathlib, re and signal take longer than the rest
+# ruff: noqa: PTH102, PTH123 - started thousands of times: pathlib, re and signal take longer than the rest
 
 import os
 import sys
 import time
+import zlib
 
 from asking import ask
 
@@ -54,11 +55,21 @@ def good(text, target, version):
     if struck and FAULT == "mumble":
         say("this is not what an assembler says")
         raise SystemExit(3)
-    if struck and FAULT == "coin":
-        return os.urandom(1)[0] < 128
     if struck and FAULT in ("accept", "reject"):
         return FAULT == "accept"
-    return ask(ANSWERING, "is_legal", text, target, version)
+    legal = ask(ANSWERING, "is_legal", text, target, version)
+    return not legal if struck and FAULT == "passing" and is_young(text) else legal
+
+
+def is_young(text):
+    """Tell whether no more than one process of this fake was asked about an instruction before."""
+    for time_asked in range(2):
+        try:
+            os.mkdir(f"{os.environ['ASKED']}/{zlib.crc32(text.encode())}-{time_asked}")
+        except FileExistsError:
+            continue
+        return True
+    return False
 
 
 def assemble(names, output):
