@@ -35,6 +35,9 @@ class Kind(StrEnum):
     CRASH = "crash"
     COMPILE_FAILURE = "compile failure"
     LAUNCH_FAILURE = "launch failure"
+    DIVERGENCE = "divergence"
+    """A warp-level instruction stands under a condition that differs between lanes: the program
+    has no undefined behaviour, and its PTX has."""
     FLAKY = "flaky"
     """Did not replay every time: on hardware a finding of its own."""
     VIOLATION = "violation"

@@ -196,6 +196,7 @@ KIND_STYLES = {
     Kind.VIOLATION: "worst",
     Kind.FLAKY: "bad",
     Kind.LAUNCH_FAILURE: "bad",
+    Kind.DIVERGENCE: "bad",
     Kind.COMPILE_FAILURE: "bad",
     Kind.DEVIATION: "odd",
     Kind.UNREADABLE: "bad",

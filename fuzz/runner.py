@@ -352,6 +352,7 @@ def version_for(wanted: str | None, target: str) -> str:
 _KINDS = {
     Trouble.COMPILE_FAILURE: Kind.COMPILE_FAILURE,
     Trouble.LAUNCH_FAILURE: Kind.LAUNCH_FAILURE,
+    Trouble.DIVERGENCE: Kind.DIVERGENCE,
     Trouble.STICKY_ERROR: Kind.LAUNCH_FAILURE,
     Trouble.HANG: Kind.HANG,
     Trouble.CRASH: Kind.CRASH,

@@ -33,15 +33,18 @@ class Trouble(IntEnum):
     """The assembler or the driver's compiler refused the module, or broke on it."""
     LAUNCH_FAILURE = 4
     """The launch was refused or failed, and the device works on."""
-    STICKY_ERROR = 5
+    DIVERGENCE = 5
+    """A warp-level instruction met lanes of its warp apart, or operands on which they disagree:
+    undefined behaviour, which no emitted program has, and which hardware need not show."""
+    STICKY_ERROR = 6
     """The program raised an error that poisons the context: a misaligned or illegal address."""
-    HANG = 6
+    HANG = 7
     """The launch did not end by its deadline and was killed."""
-    CRASH = 7
+    CRASH = 8
     """The process that drives the device died."""
-    CORRUPTED_REPLY = 8
+    CORRUPTED_REPLY = 9
     """The process that drives the device answered something that cannot be trusted."""
-    DEVICE_LOST = 9
+    DEVICE_LOST = 10
     """There is no device, or none that passes its self-check."""
 
 

@@ -43,7 +43,7 @@ _TROUBLES = {
     TrapKind.UNSUPPORTED: Trouble.UNSUPPORTED,
     TrapKind.MISALIGNED: Trouble.STICKY_ERROR,
     TrapKind.OUT_OF_BOUNDS: Trouble.STICKY_ERROR,
-    TrapKind.DIVERGENT: Trouble.LAUNCH_FAILURE,
+    TrapKind.DIVERGENT: Trouble.DIVERGENCE,
     TrapKind.UNINITIALISED: Trouble.LAUNCH_FAILURE,
     TrapKind.STOPPED: Trouble.STICKY_ERROR,
     TrapKind.HANG: Trouble.HANG,

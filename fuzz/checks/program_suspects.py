@@ -117,11 +117,12 @@ def _words(other: Attempt, shown: Attempt) -> str:
 COPIES = 256
 """Warps of a launch in which something is run that does not fail alone: more than a device has
 multiprocessors (132 on an H200)."""
-SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
+SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.DIVERGENCE})
 """What is made smaller."""
 _TROUBLES = {
     Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
     Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
+    Kind.DIVERGENCE: Trouble.DIVERGENCE,
     Kind.HANG: Trouble.HANG,
     Kind.CRASH: Trouble.CRASH,
     Kind.UNREADABLE: Trouble.CORRUPTED_REPLY,

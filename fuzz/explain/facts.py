@@ -117,6 +117,8 @@ _OF_PROGRAMS = {
     Kind.HANG: "the program did not come to an end in time.",
     Kind.DEVICE_LOST: "the device did not answer any more.",
     Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
+    Kind.DIVERGENCE: "a warp-level instruction came under a condition that differs between lanes: "
+    "the program has no undefined behaviour, and its PTX has.",
     Kind.COMPILE_FAILURE: "a legal program was not compiled.",
     Kind.UNREADABLE: "what came back could not be read.",
 }

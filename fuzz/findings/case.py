@@ -72,7 +72,9 @@ MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
 WRONG_STEP = "wrong step"
 """Detail of a case: what experiments show to be wrong."""
-ATTRIBUTED = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY})
+ATTRIBUTED = frozenset(
+    {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.FLAKY}
+)
 """What experiments can tell the culprit of, without bringing the runner down each time."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.

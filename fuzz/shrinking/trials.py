@@ -145,7 +145,14 @@ Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 """What becomes of some subjects, one for one; None: a match."""
 
 _COSTLY = frozenset(
-    {Kind.HANG, Kind.CRASH, Kind.LAUNCH_FAILURE, Kind.COMPILE_FAILURE, Kind.UNREADABLE}
+    {
+        Kind.HANG,
+        Kind.CRASH,
+        Kind.LAUNCH_FAILURE,
+        Kind.DIVERGENCE,
+        Kind.COMPILE_FAILURE,
+        Kind.UNREADABLE,
+    }
 )
 """What brings a runner down: each may cost seconds and a new process."""
 _AT_ONCE = 64

@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from runners.simulated import access, cooperation, memory_order, scalar, warp_level
+from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
 from runners.simulated.kernels import Expansion, Kernel, Step, Waits
 from runners.simulated.memory import Space
 from runners.simulated.operands import Location, Operands
@@ -27,7 +27,7 @@ from runners.simulated.syntax import (
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import Operation
 
-_PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS)
+_PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
 
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""

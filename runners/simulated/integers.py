@@ -155,6 +155,12 @@ def _saturating(operands: Operands, match: re.Match[str]) -> Operation:
     return _plain(_SATURATING[name], 3 if name == "mad.hi" else 2)(operands, match)
 
 
+def _with_relu(operands: Operands, match: re.Match[str]) -> Operation:
+    """Take the least or the most, and zero where that is negative."""
+    plain = _BINARY[match["name"]]
+    return _plain(lambda a, b: np.maximum(plain(a, b), a.dtype.type(0)), 2)(operands, match)
+
+
 def _shift(operands: Operands, match: re.Match[str]) -> Operation:
     """Shift; the amount has 32 bits whatever is shifted, and clamps at the width."""
     name, kind = match["name"], match["type"]
@@ -295,6 +301,7 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operatio
         (r"(?P<name>not|cnot)\.(?P<type>b(?:16|32|64))", _named),
         (r"(?P<name>neg|abs)\.(?P<type>s(?:16|32|64))", _named),
         (r"(?P<name>add|sub|mad\.hi)\.sat\.(?P<type>s32)", _saturating),
+        (r"(?P<name>min|max)\.relu\.(?P<type>s32)", _with_relu),
         (r"(?P<name>shl)\.(?P<type>b(?:16|32|64))", _shift),
         (r"(?P<name>shr)\.(?P<type>[bus](?:16|32|64))", _shift),
         (r"(?P<name>mul|mad)\.wide\.(?P<type>[us](?:16|32))", _wide),

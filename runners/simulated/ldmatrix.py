@@ -172,7 +172,7 @@ def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
     unit = silicon.unit(opcode, RowUnit(transposed=match["trans"] is not None))
     corrupt = silicon.corruption(opcode)
     address_operand, source_operand = operands.expect(2)
-    names = operands.registers(source_operand, number, 32)
+    sources = operands.sources(source_operand, number, 32)
     space = space_named(match["space"])
     address = operands.address(address_operand, space)
     row, column = (where[0] for where in _places("m8n8", unit.transposed))  # (lanes, elements)
@@ -195,7 +195,7 @@ def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
             every = np.roll(every, -unit.rotation, axis=0)
         starts = every[: 8 * number]
         check_alignment(starts, _ROW_BYTES, warps.indices, mask)
-        words = [np.broadcast_to(warps.read(name), every.shape) for name in names]
+        words = [np.broadcast_to(source(warps), every.shape) for source in sources]
         if unit.exchanged_registers and number > 1:
             words[:2] = words[1::-1]
         if unit.swapped_halves:

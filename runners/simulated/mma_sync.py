@@ -225,15 +225,16 @@ def mma_sync(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
         role: lane_layout(role, form.sizes, form.types[role], form.orders[role], wires)
         for role in "dabc"
     }
-    names = {
-        role: operands.registers(operand, layout.count, layout.width)
-        for operand, (role, layout) in zip(given, layouts.items(), strict=True)
+    names = operands.registers(given[0], layouts["d"].count, layouts["d"].width)
+    sources = {
+        role: operands.sources(operand, layouts[role].count, layouts[role].width)
+        for operand, role in zip(given[1:], "abc", strict=True)
     }
     unit = silicon.unit(opcode, _sound_unit(silicon, match, form))
     corrupt = silicon.corruption(opcode)
 
     def fetch(warps: Warps, role: str) -> Elements:
-        words = [warps.read(name) for name in names[role]]
+        words = [source(warps) for source in sources[role]]
         elements = gather(words, layouts[role], warps.indices.size)
         rows, columns = form.dimensions(role)
         # The multiplications of m8n8k4 lie beside each other, as more warps would.
@@ -250,7 +251,7 @@ def mma_sync(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
         words = scatter(elements, layouts["d"])
         if corrupt is not None:
             words = corrupt(words, warps.site())
-        for name, word in zip(names["d"], words, strict=True):
+        for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
 
     return execute

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from runners.simulated.memory import WINDOWS, Space
-from runners.simulated.special import SPECIAL
+from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
@@ -120,6 +120,10 @@ class Operands:
         """Return the keys of a vector of `count` registers of this width."""
         return tuple(self.destination(part, bits) for part in self.parts(operand, count))
 
+    def sources(self, operand: Operand, count: int, bits: int) -> tuple[Source, ...]:
+        """Return what fetches a vector of `count` registers or constants of this width."""
+        return tuple(self.source(part, bits) for part in self.parts(operand, count))
+
     def parts(self, operand: Operand, count: int) -> tuple[Any, ...]:
         """Return the elements of a vector: in braces, or a vector register."""
         if isinstance(operand, Name) and count > 1 and operand.text != SINK:
@@ -159,7 +163,7 @@ class Operands:
         name = operand.text
         special = SPECIAL.get(name)
         if special is not None:
-            if bits < special.bits or bits == 1:
+            if bits == 1:
                 self.unsupported(f"{name} has {special.bits} bits, not {bits}")
             fetch = special.fetch
             if bits == special.bits:
@@ -172,6 +176,8 @@ class Operands:
             value = constant(location.offset + operand.offset, bits)
             return lambda _: value
         if found is None:
+            if UNKNOWN.fullmatch(name):
+                self.unsupported(f"the special register {name} is not simulated")
             refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         self._check_width(name, found, bits, wider)
         if operand.offset:

@@ -1,5 +1,6 @@
 """Special registers (PTX ISA 10)."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -75,4 +76,19 @@ SPECIAL: dict[str, Special] = {
     "%globaltimer_lo": _clock(32),
     "%globaltimer_hi": _clock(32, 32),
     "%dynamic_smem_size": _row(lambda _: 0),
+    # A launch without clusters is one of clusters of one block.
+    **{f"%cluster_ctaid.{axis}": _row(lambda _: 0) for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": _row(lambda _: 1) for axis in "xyz"},
+    "%cluster_ctarank": _row(lambda _: 0),
+    "%cluster_nctarank": _row(lambda _: 1),
+    "%clusterid.x": Special(32, lambda w: w.blocks.astype(np.uint32)[None, :]),
+    "%nclusterid.x": _row(lambda w: w.grid),
+    **{f"%clusterid.{axis}": _row(lambda _: 0) for axis in "yz"},
+    **{f"%nclusterid.{axis}": _row(lambda _: 1) for axis in "yz"},
 }
+
+UNKNOWN = re.compile(
+    r"%(?:pm[0-7](?:_64)?|envreg\d+|(?:total|aggr)_smem_size|is_explicit_cluster"
+    r"|reserved_smem_offset_\w+|current_graph_exec|n?(?:tid|ctaid)|n?cluster_?\w+)(?:\.[xyzw])?"
+)
+"""Names of special registers that exist and are not simulated (PTX ISA 10)."""

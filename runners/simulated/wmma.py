@@ -227,7 +227,7 @@ def store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
     transfer = _transfer(operands, silicon, match)
     layout, unit = transfer.layout, transfer.unit
     address = operands.address(given[0], transfer.space)
-    names = operands.registers(given[1], layout.count, layout.width)
+    sources = operands.sources(given[1], layout.count, layout.width)
     count, run = transfer.runs
     stride = _stride(operands, given, run)
 
@@ -237,7 +237,7 @@ def store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
         step = warps.uniform(stride(warps), "the stride", mask)
         starts = transfer.starts(base, step)
         transfer.check(warps, base, starts, mask)
-        words = [warps.read(name) for name in names]
+        words = [source(warps) for source in sources]
         elements = gather(words, layout, warps.indices.size)
         if unit.quieting:
             elements = _quieted(elements, transfer.kind)
@@ -341,16 +341,17 @@ def mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation
         role: layout_of(role, shape, kind, orders.get(role, "row"), silicon.layout_seed)
         for role, kind in (("d", types.d), ("a", types.a), ("b", types.b), ("c", types.c))
     }
-    names = {
-        role: operands.registers(operand, layout.count, layout.width)
-        for operand, (role, layout) in zip(given, layouts.items(), strict=True)
+    names = operands.registers(given[0], layouts["d"].count, layouts["d"].width)
+    sources = {
+        role: operands.sources(operand, layouts[role].count, layouts[role].width)
+        for operand, role in zip(given[1:], "abc", strict=True)
     }
     opcode = operands.instruction.opcode
     unit = silicon.unit(opcode, _sound_unit(silicon, match, types))
     corrupt = silicon.corruption(opcode)
 
     def fetch(warps: Warps, role: str) -> Elements:
-        words = [warps.read(name) for name in names[role]]
+        words = [source(warps) for source in sources[role]]
         elements = gather(words, layouts[role], warps.indices.size)
         return elements.reshape(*dimensions(role, shape), -1)
 
@@ -362,7 +363,7 @@ def mma(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation
         words = scatter(elements, layouts["d"])
         if corrupt is not None:
             words = corrupt(words, warps.site())
-        for name, word in zip(names["d"], words, strict=True):
+        for name, word in zip(names, words, strict=True):
             warps.write(name, word, mask)
 
     return execute
