@@ -23,6 +23,7 @@ from fuzz.checks.program_repeats import add_outcomes
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.culprit import in_place_culprits
+from fuzz.findings.experiments import Bench
 from fuzz.findings.families import (
     MOST_SEEN,
     Seen,
@@ -31,7 +32,6 @@ from fuzz.findings.families import (
     family_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.spectrum import Bench
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError

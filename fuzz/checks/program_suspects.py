@@ -23,6 +23,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.culprit import culprit_of
+from fuzz.findings.experiments import Bench, Culprit
 from fuzz.findings.families import (
     family_of_culprit,
     family_of_difference,
@@ -30,7 +31,6 @@ from fuzz.findings.families import (
     family_of_flaky,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
-from fuzz.findings.spectrum import Bench, Culprit
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError

@@ -19,9 +19,10 @@ from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
 from oracle.image import position
 from oracle.matrices import Matrix
+from oracle.operations import Operation
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Elementwise, Load, Multiply, Step, Store
 from oracle.storage import read, write
 from strategies.programs.forms import load_form, store_form
 
@@ -102,6 +103,35 @@ class Bare:
             store = Store(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
         return _program((*others, load, replace(store, fragment="c")))
+
+    def making(self, operand: str, raw: int) -> Program | None:
+        """Return a program that makes one operand in registers: one element that stands everywhere.
+
+        The operand is loaded all the same; what it was is lost, unless it was NaN or infinite.
+        None where no element-wise operations of its type do that.
+
+        Parameters
+        ----------
+        raw
+            Bits of the element.
+        """
+        matrix = self.loads[operand].form.matrix
+        by = Operation.MULTIPLY, Operation.ADD
+        if not matrix.type.is_float:
+            by = Operation.AND, Operation.OR
+        if not all(operation.accepts(matrix.type) for operation in by):
+            return None
+        made = [
+            Elementwise(
+                operation=operation,
+                matrix=matrix,
+                source=operand,
+                destination=operand,
+                constant=bits,
+            )
+            for operation, bits in zip(by, (0, raw), strict=True)
+        ]
+        return _program((*self.loads.values(), *made, self.multiply, self.store))
 
     def with_form(self, form: MmaForm, operand: str) -> Bare:
         """Return another multiplication that takes the same A or B; the rest plainly."""

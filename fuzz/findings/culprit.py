@@ -18,17 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.bare import Bare, Content, Values, alone, apart, exact, image_of
+from fuzz.findings.copying import CONTROL, wrong_copy
+from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.findings.lanes import wrong_lane_step
-from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit, unit_of, wrong_alone
+from fuzz.findings.spectrum import wrong_alone
 from fuzz.findings.tracing import Event, Trace, trace
 from oracle.errors import WarpfuzzError
 from oracle.forms import MmaForm
 from oracle.isa import MMA_FORMS
 from oracle.matrices import Matrix
 from oracle.operations import Operation
-from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
 from runners.protocol import Images
 
 _MULTIPLICATIONS = 512
@@ -132,8 +133,8 @@ class _Search:
             return found
         traced = trace(program, image, target=bench.target)
         return (
-            self._copies(program)
-            or wrong_lane_step(self._bench, program, traced)
+            wrong_copy(bench, program)
+            or wrong_lane_step(bench, program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
@@ -147,31 +148,7 @@ class _Search:
         straight = replace(program, steps=tuple(event.step for event in traced.events))
         if not self._bench.right(straight, image):
             return None
-        return Culprit(steps=("branch or loop",))
-
-    def _copies(self, program: Program) -> Culprit | None:
-        """Blame copying if bytes that are copied to shared memory and back are others."""
-        for step in dict.fromkeys(one for one in walk(program.steps) if isinstance(one, Copy)):
-            there, back = (
-                Place(buffer=name, offset=place.offset % _LARGEST_ACCESS)
-                for name, place in (("there", step.source), ("middle", step.destination))
-            )
-            size = step.size + _LARGEST_ACCESS
-            tried = Program(
-                buffers=(
-                    Buffer(name="there", space="global", size=size),
-                    Buffer(name="middle", space="shared", size=size),
-                    Buffer(name="back", space="global", size=size),
-                ),
-                steps=(
-                    Copy(source=there, destination=back, size=step.size),
-                    Barrier(),
-                    Copy(source=back, destination=replace(there, buffer="back"), size=step.size),
-                ),
-            )
-            if not self._bench.right(tried, _noise(tried)):
-                return Culprit(steps=("copy",))
-        return None
+        return CONTROL
 
     def _elementwise(self, traced: Trace) -> Culprit | None:
         """Blame an element-wise step if it is wrong between a load and a store.
@@ -256,12 +233,6 @@ class _Search:
 
 
 _ELEMENTWISE = "element-wise operation"
-_LARGEST_ACCESS = 16
-"""Bytes that one lane moves at most."""
-
-
-def _noise(program: Program) -> NDArray[np.uint8]:
-    return np.random.default_rng(0).integers(0, 256, program.image_bytes, dtype=np.uint8)
 
 
 def _shaped(values: Values, matrix: Matrix) -> Values:

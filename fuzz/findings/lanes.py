@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.bare import exact_elements
-from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit, Witness, arithmetic_of, unit_of
+from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, Witness, arithmetic_of, unit_of
 from fuzz.findings.tracing import Event, Trace
 from oracle.formats import Format
 from oracle.held import Registers, Use
@@ -46,6 +47,8 @@ NAMES: Mapping[type[LaneStep], str] = {
     MultiplyLanes: "mma.sync",
 }
 """What steps are called, those first of which the trials of others are made."""
+_VECTORS = 4, 2
+"""Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
 """Contents of one step that are tried: some that it met, and as many that are drawn. One bit that
 is stuck in one lane shows in half of them or more."""
@@ -69,6 +72,19 @@ def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | 
     order = list(NAMES)
     for alone in sorted(tried, key=lambda one: order.index(type(one.step))):
         found = alone.culprit(bench, tried[alone])
+        if found is not None:
+            return found
+    return None
+
+
+def wrong_vector(bench: Bench) -> Culprit | None:
+    """Find out whether vectors of registers are stored or loaded wrong; None if they are right."""
+    kinds: tuple[type[StoreRegisters | LoadRegisters], ...] = StoreRegisters, LoadRegisters
+    for kind, count in product(kinds, _VECTORS):
+        place = Place(buffer="vector")
+        step = kind(registers="registers", count=count, place=place)
+        buffer = Buffer(name=place.buffer, space="global", size=4 * LANES * count)
+        found = _Alone(step=step, buffers=(buffer,)).culprit(bench, ())
         if found is not None:
             return found
     return None

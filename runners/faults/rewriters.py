@@ -5,9 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from runners.faults.forms import access_of, flipped
-from runners.faults.statements import Edit, Statement, declared, edited, statements
+from runners.faults.statements import Edit, Statement, declared, each_entry, edited, statements
 
 Rewriter = Callable[[str], str]
+
+
+def by_entry(rewrite: Rewriter) -> Rewriter:
+    """Return a rewriter that sees one entry at a time: registers of others are others."""
+    return lambda ptx: each_entry(ptx, rewrite)
+
 
 # Registers that rewriters add are called so; no other text uses the prefix.
 _SCRATCH = (
@@ -252,8 +258,8 @@ def vector_end_repeated(statement: Statement) -> str | None:
 def first_register_missed(statement: Statement) -> str | None:
     """Leave an element-wise operation out for the first register of its fragment."""
     target, origin = statement.operands[:2]
-    if not target.endswith("0") or target[-2:-1].isdigit():
-        return None
+    if not target.endswith("0") or target[-2:-1].isdigit() or target == "%r0":
+        return None  # %r0 is of no fragment: the count of a loop is masked in it
     words = statement.opcode.split(".")
     bits = "b64" if words[-1].endswith("64") else "b32"
     return f"{statement.guard}mov.{bits} {target}, {origin};" if target != origin else " "

@@ -106,3 +106,13 @@ def edited(ptx: str, pattern: re.Pattern[str], edit: Edit) -> str:
 def declared(ptx: str, declarations: str) -> str:
     """Return the text with declarations at the start of every entry's body."""
     return _ENTRY_BODY.sub(lambda match: f"{match[0]}\n    {declarations}", ptx)
+
+
+def each_entry(ptx: str, rewrite: Callable[[str], str]) -> str:
+    """Return the text with each entry rewritten by itself, as compilers look at one at a time."""
+    starts = [match.start() for match in _ENTRY_BODY.finditer(ptx)]
+    if not starts:
+        return rewrite(ptx)
+    ends = [*starts[1:], len(ptx)]
+    parts = [rewrite(ptx[start:end]) for start, end in zip(starts, ends, strict=True)]
+    return "".join([ptx[: starts[0]], *parts])

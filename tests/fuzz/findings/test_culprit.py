@@ -13,8 +13,8 @@ from corpus import Kind, ShrinkStatus
 from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.bare import alone, exact, image_of
 from fuzz.findings.culprit import culprit_of
+from fuzz.findings.experiments import IN_PLACE, Bench, Culprit
 from fuzz.findings.replay import Subject
-from fuzz.findings.spectrum import IN_PLACE, Bench, Culprit
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import runner_verdicts, shrink
@@ -85,7 +85,11 @@ def culprits(runner, name: str, count: int) -> set[str]:
         ("trans-lost", "ldmatrix"),
         ("elementwise-subtracts", "element-wise operation"),
         ("branch-inverted", "branch or loop"),
-        ("copy-vector-end", "copy"),
+        # A copy is named after what it is made of, if that is wrong.
+        ("copy-vector-end", "storing registers"),
+        ("loop-one-short", "branch or loop"),
+        # Where registers can make what is loaded, the load can be told from the multiplication.
+        ("stuck-load-bit", "wmma.load.a"),
         ("lanes-b-crossed", "mma.sync"),
         ("lanes-block-halved", "mma.sync of floats"),
         ("stmatrix-rotated-rows", "stmatrix"),

@@ -1,0 +1,163 @@
+"""Experiments on a device: programs that are tried there, and what they show to be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fuzz.runner import kind_of_failure
+from oracle.errors import UndefinedProgramError, UsageError
+from oracle.execution import execute
+from oracle.forms import Form, ProductForm
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
+from runners.isolation import isolate
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+
+_FAILED_RUNS = 24
+"""Failed runs of one batch of at most some 20 images, before the rest counts as wrong."""
+IN_PLACE = "d in the registers of a multiplicand"
+"""What ptxas gets wrong (docs/findings.md)."""
+_UNITS = {"f64": "f64", "b1": "single bits"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Witness:
+    """A program that comes out wrong, and the images that do."""
+
+    program: Program
+    images: Images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """What is wrong."""
+
+    steps: tuple[str, ...]
+    """Instructions, or other steps, in words; two where only both together are wrong, or nothing
+    that a program sees tells them apart."""
+    within: str = ""
+    """What it is restricted to: results that need rounding or clamping in one unit, say."""
+    condition: str = ""
+    """Without which it is right."""
+    effect: str = ""
+    """What would give the same results, in words; for a person only."""
+    form: Form | None = None
+    """The instruction in which it was seen."""
+    witness: Witness | None = field(default=None, compare=False)
+    """A program of nothing but what it takes to see it."""
+
+    @property
+    def name(self) -> str:
+        """The instruction, and what it is wrong in."""
+        steps = " or ".join(self.steps)
+        return f"{steps} of {self.within}" if self.within else steps
+
+    @property
+    def key(self) -> str:
+        """What findings of one cause have in common."""
+        return f"{self.name}/{self.condition}" if self.condition else self.name
+
+
+class Bench:
+    """A device on which programs are tried.
+
+    Parameters
+    ----------
+    runner
+        What came out wrong on it.
+    module
+        Whose target and version programs are written for.
+    copies
+        Warps of a launch that work on each image; it is right if all of them are.
+    """
+
+    def __init__(self, runner: Runner, module: KernelModule, *, copies: int = 1) -> None:
+        self._runner, self._copies = runner, copies
+        self.module = Module.named(module.target, module.version)
+        self.target = module.target
+        """Whose model computes: that of the device, once something ran there."""
+
+    def results(self, program: Program, images: Images) -> Results | None:
+        """Run a program; None if it cannot be asked: it is undefined, or not for this runner.
+
+        Raises
+        ------
+        DeviceLostError
+            If the device is gone.
+        """
+        try:
+            compiled = self._runner.compile(emit(program, module=self.module))
+            if isinstance(compiled, Compiled):
+                self.target = compiled.architecture
+            expected = execute(program, images, target=self.target).images
+        except (UsageError, UndefinedProgramError):
+            return None
+        if isinstance(compiled, Failure):
+            if _unanswered(compiled):
+                return None
+            none = np.zeros(len(images), bool)
+            return Results(wrong=~none, ran=none, actual=images, expected=expected)
+        many = np.repeat(images, self._copies, axis=0)
+        ran = self._runner.run(compiled, many)
+        if isinstance(ran, Ran):
+            actual, alive = ran.images, np.ones(len(many), bool)
+        elif _unanswered(ran):
+            return None
+        else:
+            isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
+            actual, alive = isolation.images, isolation.ran
+        differs = (actual != np.repeat(expected, self._copies, axis=0)).any(axis=1) | ~alive
+        differs = differs.reshape(len(images), self._copies)
+        shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
+        return Results(
+            wrong=differs.any(axis=1), ran=alive[shown], actual=actual[shown], expected=expected
+        )
+
+    def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
+        """Whether a program comes out right on an image; False if it cannot be asked."""
+        results = self.results(program, image[None])
+        return results is not None and not results.wrong[0]
+
+
+def _unanswered(failure: Failure) -> bool:
+    """Whether a runner could not be asked.
+
+    Raises
+    ------
+    DeviceLostError
+        If the device is gone.
+    """
+    if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
+        return True
+    kind_of_failure(failure)
+    return False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Results:
+    """What came of some images."""
+
+    wrong: NDArray[np.bool_]
+    """(count,): which are not what the model says, or have no result."""
+    ran: NDArray[np.bool_]
+    """(count,): which have one."""
+    actual: Images
+    expected: Images
+
+
+def unit_of(form: ProductForm) -> str:
+    """Name what multiplies: types that one unit takes."""
+    name = form.a_type.name
+    return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")
+
+
+def arithmetic_of(form: ProductForm) -> str:
+    """Name the arithmetic of a multiplication: types that are computed with in one way."""
+    if form.a_type.name in _UNITS:
+        return _UNITS[form.a_type.name]
+    return "floats" if form.a_type.is_float else "integers"
