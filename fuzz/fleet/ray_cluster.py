@@ -6,20 +6,24 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
-
-import ray
-from ray.exceptions import RayError
 
 from fuzz.fleet.crew import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
+
+if "RAY_AUTH_TOKEN" in os.environ or Path("~/.ray/auth_token").expanduser().is_file():
+    # `ray start` asks for the token where there is one, and `ray.init` does not show it unless it
+    # is told to (2.60), before the import. A cluster that asks for none takes no notice.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+import ray
+from ray.exceptions import RayError
 
 _MOST_CORES = 8
 """Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
 _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
-
-
 _ANSWER_SECONDS = 10.0
 """In which an address has to answer."""
 
@@ -93,8 +97,8 @@ class RayCluster:
     def _share(self) -> int:
         """Return the cores of an actor: its share on the node that has fewest for a GPU."""
         if not self._gpus:
-            return max(1, min([_MOST_CORES, *(int(row.get("CPU", 0)) or _MOST_CORES
-                                              for row in self._nodes())]))  # fmt: skip
+            cores = [int(row.get("CPU", 0)) for row in self._nodes()]
+            return min([_MOST_CORES, *(count for count in cores if count)])
         shares = [
             int(row.get("CPU", 0) // row["GPU"]) for row in self._nodes() if row.get("GPU", 0) >= 1
         ]
@@ -161,7 +165,8 @@ def _join(address: str) -> None:
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise InfrastructureError(
             f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
-            "cluster is there, and `--fleet local` starts one on this machine alone"
+            "cluster is there, `ray get-auth-token` on its head prints the RAY_AUTH_TOKEN that "
+            "it may ask for, and `--fleet local` starts one on this machine alone"
         ) from error
 
 

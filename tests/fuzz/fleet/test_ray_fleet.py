@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,6 +36,9 @@ CHECK = Programs(
     seed=11,
     selection=Selection(pattern="*m8n8k4*"),
 )
+
+_PORT = 25100
+"""Of Ray's client: beside those that Ray takes for its workers (10002 to 19999)."""
 
 
 class Nodes:
@@ -128,6 +135,41 @@ def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: P
 def test_where_no_cluster_answers_that_is_said_at_once(address: str) -> None:
     with pytest.raises(InfrastructureError, match="cannot be joined"):
         cluster_at(address, gpus=False, workers=1)
+
+
+def wait_for(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    for _ in range(120):
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+            return
+        time.sleep(0.5)
+    pytest.fail(f"nobody answers at {address}")
+
+
+@pytest.mark.slow
+def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
+    ray = [str(Path(sys.executable).with_name("ray"))]
+    home = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
+    home.pop("RAY_AUTH_MODE", None)
+    address = f"127.0.0.1:{_PORT}"
+    subprocess.run([*ray, "get-auth-token", "--generate"], env=home, check=True, timeout=60)
+    head = subprocess.Popen(
+        [*ray, "start", "--head", "--block", f"--port={_PORT - 1}", "--num-cpus=2",
+         f"--ray-client-server-port={_PORT}", "--include-dashboard=false"],
+        env=home,
+    )  # fmt: skip
+    try:
+        wait_for(address)
+        ended = subprocess.run(
+            [sys.executable, "-m", "fuzz", "run", "--runner=sim", f"--fleet=ray://{address}",
+             "--gpus=1", "--cases=20", f"--corpus={tmp_path / 'corpus'}"],
+            env=home, timeout=180, capture_output=True, text=True,
+        )  # fmt: skip
+    finally:
+        head.terminate()
+        head.wait(timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert "20 images compared" in ended.stdout
 
 
 @pytest.mark.slow
