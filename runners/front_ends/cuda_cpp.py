@@ -393,10 +393,15 @@ class CudaCppWriter:
         word = "word" if step.bits == 32 else "double_word"
         pointer = f"reinterpret_cast<{word}*>({self._pointer(step.place)})"
         memory, variable = f"p[lane * {step.count} + i]", f"{self._variable(use)}[i]"
-        loading = isinstance(step, LoadRegisters)
-        left, right = (variable, memory) if loading else (memory, variable)
         self._add(f"{{ {word}* const p = {pointer};")
-        self._add(f"  for (int i = 0; i < {step.count}; ++i) {left} = {right}; }}")
+        each = f"for (int i = 0; i < {step.count}; ++i)"
+        if isinstance(step, LoadRegisters):
+            self._add(f"  {each} {variable} = {memory};")
+        else:
+            # As at the edge of a matrix: what made the values must not move under the condition.
+            self._add(f"  if (lane < {LANES // 2}) {each} {memory} = {variable};")
+            self._add(f"  else {each} {memory} = {variable};")
+        self._add("}")
 
     def _pack(self, step: PackRegisters) -> None:
         source, destination = map(self._variable, step.uses)

@@ -1,0 +1,161 @@
+"""Programs as CUDA C++: what the text says, without a compiler."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from fuzz.campaign.draws import draw
+from oracle.forms import LoadForm, MainForm, MmaForm
+from oracle.held import Fragment
+from oracle.isa import FORMS
+from oracle.operations import Operation
+from oracle.program import Program, requirements, walk
+from oracle.steps import Elementwise, Load, Store
+from oracle.targets import Module
+from runners.emission import emit_all
+from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
+from runners.front_ends.cuda_cpp_elements import statement
+from strategies.features import Focus
+from strategies.programs import programs
+
+MODULE = Module.named("sm_90", "8.0")
+_WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
+
+
+@cache
+def _drawn() -> tuple[Program, ...]:
+    forms = tuple(form for form in FORMS if isinstance(form, MainForm))
+    return tuple(draw(programs(Focus(), module=MODULE, forms=forms), 40, 5)[1:])
+
+
+def _text(program: Program) -> str:
+    (kernel,) = emit_all({"kernel": program}, module=MODULE).kernels
+    return CudaCppWriter(program=program, kernel=kernel).text()
+
+
+@pytest.mark.parametrize("number", range(39))
+def test_every_matrix_instruction_is_said_once_where_its_step_is(number: int) -> None:
+    program = _drawn()[number]
+    text = _text(program)
+    said = api.is_said(program)
+    for form in requirements(program):
+        inline = f'"{form.opcode} ' in text
+        of_wmma = isinstance(form, LoadForm | MmaForm) or form.mnemonic == "wmma.store"
+        assert inline != (of_wmma and said), form.opcode
+    steps = sum(step.uses != () and "wmma" in _mnemonic(step) for step in walk(program.steps))
+    assert len(_WORD_OF_API.findall(text)) == (steps if said else 0)
+
+
+def _mnemonic(step: object) -> str:
+    return str(getattr(getattr(step, "form", None), "mnemonic", ""))
+
+
+def test_a_module_has_the_entries_of_the_ptx_that_is_emitted() -> None:
+    named = {f"kernel_{index}": program for index, program in enumerate(_drawn()[:5])}
+    module = emit_all(named, module=MODULE)
+    text = cuda_cpp(named, module.kernels, module=MODULE)
+    for name in named:
+        assert f"\n{name}(unsigned char* images, unsigned* sms, unsigned count) {{" in text
+    assert text.count('extern "C" __global__') == len(named)
+
+
+def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
+    load = next(
+        form
+        for form in FORMS
+        if isinstance(form, LoadForm) and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
+    )
+    program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
+    (place,) = [step.place for step in program.steps if isinstance(step, Load)][:1]
+    for offset, stride, said in (
+        (64, 24, True),
+        (16, 24, False),
+        (64, 20, False),
+        (64, None, True),
+    ):
+        where = replace(place, buffer="m", offset=offset)
+        step = Load(form=load, fragment="a", place=where, stride=stride)
+        buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
+        alone = Program(buffers=(buffer,), steps=(step,))
+        assert api.is_said(alone) == said, (offset, stride)
+
+
+def test_names_of_both_layouts_are_arrays_of_registers() -> None:
+    loads = {
+        form.layout: form
+        for form in FORMS
+        if isinstance(form, LoadForm)
+        and re.fullmatch(r"wmma.load.a.sync.aligned.\w+.m16n16k16.f16", form.opcode)
+    }
+    program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
+    place = replace(
+        next(s.place for s in program.steps if isinstance(s, Load)), buffer="m", offset=0
+    )
+    buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
+    steps = []
+    for form in loads.values():
+        negate = Elementwise(
+            operation=Operation.NEGATE, matrix=form.matrix, source="a", destination="b"
+        )
+        steps += [Load(form=form, fragment="a", place=place), negate]
+    assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps[:2]))) is not None
+    assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps))) is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "operation", "constant", "hidden"),
+    [
+        ("f32", Operation.MULTIPLY, 0x3F800000, True),  # 1
+        ("f32", Operation.MULTIPLY, 0xBF800000, True),  # -1
+        ("f32", Operation.MULTIPLY, 0x40000000, False),  # 2
+        ("f32", Operation.ADD, 0x80000000, True),  # -0
+        ("f32", Operation.ADD, 0x7F800001, True),  # NaN
+        ("f32", Operation.ADD, 0x7F800000, False),  # infinity
+        ("f64", Operation.MULTIPLY, 0x3FF0000000000000, True),
+        ("f64", Operation.ADD, 0x4000000000000000, False),
+    ],
+)
+def test_constants_with_which_an_operation_vanishes_are_hidden(
+    type_: str, operation: Operation, constant: int, hidden: bool
+) -> None:
+    matrix = next(
+        form.matrix("c")
+        for form in FORMS
+        if isinstance(form, MmaForm) and form.c_type.name == type_
+    )
+    step = Elementwise(
+        operation=operation, matrix=matrix, source="s", destination="d", constant=constant
+    )
+    cell = api.stored_type(type_)
+    plain = statement(step, cell, "s", "d", count=None, fused=False)
+    assert ("opaque(" in plain) == hidden
+    assert "_rn(" not in plain
+    assert "_rn(s.x[i]" in statement(step, cell, "s", "d", count=None, fused=True)
+
+
+def test_integers_do_not_overflow_as_signed_ones() -> None:
+    matrix = next(
+        form.matrix("c")
+        for form in FORMS
+        if isinstance(form, MmaForm) and form.c_type.name == "s32"
+    )
+    for operation in (Operation.MULTIPLY, Operation.ADD, Operation.NEGATE):
+        step = Elementwise(
+            operation=operation, matrix=matrix, source="s", destination="d",
+            constant=3 if operation.takes_constant else 0,
+        )  # fmt: skip
+        assert "unsigned(s.x[i])" in statement(step, "int", "s", "d", count=None, fused=False)
+
+
+def test_fragments_of_multiplicands_have_a_layout_and_accumulators_none() -> None:
+    for program in _drawn():
+        for step in walk(program.steps):
+            for use in step.uses if isinstance(step, Load | Store) else ():
+                assert isinstance(use.holds, Fragment)
+                type_ = api.fragment_type(use.holds.matrix, use.holds.layout)
+                assert ("_major" in type_) == (use.holds.matrix.operand != "c")
