@@ -14,7 +14,7 @@ from oracle.held import Fragment
 from oracle.isa import FORMS
 from oracle.operations import Operation
 from oracle.program import Program, requirements, walk
-from oracle.steps import Elementwise, Load, Store
+from oracle.steps import Elementwise, Load, Step, Store
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_api as api
@@ -97,7 +97,7 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
         next(s.place for s in program.steps if isinstance(s, Load)), buffer="m", offset=0
     )
     buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
-    steps = []
+    steps: list[Step] = []
     for form in loads.values():
         negate = Elementwise(
             operation=Operation.NEGATE, matrix=form.matrix, source="a", destination="b"
