@@ -120,8 +120,13 @@ def _planted(command: _Command) -> _Command:
 def _front_end(command: _Command) -> _Command:
     option = click.option(
         "--front-end",
+        "front_ends",
+        multiple=True,
         help="Compiler that writes the PTX, at the level of --opt: `llvm` (the LLVM of llvmlite), "
-        "`llvm:PYTHON` (that of another Python).  [default: warpfuzz writes it]",
+        "`llvm:15` (a version), `llvm:FOLDER` (its opt and llc), `llvm:COMMAND` (LLVM IR from "
+        "input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
+        "(llvm:14,llvm:22, or again), or several levels, are compared.  [default: warpfuzz writes "
+        "it]",
     )
     return option(command)
 
@@ -188,15 +193,6 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
 )  # fmt: skip
 def app() -> None:
     """Differential fuzzer for the warp-level matrix instructions of PTX."""
-
-
-def _one_level(levels: str | None) -> int | None:
-    if levels is not None and levels not in ("0", "1", "2", "3"):
-        raise UsageError(
-            f"--opt {levels} is no -O level; give 0, 1, 2 or 3, or several with --compilers, which "
-            "compares them"
-        )
-    return None if levels is None else int(levels)
 
 
 @app.command()
@@ -280,7 +276,9 @@ def _one_level(levels: str | None) -> int | None:
 @_front_end
 @_model
 @click.option(
-    "--opt", "levels", help="-O level of code for a GPU; with --compilers several: 0,1,2,3."
+    "--opt",
+    "levels",
+    help="-O level of code for a GPU; with --compilers or --front-end several: 0,1,2,3.",
 )
 @click.option(
     "--compilers",
@@ -303,14 +301,12 @@ def run(levels: str | None, **options: Any) -> int:
 
     if options["new"] and options["resume"]:
         raise UsageError("--resume goes on with a campaign, and --new begins one; leave one out")
-    if options["compilers"] is None:
-        if options["disassembler"] is not None:
-            raise UsageError(
-                f"--disassembler {options['disassembler']} shows which machine instructions "
-                "compilers choose; say with --compilers which, or leave it out"
-            )
-        options["level"] = _one_level(levels)
-    return Exit.FINDINGS if run_on({"level": None, **options, "levels": levels}) else Exit.CLEAN
+    if options["compilers"] is None and options["disassembler"] is not None:
+        raise UsageError(
+            f"--disassembler {options['disassembler']} shows which machine instructions "
+            "compilers choose; say with --compilers which, or leave it out"
+        )
+    return Exit.FINDINGS if run_on({**options, "levels": levels}) else Exit.CLEAN
 
 
 @app.command()
@@ -674,16 +670,16 @@ def doctor(json: bool) -> int:
 
 @app.group()
 def compilers() -> None:
-    """List and fetch the assemblers that warpfuzz can use."""
+    """List and fetch the assemblers and front ends that warpfuzz can use."""
 
 
 @compilers.command("list")
 @_json
 def compilers_list(json: bool) -> int:
-    """List the assemblers that are here."""
-    from fuzz.commands.compilers import list_assemblers
+    """List the assemblers and front ends that are here."""
+    from fuzz.commands.compilers import list_compilers
 
-    list_assemblers(json=json)
+    list_compilers(json=json)
     return Exit.CLEAN
 
 
@@ -691,10 +687,10 @@ def compilers_list(json: bool) -> int:
 @click.argument("versions", nargs=-1, required=True)
 @_json
 def compilers_fetch(versions: tuple[str, ...], json: bool) -> int:
-    """Fetch assemblers (13.5 12.4 11.8) through pip, and unpack them into the cache."""
-    from fuzz.commands.compilers import fetch_assemblers
+    """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
+    from fuzz.commands.compilers import fetch_compilers
 
-    fetch_assemblers(versions, json=json)
+    fetch_compilers(versions, json=json)
     return Exit.CLEAN
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +22,11 @@ from oracle.targets import (
     parse_target,
 )
 from runners.faults import Place, by_name
-from runners.front_ends.runner import FrontEnd, FrontEndRunner
+from runners.front_ends.protocol import FrontEnd
+from runners.front_ends.runner import FrontEndRunner
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
 
-_FRONT_END_LEVEL = 2
-"""-O level of a front end unless somebody says (that of clang -O2, and of nvcc's LLVM)."""
 _DEFAULT_LEVEL = 3
 """-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
 LAYOUTS = 2
@@ -50,8 +48,8 @@ class RunnerChoice:
     ptx_pass: str | None = None
     """Command that rewrites PTX before the runner gets it."""
     front_end: str | None = None
-    """Compiler that writes the PTX: "llvm", that of this Python's llvmlite, or "llvm:PYTHON"; None:
-    the PTX is written by warpfuzz."""
+    """Compiler that writes the PTX, as `runners.front_ends.discovery.find` takes it: "llvm:15.0.7";
+    None: the PTX is written by warpfuzz."""
     level: int | None = None
     """-O level, of the front end where there is one; None: the compiler's default."""
     assembler: str | None = None
@@ -302,26 +300,11 @@ def _assembler(wanted: str) -> Path:
 
 
 def _front_end(wanted: str, level: int | None) -> FrontEnd:
-    """Return the compiler of a name such as "llvm" or "llvm:/path/to/python".
+    """Return the compiler of a name such as "llvm:15", at a level or its own."""
+    from runners.front_ends.discovery import find
 
-    Raises
-    ------
-    UsageError
-        If there is no such front end.
-    InfrastructureError
-        If it cannot be run.
-    """
-    kind, _, python = wanted.partition(":")
-    if kind != "llvm":
-        raise UsageError(
-            f"{wanted!r} names no front end; there is `llvm`, the LLVM of this Python's llvmlite, "
-            "and `llvm:PYTHON`, that of another Python"
-        )
-    from runners.front_ends.llvm import LlvmFrontEnd
-
-    return LlvmFrontEnd(
-        Path(python or sys.executable), level=_FRONT_END_LEVEL if level is None else level
-    )
+    found = find(wanted)
+    return found.opened(found.default_level if level is None else level)
 
 
 def _own_target(targets: frozenset[str]) -> str:

@@ -31,7 +31,7 @@ from oracle.forms import MainForm
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
-from runners.protocol import Compiled, Failure
+from runners.protocol import Compiled, Failure, Trouble
 
 ROUNDS_OF_A_MODULE = 4
 """Draws whose programs share a module: 32 programs, for which ptxas takes below a second."""
@@ -43,14 +43,12 @@ _FORMS_OF_A_ROUND = 16
 class _Results:
     """What the variants of a program made of some images."""
 
-    wrong: dict[int, list[Variant]]
-    """Variants that differ from the oracle, by the first image that does."""
-    failed: dict[Kind, list[Variant]]
-    right: list[Variant]
+    wrong: dict[int, list[Member]]
+    """Members whose binaries differ from the oracle, by the first image that does."""
+    failed: dict[Kind, list[Member]]
+    right: list[Member]
     actual: dict[int, NDArray[np.uint8]]
-    """By image: what the first of its variants made of it."""
-    distinct: int = 0
-    """Different results, failures together as one."""
+    """By image: what the first of its members' binaries made of it."""
 
 
 class MatrixRounds:
@@ -146,7 +144,11 @@ class MatrixRounds:
             if some < left:
                 return False
             place += count
-        together = [member for member in built.failed if member not in alone]
+        together = [
+            member
+            for member in built.failed
+            if member not in alone and member.assembler is not None
+        ]
         if together:
             self._refused(built, None, together, job, report)
         return True
@@ -171,15 +173,35 @@ class MatrixRounds:
             report.counts["programs",] += 1
             report.counts["binaries",] += sum(len(variant.members) for variant in variants)
             report.counts["distinct",] += len(variants)
-            if built.failed:
+            failed = self._not_said(batch, built, job, report)
+            if failed:
                 report.counts["uncompiled",] += 1
-                self._refused(built, batch.form, list(built.failed), job, report)
+                self._refused(built, batch.form, failed, job, report)
         if self._place.opened is None or not variants:
             report.answered += count
         else:
             different |= self._compare(batch, variants, some, job, report)
         if first == 0:
             report.counts["differences",] += different
+
+    def _not_said(
+        self, batch: Batch, built: Built, job: RoundJob, report: RoundReport
+    ) -> list[Member]:
+        """Count and keep what front ends did not compile; return the assemblers that did not."""
+        rest = []
+        failed: dict[Kind, list[Member]] = {}
+        for member, failure in built.failed.items():
+            if failure.trouble is Trouble.UNSUPPORTED:
+                self._unsupported(failure, [member], report)
+            elif member.front_end is not None:
+                failed.setdefault(kind_of_failure(failure), []).append(member)
+            else:
+                rest.append(member)
+        right = [member for member in built.made if member not in built.failed]
+        for kind, members in failed.items():
+            report.counts["uncompiled",] += 1
+            self._suspect(batch, batch.images(1)[0], 0, kind, members, right, job, report)
+        return rest
 
     def _compare(
         self,
@@ -202,23 +224,26 @@ class MatrixRounds:
         expected = execute(batch.program, images, target=architecture).images
         self._pulse.enter(Stage.COMPARE)
         results = _Results(wrong={}, failed={}, right=[], actual={})
-        distinct = set[bytes]()
+        distinct, ran = set[bytes](), 0
         for variant, one in zip(variants, pending, strict=True):
             outcome = one.collect()
             self._pulse.beat()
+            if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
+                self._unsupported(outcome, variant.members, report)
+                continue
             if isinstance(outcome, Failure):
-                results.failed.setdefault(kind_of_failure(outcome), []).append(variant)
+                results.failed.setdefault(kind_of_failure(outcome), []).extend(variant.members)
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
             differ = np.flatnonzero((outcome.images != expected).any(axis=1))
             if len(differ):
                 index = int(differ[0])
-                results.wrong.setdefault(index, []).append(variant)
+                results.wrong.setdefault(index, []).extend(variant.members)
                 results.actual.setdefault(index, outcome.images[index].copy())
             else:
-                results.right.append(variant)
-        ran = len(variants) - sum(map(len, results.failed.values()))
+                results.right.extend(variant.members)
+            ran += 1
         report.compared += count if ran else 0
         report.unasked += 0 if ran else count
         report.counts["images",] += ran * count
@@ -243,8 +268,8 @@ class MatrixRounds:
         image: NDArray[np.uint8],
         index: int,
         kind: Kind,
-        wrong: Sequence[Variant],
-        right: Sequence[Variant],
+        wrong: Sequence[Member],
+        right: Sequence[Member],
         job: RoundJob,
         report: RoundReport,
     ) -> None:
@@ -316,10 +341,16 @@ class MatrixRounds:
             stored = Stored(case=case, files={MODULE: built.module.ptx.encode()})
         report.suspects[family.key] = Suspect(family=family, kind=kind, cases=1, stored=stored)
 
-    def _ordered(self, variants: Sequence[Variant]) -> tuple[Member, ...]:
-        """Return the members of some variants in their own order."""
-        found = {member for variant in variants for member in variant.members}
-        return tuple(member for member in self._matrix.members if member in found)
+    def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
+        """Return some members in their own order."""
+        return tuple(member for member in self._matrix.members if member in members)
+
+    def _unsupported(
+        self, failure: Failure, members: Sequence[Member], report: RoundReport
+    ) -> None:
+        """Count a program that some members cannot say, or whose code the device does not run."""
+        report.counts["unsupported",] += len(members)
+        report.said = f"{members[0].name}: {failure} {failure.detail.strip()[:400]}".strip()
 
     def _note_expansions(self, number: int, report: RoundReport) -> None:
         """Look at the matrix instructions of the round's forms, while some are left."""

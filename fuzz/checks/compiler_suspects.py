@@ -110,7 +110,7 @@ def value_case(
     (own, *_) = case.runners
     others = [
         RunnerVerdict(
-            runner="ptxas" if member.assembler is not None else "driver",
+            runner=member.runner,
             version=member.version,
             options=f"-O{member.level}",
             outcome=outcome,
@@ -290,7 +290,7 @@ class MatrixExaminer:
         said = {
             (one.version, one.options): one.outcome
             for one in entry.finding.runners
-            if one.runner in ("ptxas", "driver")
+            if one.runner in {member.runner for member in self._members}
         }
         wrong: list[Member] = []
         right: list[Member] = []

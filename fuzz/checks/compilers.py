@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -98,12 +98,17 @@ class Compilers:
             "--only": self.selection.pattern,
             "--target": facts.target,
             "--ptx-version": facts.ptx_version,
-            "--compilers": ", ".join(dict.fromkeys(one.version for one in self.members)),
-            "levels": " ".join(map(str, sorted({one.level for one in self.members}))),
+            "--compilers": _versions(one for one in self.members if one.front_end is None),
+            "--front-end": _versions(one for one in self.members if one.front_end is not None),
+            "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
             "images of a program": self.images,
             "layout of the simulated device": self.choice.layout,
             "version of the generator": GENERATOR_VERSION,
         }
+
+
+def _versions(members: Iterable[Member]) -> str | None:
+    return ", ".join(dict.fromkeys(one.version for one in members)) or None
 
 
 class MatrixDrawing:
@@ -138,6 +143,7 @@ class MatrixDrawing:
                 Shown(words=("wrong",), one="program wrong", many="programs wrong", odd=True),
                 Shown(words=("uncompiled",), one="program not compiled by all",
                       many="programs not compiled by all", odd=True),
+                Shown(words=("unsupported",), one="unsupported", many="unsupported"),
                 Shown(words=("expansions not looked at",), one="expansion not looked at",
                       many="expansions not looked at", odd=True),
             ),

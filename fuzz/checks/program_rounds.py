@@ -192,7 +192,7 @@ class RoundWorker:
         module = emit_all(programs, module=Module.named(target, version))
         self._heart.enter(Stage.COMPILE)
         together = self._runner.compile(module)
-        if isinstance(together, Failure):
+        if isinstance(together, Failure) and together.trouble is not Trouble.UNSUPPORTED:
             kind_of_failure(together)
         place = 0
         """Cases of the round before the program at hand."""
@@ -253,13 +253,23 @@ class RoundWorker:
     def _uncompiled(
         self, batch: Batch, failure: Failure, job: RoundJob, report: RoundReport
     ) -> None:
-        """Report a program that does not compile."""
+        """Report a program that does not compile, or cannot be asked about."""
+        if failure.trouble is Trouble.UNSUPPORTED:
+            report.cases += 1
+            self._unsupported(failure, 1, report)
+            return
         image = batch.images(1)
         report.counts["programs", "failed"] += 1
         report.cases += 1
         report.answered += 1
         report.said = f"{failure} {failure.detail.strip()[:400]}"
         self._failure(batch, image[0], 0, failure, job, report)
+
+    def _unsupported(self, failure: Failure, images: int, report: RoundReport) -> None:
+        """Count a program that the front end cannot say, or whose PTX the device does not run."""
+        report.counts["programs", "unsupported"] += 1
+        report.unasked += images
+        report.said = f"{failure} {failure.detail.strip()[:400]}".strip()
 
     def _run(
         self,
@@ -280,6 +290,10 @@ class RoundWorker:
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, compiled, images, pending.collect)
         ran = pending.collect()
+        if isinstance(ran, Failure) and ran.trouble is Trouble.UNSUPPORTED:
+            report.cases += count
+            self._unsupported(ran, count, report)
+            return
         if isinstance(ran, Failure):
             isolation = self._isolated(batch, code, images, numbers, ran, job, report)
             if isolation is None:

@@ -193,6 +193,7 @@ class ProgramDrawing:
                 Shown(
                     words=("programs", "failed"), one="not compiled", many="not compiled", odd=True
                 ),
+                Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
             ),
             replay=_replay_options(check.choice),
         )
@@ -214,7 +215,7 @@ class ProgramDrawing:
 
     def trouble(self, counts: Counts, said: str) -> str:
         """Return why nothing can be run; empty while something can."""
-        failed = counts["programs", "failed"]
+        failed = counts["programs", "failed"] + counts["programs", "unsupported"]
         if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
             return ""
         return (

@@ -84,7 +84,7 @@ def bisect_case(
 
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(assembler=one.assembler, level=level)
+            member = Member(here=one.here, level=level)
             found = probe.ask(member)
             modules[index] = _module(probe, member)
             return found
@@ -101,7 +101,7 @@ def bisect_case(
             if candidates
         ]
         driver = {
-            level: asked(partial(probe.ask, Member(assembler=None, level=level)), times=runs)
+            level: asked(partial(probe.ask, Member(here=None, level=level)), times=runs)
             for level in wanted
             if selected.driver
         }
@@ -176,7 +176,7 @@ def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
     return [
         index
         for index, one in enumerate(candidates)
-        if one.assembler is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
+        if one.here is not None or any(name.startswith(f"V{one.name}.") for name in found_with)
     ]
 
 

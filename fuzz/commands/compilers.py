@@ -1,8 +1,8 @@
-"""`warpfuzz compilers`: the assemblers that are here, and fetching others."""
+"""`warpfuzz compilers`: the assemblers and front ends that are here, and fetching others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from rich.table import Table
@@ -12,10 +12,12 @@ from fuzz.output import console, emit
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover
+from runners.front_ends.discovery import discover as front_ends_here
+from runners.front_ends.protocol import Installed
 
 
-def list_assemblers(*, json: bool) -> None:
-    """Print every assembler with its version, highest `.version` and targets."""
+def list_compilers(*, json: bool) -> None:
+    """Print every assembler with its version, highest `.version` and targets; every front end."""
     found = discover()
     rows, problems = [], list(found.problems)
     for assembler in found.assemblers:
@@ -24,15 +26,31 @@ def list_assemblers(*, json: bool) -> None:
         except InfrastructureError as error:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
+    front_ends = front_ends_here()
     if json:
         for row in rows:
             emit(row)
+        for one in front_ends:
+            emit(_front_end_row(one))
         for problem in problems:
             console(stderr=True).print(f"warpfuzz: {problem}", markup=False, soft_wrap=True)
         return
     out = console()
+    if rows:
+        out.print(_assemblers(rows))
+    else:
+        out.print("No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`.")
+    if front_ends:
+        out.print(_front_ends(front_ends))
+    else:
+        out.print("No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`.")
+    for problem in problems:
+        out.print(problem, style="odd", markup=False)
+
+
+def _assemblers(rows: Sequence[_Row]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in ("version", "PTX ISA up to", "targets", "from", "path"):
+    for heading in ("ptxas", "PTX ISA up to", "targets", "from", "path"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(
@@ -42,24 +60,37 @@ def list_assemblers(*, json: bool) -> None:
             row["origin"],
             row["path"],
         )
-    if rows:
-        out.print(table)
-    else:
-        out.print("No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`.")
-    for problem in problems:
-        out.print(problem, style="odd", markup=False)
+    return table
 
 
-def fetch_assemblers(versions: Sequence[str], *, json: bool) -> None:
-    """Fetch assemblers one after the other, with a progress bar."""
+def _front_ends(found: Sequence[Installed]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("front end", "path"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(one.spelled, one.path)
+    return table
+
+
+def _front_end_row(one: Installed) -> dict[str, str]:
+    return {"front_end": one.spelled, "version": one.version, "path": one.path}
+
+
+def fetch_compilers(names: Sequence[str], *, json: bool) -> None:
+    """Fetch assemblers and front ends one after the other, with a progress bar."""
     out = console(stderr=json)
     with fetcher(json=json) as fetch_one:
-        for version in versions:
-            assembler = fetch_one(version)
-            if json:
-                emit(_row(assembler))
+        for name in names:
+            found = fetch_one(name)
+            if isinstance(found, Installed):
+                row: Mapping[str, object] = _front_end_row(found)
             else:
-                out.print(f"ptxas {assembler.version} is at {assembler.path}", markup=False)
+                row = _row(found)
+            if json:
+                emit(row)
+            else:
+                what = found.spelled if isinstance(found, Installed) else f"ptxas {found.version}"
+                out.print(f"{what} is at {found.path}", markup=False)
 
 
 class _Row(TypedDict):

@@ -38,7 +38,10 @@ from fuzz.runner import (
 )
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
-from runners.assemblers.discovery import discover, find
+from runners.assemblers.discovery import discover
+from runners.assemblers.discovery import find as find_assembler
+from runners.front_ends.discovery import find as find_front_end
+from runners.front_ends.protocol import each, names_program
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""
@@ -46,7 +49,7 @@ RUNNERS = ("ptxas", "sim", "cuda")
 """What `--runner` may name."""
 _KEPT: Mapping[str, type] = {
     **dict.fromkeys(("--runner", "--target", "--ptx-version", "--ptx-pass"), str),
-    **dict.fromkeys(("--only", "--fault", "--compilers", "--shard"), str),
+    **dict.fromkeys(("--only", "--fault", "--compilers", "--shard", "--front-end", "levels"), str),
     "--include-undefined": bool,
     "--opt": int,
 }
@@ -70,7 +73,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
-    remember(options["ptx_pass"], options["front_end"], *options["assemblers"])
+    remember(options["ptx_pass"], *options["front_ends"], *options["assemblers"])
     with ExitStack() as stack:
         corpus = state = store = None
         if options["corpus"].is_dir() and (options["resume"] or holds_campaign(options["corpus"])):
@@ -85,6 +88,7 @@ def run_on(options: Mapping[str, Any]) -> bool:
             console(stderr=True).print(
                 f"no campaign is in {options['corpus']} yet; a new one begins", soft_wrap=True
             )
+        options = _compiled_with(options)
         budget, known = budget_of(options), known_with(options["known"])
         check_report(options["report"])
         check, devices = _check(options, _seed(options, state))
@@ -130,6 +134,34 @@ def run_on(options: Mapping[str, Any]) -> bool:
     return bool(status.findings)
 
 
+def _compiled_with(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the one front end and level, or with the matrix, that they ask for.
+
+    Raises
+    ------
+    UsageError
+        If there is no such front end or level, or several levels and nothing that has them.
+    """
+    from fuzz.compilers.candidates import parse_levels
+
+    front_ends = [find_front_end(one) for one in each(options["front_ends"])]
+    levels = () if options["levels"] is None else parse_levels(options["levels"])
+    found = {
+        **options,
+        "level": levels[0] if levels else None,
+        "front_end": front_ends[0].spelled if front_ends else None,
+        "matrix": options["compilers"] is not None,
+    }
+    if options["compilers"] is None and (len(front_ends) > 1 or len(levels) > 1):
+        if not front_ends:
+            raise UsageError(
+                f"--opt {options['levels']} names several levels; give 0, 1, 2 or 3, or name what "
+                "is compared at all of them with --compilers or --front-end"
+            )
+        found["matrix"] = True
+    return found
+
+
 def _planting(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("faults", "ptx_pass", "front_end", "level")}
 
@@ -147,7 +179,7 @@ def _runner(options: Mapping[str, Any]) -> str:
 
 def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
     """Return the check that is asked for, and the devices that workers are dealt."""
-    if options["compilers"] is not None:
+    if options["matrix"]:
         return _compilers_check(options, seed)
     name = _runner(options)
     selection = Selection(pattern=options["only"])
@@ -214,16 +246,24 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
         For an option that it could only leave out of account, or a compiler that is not here.
     """
     from fuzz.checks.compilers import Compilers
-    from fuzz.compilers.candidates import parse_levels, select, with_fetched
+    from fuzz.compilers.candidates import parse_levels, select, select_front_ends, with_fetched
     from fuzz.compilers.members import members_of
     from runners.assemblers.disassembly import find_disassembler
 
     if options["assemblers"]:
-        raise UsageError("--compilers names all the compilers there are; leave --assembler out")
-    if options["faults"] or options["ptx_pass"] or options["front_end"]:
         raise UsageError(
-            "planted faults, PTX passes and front ends change what every compiler gets, and they "
-            "are compared on the same text; leave --fault and --ptx-pass out, and --front-end"
+            "--compilers, or several of --front-end, name all the compilers there are; leave "
+            "--assembler out"
+        )
+    if options["faults"] or options["ptx_pass"]:
+        raise UsageError(
+            "planted faults and PTX passes change what every compiler gets or writes, and they are "
+            "compared on the same program; leave --fault and --ptx-pass out"
+        )
+    if options["compilers"] is not None and options["front_ends"]:
+        raise UsageError(
+            "--compilers names assemblers, which are compared on the same PTX, and --front-end "
+            "what writes PTX; leave one of the two out"
         )
     if options["include_undefined"]:
         raise UsageError(
@@ -231,8 +271,16 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
             "reports every result that differs; leave one of the two out"
         )
     name = options["runner"] or best_runner(
-        planted=False, device_faults=False, has_assembler=lambda: True
+        # What front ends write, the simulated device runs.
+        planted=bool(options["front_ends"]),
+        device_faults=False,
+        has_assembler=lambda: True,
     )
+    if options["front_ends"] and name == "ptxas":
+        raise UsageError(
+            "--front-end writes programs that run, and --runner ptxas runs none; choose --runner "
+            "sim or cuda"
+        )
     devices = _devices(options, name)
     if len(options["devices"]) > 1:
         raise UsageError(
@@ -241,7 +289,10 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
         )
     levels = parse_levels(options["levels"])
     disassembler = find_disassembler(options["disassembler"])
-    selected = with_fetched(select(options["compilers"]), json=options["json"])
+    if options["front_ends"]:
+        selected = select_front_ends(options["front_ends"])
+    else:
+        selected = with_fetched(select(options["compilers"]), json=options["json"])
     choice = RunnerChoice(
         name=name,
         target=options["target"],
@@ -281,7 +332,8 @@ def _instructions(options: Mapping[str, Any], selection: Selection, seed: int) -
             "whether instructions are accepted; leave it out, or choose --runner sim or cuda"
         )
     return Instructions(
-        assemblers=tuple(find(wanted) for wanted in options["assemblers"]) or (find(),),
+        assemblers=tuple(find_assembler(wanted) for wanted in options["assemblers"])
+        or (find_assembler(),),
         seed=seed,
         selection=selection,
         target=options["target"],
@@ -301,6 +353,9 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
             f"{', '.join(RUNNERS)}; --new in place of --resume begins another campaign there (the "
             "findings stay)"
         )
+    front_ends = before["--front-end"]
+    if front_ends is not None and options["front_ends"]:
+        front_ends = None
     if before["--compilers"] and options["compilers"] is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
@@ -315,12 +370,15 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         "only": before["--only"],
         "shard": before["--shard"],
         "faults": tuple((before["--fault"] or "").split()),
-        "level": before["--opt"],
+        "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
+        "front_ends": () if front_ends is None else (front_ends,),
         "assemblers": _several(state.options.get("--assembler")),
     }
     if options["compilers"] is not None:
         kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only", "shard")}
-    nothing = {"only": "*", "include_undefined": False, "faults": (), "assemblers": ()}
+    nothing = {
+        "only": "*", "include_undefined": False, "faults": (), "assemblers": (), "front_ends": (),
+    }  # fmt: skip
     taken = {
         name: value
         for name, value in kept.items()
@@ -328,6 +386,9 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     }
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
+    commands += [
+        ("--front-end", one) for one in each(taken.get("front_ends", ())) if names_program(one)
+    ]
     for option, command in commands:
         if command is not None:
             check_trusted(

@@ -16,6 +16,11 @@ from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.discovery import discover
 from runners.assemblers.fetching import fetch
+from runners.front_ends.discovery import LANGUAGES
+from runners.front_ends.discovery import discover as discover_front_ends
+from runners.front_ends.discovery import fetch as fetch_front_end
+from runners.front_ends.discovery import find as find_front_end
+from runners.front_ends.protocol import Installed, each
 
 DRIVER = "driver"
 """Name of the compiler inside the driver."""
@@ -31,13 +36,14 @@ _RELEASE = re.compile(r"\d+(\.\d+)*")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A ptxas that is here, or one that can be fetched."""
+    """A compiler that is here, or one that can be fetched."""
 
     name: str
-    """Its full version, such as "V13.5.37", or the release where it is not here yet."""
+    """What it is called here: the full version of a ptxas, such as "V13.5.37", or "llvm:15.0.7";
+    what can be fetched where it is not here yet: "13.5", "llvm:15"."""
     order: tuple[int, ...]
     """Key that sorts older before newer."""
-    assembler: Assembler | None
+    here: Assembler | Installed | None
     """None until it is fetched."""
 
 
@@ -102,7 +108,48 @@ def select(text: str | None) -> Selected:
     return Selected(candidates=tuple(ordered), driver=driver)
 
 
-def fetched(candidate: Candidate, fetch: Callable[[str], Assembler]) -> Candidate:
+def select_front_ends(spelled: Sequence[str]) -> Selected:
+    """Return the front ends that texts name, older versions first, commands last.
+
+    Parameters
+    ----------
+    spelled
+        As `runners.front_ends.protocol.each` takes them.
+
+    Raises
+    ------
+    UsageError, InfrastructureError
+        If one is not here.
+    """
+    found = {one.spelled: one for one in map(find_front_end, each(spelled))}
+    languages = list(LANGUAGES)
+    ordered = sorted(
+        found.values(), key=lambda one: (languages.index(one.language), not one.order, one.order)
+    )
+    return Selected(
+        candidates=tuple(Candidate(name=one.spelled, order=one.order, here=one) for one in ordered),
+        driver=False,
+    )
+
+
+def front_ends_of(language: str) -> Selected:
+    """Return the versions of a language's front end that are here, oldest first.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    here = [one.spelled for one in discover_front_ends() if one.language == language]
+    if not here:
+        raise UsageError(
+            f"no front end of {language} is here; fetch some with `warpfuzz compilers fetch "
+            f"{language}:VERSION`"
+        )
+    return select_front_ends(here)
+
+
+def fetched(candidate: Candidate, fetch: Callable[[str], Assembler | Installed]) -> Candidate:
     """Return a candidate that is here.
 
     Raises
@@ -110,9 +157,9 @@ def fetched(candidate: Candidate, fetch: Callable[[str], Assembler]) -> Candidat
     UsageError, InfrastructureError
         As `runners.assemblers.fetching.fetch` does.
     """
-    if candidate.assembler is not None:
+    if candidate.here is not None:
         return candidate
-    return replace(candidate, assembler=fetch(candidate.name))
+    return replace(candidate, here=fetch(candidate.name))
 
 
 def _named(word: str) -> Sequence[Candidate]:
@@ -150,28 +197,34 @@ def _in_folder(folder: Path) -> Sequence[Candidate]:
 
 
 def _here(assembler: Assembler) -> Candidate:
-    return Candidate(name=assembler.version, order=assembler.order, assembler=assembler)
+    return Candidate(name=assembler.version, order=assembler.order, here=assembler)
 
 
 def _to_fetch(release: str) -> Candidate:
     order = tuple(int(part) for part in release.split("."))
-    return Candidate(name=release, order=order, assembler=None)
+    return Candidate(name=release, order=order, here=None)
 
 
 @contextmanager
-def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler]]:
-    """Give a function that fetches a version and shows how far it is; it raises as `fetch` does."""
+def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler | Installed]]:
+    """Give a function that fetches a ptxas ("13.5") or a front end ("llvm:15").
+
+    It shows how far it is, and raises as `fetch` does.
+    """
     out = console(stderr=json)
     # Where nobody watches, not even an empty line is left of the bar.
     with Progress(console=out, transient=True, disable=not out.is_terminal) as progress:
 
-        def fetch_one(version: str) -> Assembler:
-            task = progress.add_task(f"fetching ptxas {version}", total=None)
+        def fetch_one(name: str) -> Assembler | Installed:
+            front_end = ":" in name
+            what = name if front_end else f"ptxas {name}"
+            task = progress.add_task(f"fetching {what}", total=None)
+
+            def told(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
             try:
-                return fetch(
-                    version,
-                    progress=lambda done, total: progress.update(task, completed=done, total=total),
-                )
+                return fetch_front_end(name, told) if front_end else fetch(name, told)
             finally:
                 progress.remove_task(task)
 
@@ -186,7 +239,7 @@ def with_fetched(selected: Selected, *, json: bool) -> Selected:
     UsageError, InfrastructureError
         As `fetch` does.
     """
-    if all(one.assembler is not None for one in selected.candidates):
+    if all(one.here is not None for one in selected.candidates):
         return selected
     with fetcher(json=json) as fetch_one:
         candidates = tuple(fetched(one, fetch_one) for one in selected.candidates)

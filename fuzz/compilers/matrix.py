@@ -100,6 +100,8 @@ class Matrix:
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
+        for member in self.members:
+            member.close()
 
     def start(self, module: KernelModule, members: Sequence[Member] | None = None) -> Building:
         """Start compiling a module, by all members or by some."""

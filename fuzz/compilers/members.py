@@ -17,6 +17,8 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import DEFAULT_TARGET
 from runners.assemblers.assembler import Assembler
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
+from runners.front_ends.protocol import Installed
+from runners.front_ends.runner import FrontEndCompiler
 from runners.kernels import KernelModule
 from runners.protocol import (
     ClosedAtTheEnd,
@@ -28,6 +30,8 @@ from runners.protocol import (
     Trouble,
 )
 
+NOWHERE = "ptxas"
+"""Name of the runner that runs nothing: compilers alone."""
 COMPILE_SECONDS = 60.0
 """Time for a module; one of 60 programs takes ptxas 13.5 about 1 s (2026-11)."""
 
@@ -51,14 +55,38 @@ class Device(Runner, Protocol):
 class Member:
     """A compiler at an -O level."""
 
-    assembler: Assembler | None
-    """None: the driver's compiler."""
+    here: Assembler | Installed | None
+    """A ptxas or a front end; None: the driver's compiler."""
     level: int
 
     @property
+    def assembler(self) -> Assembler | None:
+        """The ptxas, if it is one."""
+        return self.here if isinstance(self.here, Assembler) else None
+
+    @property
+    def front_end(self) -> Installed | None:
+        """The front end, if it is one."""
+        return self.here if isinstance(self.here, Installed) else None
+
+    @property
+    def runner(self) -> str:
+        """What a finding calls a compiler of its kind: "ptxas", "driver", or the language."""
+        if isinstance(self.here, Installed):
+            return self.here.language
+        return DRIVER if self.here is None else NOWHERE
+
+    @property
     def version(self) -> str:
-        """Such as "V13.5.37", or "driver"."""
-        return DRIVER if self.assembler is None else self.assembler.version
+        """Such as "V13.5.37", "llvm:15.0.7", or "driver"."""
+        if isinstance(self.here, Installed):
+            return self.here.spelled
+        return DRIVER if self.here is None else self.here.version
+
+    @property
+    def named(self) -> str:
+        """The compiler in a sentence: "ptxas V13.5.37", "llvm:15.0.7"."""
+        return self.version if self.runner != NOWHERE else f"{NOWHERE} {self.version}"
 
     @property
     def name(self) -> str:
@@ -67,11 +95,13 @@ class Member:
 
     @cached_property
     def compiler(self) -> Compiler:
-        """What compiles; it remembers what it has compiled."""
-        if self.assembler is None:
+        """What compiles; it remembers what it has compiled, and a front end holds a process."""
+        if isinstance(self.here, Installed):
+            return FrontEndCompiler(self.here.opened(self.level))
+        if self.here is None:
             return DriverCompiler(level=self.level)
         return PtxasCompiler(
-            self.assembler.path,
+            self.here.path,
             level=self.level,
             deadline=COMPILE_SECONDS,
             text_taken=True,
@@ -80,14 +110,24 @@ class Member:
 
     def knows(self, target: str, version: str, architecture: str) -> bool:
         """Whether it can compile modules of this target and PTX ISA version for a device."""
-        if self.assembler is None:
+        if self.here is None:
             return True
-        return architecture in self.assembler.targets and self.assembler.accepts(version, target)
+        if isinstance(self.here, Installed):
+            return self.here.knows(target, version)
+        return architecture in self.here.targets and self.here.accepts(version, target)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
-        path = None if self.assembler is None else str(self.assembler.path)
+        if isinstance(self.here, Installed):
+            return replace(choice, front_end=self.here.spelled, level=self.level)
+        path = None if self.here is None else str(self.here.path)
         return replace(choice, assembler=path, level=self.level)
+
+    def close(self) -> None:
+        """End what it has running."""
+        if "compiler" in self.__dict__ and isinstance(self.compiler, FrontEndCompiler):
+            self.compiler.close()
+            del self.__dict__["compiler"]
 
 
 def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
@@ -99,18 +139,18 @@ def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
         If a compiler is not here.
     """
     for candidate in selected.candidates:
-        if candidate.assembler is None:
+        if candidate.here is None:
             raise UsageError(
                 f"ptxas {candidate.name} is not here; fetch it with `warpfuzz compilers fetch "
                 f"{candidate.name}`"
             )
     found = [
-        Member(assembler=candidate.assembler, level=level)
+        Member(here=candidate.here, level=level)
         for candidate in selected.candidates
         for level in levels
     ]
     if selected.driver:
-        found += [Member(assembler=None, level=level) for level in levels]
+        found += [Member(here=None, level=level) for level in levels]
     return tuple(found)
 
 
@@ -220,10 +260,6 @@ def _span(versions: Sequence[str]) -> str:
     return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
 
 
-NOWHERE = "ptxas"
-"""Name of the runner that runs nothing: compilers alone."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where binaries run, and what is compiled for it."""
@@ -303,14 +339,14 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
     advice = "choose --runner cuda, or name others with --compilers"
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
-        if member.assembler is None and not on_gpu:
+        if member.here is None and not on_gpu:
             skipped.append("the driver's compiler is left out: it needs --runner cuda")
         elif member.knows(place.target, place.ptx_version, place.architecture):
             fit.append(member)
         else:
             advice = "choose another --target or --ptx-version, or name others with --compilers"
             skipped.append(
-                f"ptxas {member.version} is left out: it does not know {place.target} with PTX "
+                f"{member.named} is left out: it does not know {place.target} with PTX "
                 f"ISA {place.ptx_version} on {place.architecture}"
             )
     sentences = tuple(dict.fromkeys(skipped))

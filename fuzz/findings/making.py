@@ -23,6 +23,7 @@ from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
 from runners.assemblers.answers import cache_folder
 from runners.faults import Place, by_name
+from runners.front_ends.protocol import names_program
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
@@ -208,7 +209,7 @@ class ReplayOptions:
         if self.front_end is not None:
             return None if self.front_end == NOTHING else self.front_end
         made = Making.of(entry).front_end
-        if made is not None and ":" in made:
+        if made is not None and names_program(made):
             self._check_trusted(entry, made, "--front-end")
         return made
 
@@ -243,7 +244,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
 
 def _passed(made: Making) -> list[str]:
     words = [] if made.ptx_pass is None else ["--ptx-pass", made.ptx_pass]
-    if made.front_end is not None and ":" in made.front_end:
+    if made.front_end is not None and names_program(made.front_end):
         words += ["--front-end", made.front_end]
     return words
 

@@ -1,171 +1,189 @@
-"""LLVM as a front end: programs as LLVM IR, and the PTX that its NVPTX back end makes of them."""
+"""LLVM as a front end: that of an llvmlite, of any version, opt and llc, or any other command."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import selectors
-import subprocess
+import re
+import shutil
 import tempfile
-import time
-from collections.abc import Mapping
-from dataclasses import replace
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
 
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import Module
-from runners.front_ends.llvm_ir import llvm_ir
-from runners.kernels import KernelModule
-from runners.processes import describe_status, kill_group, tail
-from runners.protocol import Failure, Trouble
+from runners.assemblers.answers import cache_folder
+from runners.folders import temporary_folder, writing
+from runners.front_ends.llvm_command import LlvmCommand, command_of
+from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
+from runners.front_ends.protocol import RELEASE, Installed
+from runners.wheels import Progress, downloaded, unpack_member
 
-_COMPILER = Path(__file__).with_name("llvmlite_compiler.py")
-_START_SECONDS = 60.0
-"""Time in which Python and LLVM must be loaded: 1 s here, and many times that on a busy machine."""
-_MODULE_SECONDS = 60.0
-"""Time that one module may take; the slowest of 1,000 drawn programs took less than a second."""
-_ANSWER_BYTES = 64 << 20
-"""Most bytes of one answer: a thousand times the largest drawn program."""
+WHEELS = {"14": "0.43", "15": "0.44", "20": "0.47", "22": "0.50"}
+"""Release of llvmlite that carries a major version of LLVM (asked of the wheels of 0.43 to 0.50,
+2026-11)."""
+_LEVEL = 2
+"""-O level where nobody says: that of clang -O2."""
+_PYTHON = "3.11"
+"""Python of the wheel that is fetched. llvmlite reaches LLVM through ctypes, so that any later
+Python runs it, too (0.43 to 0.50 with 3.11 to 3.13, tried 2026-11)."""
+_PACKAGE = re.compile(r"llvmlite/.*|[^/]+\.dist-info/(?:licenses/)?licen[cs]e[^/]*", re.IGNORECASE)
+_FETCHED = "llvm-"
 
 
-class LlvmFrontEnd:
-    """The LLVM of an llvmlite, in a process of its own that may crash.
+@dataclass(frozen=True, kw_only=True)
+class Llvmlite(Installed):
+    """The LLVM inside an llvmlite; its `path` is the folder in which the package lies."""
 
-    Parameters
-    ----------
-    python
-        The Python that has the llvmlite.
-    level
-        0 to 3: of the passes and of the back end.
+    @property
+    def default_level(self) -> int:
+        """-O level where nobody says."""
+        return _LEVEL
+
+    def knows(self, target: str, version: str) -> bool:
+        """Whether this LLVM writes modules of this target and PTX ISA version, by asking it."""
+        with self.opened(0) as front_end:
+            return front_end.writes(target, version)
+
+    def opened(self, level: int) -> LlvmliteFrontEnd:
+        """Return the compiler, with a process of its own."""
+        return LlvmliteFrontEnd(Path(self.path), level=level)
+
+
+def find(which: str) -> Installed:
+    """Return an LLVM by its version, a folder with opt and llc, or a command; "": the installed.
 
     Raises
     ------
+    UsageError
+        If there is none such.
     InfrastructureError
-        If that Python or its llvmlite cannot be run.
+        If it cannot be run.
     """
-
-    def __init__(self, python: Path, *, level: int = 2) -> None:
-        self._python, self._level = python, level
-        self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the front end)
-        self._rest = b""
-        answer = self._start()
-        if isinstance(answer, Failure):
-            self.close()
-            raise InfrastructureError(
-                f"{python} cannot run LLVM: {answer.message}. Give a Python that has llvmlite "
-                "(`pip install llvmlite`)"
-            )
-        self.version: str = answer["llvm"]
-
-    @property
-    def name(self) -> str:
-        """The compiler in words, such as "LLVM 15.0.7 at -O2"."""
-        return f"LLVM {self.version} at -O{self._level}"
-
-    def __call__(self, module: KernelModule) -> KernelModule | Failure:
-        """Return the module as PTX that LLVM wrote from its programs, or why there is none."""
-        if not module.programs:
-            return self._failure("has no program to compile: the module was written by hand", "")
-        place = Module.named(module.target, module.version)
-        major = int(self.version.partition(".")[0])
-        try:
-            text = llvm_ir(module.programs, module.kernels, module=place, llvm=major)
-        except UsageError as error:
-            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
-        request = {
-            "ir": text,
-            "cpu": module.target,
-            "features": f"+ptx{place.version.major}{place.version.minor}",
-            "level": self._level,
-        }
-        answer = self._asked(request)
-        if isinstance(answer, Failure):
-            return answer
-        if "error" in answer:
-            return self._failure("refused a module", answer["error"])
-        return replace(module, ptx=answer["ptx"])
-
-    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any] | Failure:
-        if self._process is None and isinstance(started := self._start(), Failure):
-            return started
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        return self._answer(_MODULE_SECONDS)
-
-    def _start(self) -> dict[str, Any] | Failure:
-        self._rest = b""
-        try:
-            self._process = subprocess.Popen(
-                # -I: nothing is imported from the current folder, or by way of the environment.
-                [self._python, "-I", _COMPILER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return self._failure(f"cannot be started ({error})", "")
-        return self._answer(_START_SECONDS)
-
-    def _answer(self, seconds: float) -> dict[str, Any] | Failure:
-        """Return the next line of the process; without one, end it."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + seconds
-        descriptor = self._process.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(descriptor, selectors.EVENT_READ)
-            while b"\n" not in self._rest and len(self._rest) <= _ANSWER_BYTES:
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    return self._ended(None)
-                read = os.read(descriptor, 1 << 20)
-                if not read:
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        self._process.wait(_START_SECONDS)
-                    return self._ended(self._process.returncode)
-                self._rest += read
-        line, _, self._rest = self._rest.partition(b"\n")
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            return self._ended(0)
-        return answer if isinstance(answer, dict) else self._ended(0)
-
-    def _ended(self, status: int | None) -> Failure:
-        said = tail(self._errors.fileno())
-        self.close_process()
-        what = "gave no answer" if status == 0 else describe_status(status)
-        return self._failure(what, said)
-
-    def _failure(self, what: str, detail: str) -> Failure:
-        return Failure(
-            trouble=Trouble.COMPILE_FAILURE, message=f"the front end LLVM {what}", detail=detail
+    if which and RELEASE.fullmatch(which) is None:
+        command = command_of(which)
+        return LlvmCommand(
+            language="llvm", version=command, spelled=f"llvm:{which}", path=which, level=_LEVEL
         )
+    here = discover()
+    found = [one for one in here if not which or one.has_version(which)]
+    if found:
+        # The one that is installed comes before those that were fetched.
+        return found[0] if which or _installed() is None else _of(_installed_folder())
+    names = ", ".join(one.version for one in here) or "none"
+    raise UsageError(
+        f"no LLVM {which or 'at all'} is here (found: {names}); fetch one with `warpfuzz compilers "
+        f"fetch llvm:{which.partition('.')[0] or '22'}`, or install llvmlite with `pip install "
+        "llvmlite`; there is `llvm:FOLDER` with opt and llc, and `llvm:COMMAND`, too"
+    )
 
-    def close_process(self) -> None:
-        """End the process; the next module starts another."""
-        if self._process is not None:
-            kill_group(self._process)
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
-            self._process = None
 
-    def close(self) -> None:
-        """End the process for good."""
-        self.close_process()
-        self._errors.close()
+def _installed() -> Path | None:
+    """Return the folder in which this Python's llvmlite lies, if it has one."""
+    spec = find_spec("llvmlite")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent.parent
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _installed_folder() -> Path:
+    folder = _installed()
+    assert folder is not None
+    return folder
+
+
+def _of(folder: Path, version: str | None = None) -> Llvmlite:
+    number = version or _version(folder)
+    return Llvmlite(language="llvm", version=number, spelled=f"llvm:{number}", path=str(folder))
+
+
+@cache
+def _version(folder: Path) -> str:
+    with LlvmliteFrontEnd(folder, level=0) as front_end:
+        return front_end.version
+
+
+def discover() -> list[Installed]:
+    """Return the LLVM of this Python's llvmlite and those that were fetched, newest first."""
+    found = {one.version: one for one in _fetched()}
+    if (folder := _installed()) is not None:
+        with contextlib.suppress(InfrastructureError):
+            one = _of(folder)
+            found.setdefault(one.version, one)
+    return sorted(found.values(), key=lambda one: one.order, reverse=True)
+
+
+def _fetched() -> Iterator[Llvmlite]:
+    for folder in _folder().glob(f"{_FETCHED}[0-9]*"):
+        version = folder.name.removeprefix(_FETCHED)
+        if RELEASE.fullmatch(version) and (folder / "llvmlite").is_dir():
+            yield _of(folder, version)
+
+
+def _folder() -> Path:
+    return cache_folder() / "front-ends"
+
+
+def fetch(version: str, progress: Progress | None = None) -> Installed:
+    """Download an LLVM and unpack it into the user's cache folder, unless it is here.
+
+    Raises
+    ------
+    UsageError
+        If there is no wheel of this version.
+    InfrastructureError
+        If it cannot be downloaded, or does not work.
+    """
+    here = [one for one in discover() if RELEASE.fullmatch(version) and one.has_version(version)]
+    if here:
+        return here[0]
+    if version not in WHEELS:
+        raise UsageError(
+            f"there is no wheel of LLVM {version or 'without a version'}; there are "
+            f"{', '.join(f'llvm:{one}' for one in WHEELS)}"
+        )
+    target = _folder()
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(target) as folder:
+        wheel = downloaded(
+            f"llvmlite=={WHEELS[version]}.*", folder, what=f"LLVM {version}", progress=progress,
+            options=("--python-version", _PYTHON),
+        )  # fmt: skip
+        return _unpacked(wheel, target)
+
+
+def _unpacked(wheel: Path, target: Path) -> Llvmlite:
+    """Unpack a wheel under another name and rename it, so that it is there whole or not at all."""
+    with writing(target):
+        fresh = Path(tempfile.mkdtemp(prefix="fresh-", dir=target))
+    try:
+        with writing(fresh):
+            _extract(wheel, fresh)
+        with LlvmliteFrontEnd(fresh, level=0) as front_end:
+            version = front_end.version
+        final = target / f"{_FETCHED}{version}"
+        with writing(target):
+            shutil.rmtree(final, ignore_errors=True)
+            fresh.chmod(0o755)
+            fresh.rename(final)
+        return _of(final, version)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _extract(wheel: Path, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in filter(_PACKAGE.fullmatch, archive.namelist()):
+                path = folder / name
+                if ".." in Path(name).parts or name.endswith("/"):
+                    continue
+                path.parent.mkdir(parents=True, exist_ok=True)
+                unpack_member(archive, name, path)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise InfrastructureError(f"{wheel.name} is not a wheel: {error}; fetch it again") from None
+    note = {"wheel": wheel.name, "member": "llvmlite"}
+    (folder / "origin.json").write_text(json.dumps(note, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""LLVM IR to PTX, by the LLVM inside llvmlite; run by the Python that has it, which may be another.
+"""LLVM IR to PTX, by the LLVM of the llvmlite in the folder that is the only argument.
 
 A line of JSON in for each module, `{"ir", "cpu", "features", "level"}`, a line out,
 `{"ptx"}` or `{"error"}`; the first line out is `{"llvm": "15.0.7"}`. It imports nothing of
@@ -44,6 +44,7 @@ def compiled(binding: Any, request: dict[str, Any]) -> str:
 
 def main() -> None:
     """Compile module after module, until standard input ends."""
+    sys.path.insert(0, sys.argv[1])
     import llvmlite.binding as binding
 
     version = binding.llvm_version_info

@@ -1,30 +1,13 @@
-"""A runner that gets the PTX of a front end instead of what was emitted."""
+"""Front ends behind the runners' protocol: as what comes before a runner, and as a compiler."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Protocol
+import hashlib
 
+from runners.front_ends.protocol import FrontEnd
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner
 from runners.ptx_pass import RewritingRunner
-
-
-class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
-    """A compiler that writes PTX from the programs of a module."""
-
-    @property
-    def name(self) -> str:
-        """The compiler in words."""
-        ...
-
-    def __call__(self, module: KernelModule) -> KernelModule | Failure:
-        """Return the module with the PTX that it wrote, or why there is none."""
-        ...
-
-    def close(self) -> None:
-        """End what it has running."""
-        ...
 
 
 class FrontEndRunner(RewritingRunner):
@@ -53,3 +36,34 @@ class FrontEndRunner(RewritingRunner):
         """Close the front end and the runner."""
         self._front_end.close()
         super().close()
+
+
+class FrontEndCompiler:
+    """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`).
+
+    Parameters
+    ----------
+    front_end
+        What writes the PTX.
+    """
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        self._front_end = front_end
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
+        """Return the PTX that the front end writes."""
+        made = self._front_end(module)
+        if isinstance(made, Failure):
+            return made
+        code = made.ptx.encode()
+        return Compiled(
+            module=made,
+            architecture=architecture,
+            compiler=self._front_end.name,
+            key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
+            code=code,
+        )
+
+    def close(self) -> None:
+        """End what the front end has running."""
+        self._front_end.close()

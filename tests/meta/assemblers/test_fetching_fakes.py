@@ -9,6 +9,7 @@ import pytest
 from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
+from runners import wheels
 from runners.assemblers import fetching
 from runners.assemblers.assembler import Origin
 from runners.assemblers.discovery import fetched_folder, find
@@ -56,7 +57,7 @@ def pip_says(tmp_path, monkeypatch, body):
     python = tmp_path / "python"
     python.write_text(PIP.format(python=sys.executable, log=str(tmp_path / "log"), body=body))
     python.chmod(0o755)
-    monkeypatch.setattr(fetching.sys, "executable", str(python))
+    monkeypatch.setattr(sys, "executable", str(python))
 
 
 def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_path, monkeypatch):
@@ -177,7 +178,7 @@ def test_a_broken_wheel_is_a_sentence(tmp_path):
 
 
 def test_a_wheel_that_unpacks_to_far_more_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetching, "_MEMBER_BYTES", 1 << 20)
+    monkeypatch.setattr(wheels, "_MEMBER_BYTES", 1 << 20)
     bomb = tmp_path / WHEEL
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("nvidia/bin/ptxas", bytes(2 << 20))
@@ -190,7 +191,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     def full(archive, name, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching, "_unpack_member", full)
+    monkeypatch.setattr(fetching, "unpack_member", full)
     with pytest.raises(InfrastructureError, match="no space is left"):
         unpack(wheel(tmp_path))
     assert list(fetched_folder().iterdir()) == []

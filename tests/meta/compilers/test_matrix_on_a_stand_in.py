@@ -15,7 +15,7 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"
-DRIVERS = (Member(assembler=None, level=1), Member(assembler=None, level=3))
+DRIVERS = (Member(here=None, level=1), Member(here=None, level=3))
 IMAGES = 16
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +9,17 @@ import numpy as np
 import pytest
 
 from fuzz.campaign.draws import draw
-from oracle.errors import InfrastructureError
+from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.front_ends import WRITTEN_AS_LLVM_IR
-from runners.front_ends.llvm import LlvmFrontEnd
+from runners.front_ends.discovery import find
 from runners.front_ends.llvm_ir import llvm_ir, multiply_name
+from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
+from runners.front_ends.protocol import FrontEnd, each, names_program
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
@@ -33,12 +34,12 @@ pytest.importorskip("llvmlite", reason="llvmlite is not here: no LLVM to compile
 
 
 @pytest.fixture(scope="module", params=[0, 3])
-def front_end(request: pytest.FixtureRequest) -> Iterator[LlvmFrontEnd]:
-    with LlvmFrontEnd(Path(sys.executable), level=request.param) as front_end:
+def front_end(request: pytest.FixtureRequest) -> Iterator[FrontEnd]:
+    with find("llvm").opened(request.param) as front_end:
         yield front_end
 
 
-def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: LlvmFrontEnd) -> None:
+def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
     drawn = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 25, 7)[1:]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
@@ -74,7 +75,7 @@ def test_what_llvm_cannot_be_asked_is_a_failure_that_says_so() -> None:
     newest = Module.named("sm_100a", "8.8")
     packed = [form for form in FORMS if isinstance(form, LdmatrixForm) and form.type != "b16"]
     (program,) = draw(programs(Focus(form=packed[0]), module=newest, forms=tuple(packed)), 2, 3)[1:]
-    with LlvmFrontEnd(Path(sys.executable), level=0) as front_end:
+    with find("llvm").opened(0) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_80", version="7.1", kernels=()))
         assert isinstance(by_hand, Failure)
         assert "by hand" in by_hand.message
@@ -88,9 +89,9 @@ def test_a_python_without_llvm_is_said(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho nothing here >&2\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(InfrastructureError, match="ended with status 3"):
-        LlvmFrontEnd(program)
+        LlvmliteFrontEnd(tmp_path, python=program)
     with pytest.raises(InfrastructureError, match="cannot be started"):
-        LlvmFrontEnd(tmp_path / "missing")
+        LlvmliteFrontEnd(tmp_path, python=tmp_path / "missing")
 
 
 def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
     program.chmod(0o755)
     (drawn,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
     module = emit(drawn, module=MODULE)
-    with LlvmFrontEnd(program) as front_end:
+    with LlvmliteFrontEnd(tmp_path, python=program) as front_end:
         first = front_end(module)
         assert isinstance(first, Failure)
         assert first.trouble is Trouble.COMPILE_FAILURE
@@ -111,3 +112,39 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
         second = front_end(module)
         assert not isinstance(second, Failure)
         assert second.ptx == "fine"
+
+
+def test_a_target_that_llvm_does_not_know_is_unsupported_and_no_fault_of_it() -> None:
+    installed = find("llvm")
+    assert installed.knows("sm_80", "7.1")
+    assert not installed.knows("sm_80", "99.0")
+
+
+def test_front_ends_have_commas_between_them_where_they_are_versions() -> None:
+    assert each(["llvm:14, llvm:20", "llvm:14"]) == ("llvm:14", "llvm:20")
+    command = "llvm:llc -mattr=+a,+b"
+    assert each([command]) == (command,)
+    assert names_program(command)
+    assert names_program("llvm:/opt/llvm")
+    assert not names_program("llvm:20.1")
+    assert not names_program("llvm")
+
+
+def test_a_command_gets_the_ir_and_its_words_filled_in(tmp_path: Path) -> None:
+    script = tmp_path / "compile"
+    script.write_text('#!/bin/sh\ncat\necho "// $@"\n')
+    script.chmod(0o755)
+    (drawn,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
+    with find(f"llvm:cat | {script} {{level}} {{target}} {{ptx}}").opened(3) as front_end:
+        made = front_end(emit(drawn, module=MODULE))
+    assert isinstance(made, Failure)
+    assert "no empty kernel" in made.message
+
+
+def test_a_program_that_is_not_there_is_a_sentence() -> None:
+    with pytest.raises(UsageError, match="there is no program nowhere-to-be-found"):
+        find("llvm:nowhere-to-be-found -x")
+    with pytest.raises(UsageError, match="fetch llvm:3"):
+        find("llvm:3.9")
+    with pytest.raises(UsageError, match="names no front end"):
+        find("fortran:77")

@@ -1,0 +1,210 @@
+"""LLVM as a command: opt and llc of a folder, or whatever reads LLVM IR and writes PTX."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from oracle.errors import InfrastructureError, UsageError
+from runners.front_ends.llvm_texts import (
+    EMPTY,
+    TRIPLE,
+    answered,
+    feature,
+    header,
+    refused,
+    written,
+)
+from runners.front_ends.protocol import Installed
+from runners.kernels import KernelModule
+from runners.processes import OUTPUT_LIMIT, run_tool
+from runners.protocol import Failure
+
+_DEADLINE = 60.0
+"""Seconds that one stage may take for a module."""
+_BUILD = (
+    "{folder}/opt -S -passes='default<O{{level}}>' | "
+    "{folder}/llc -O{{level}} -mcpu={{target}} -mattr=+{{ptx}}"
+)
+"""What the optimiser and the back end of a build are called with (opt --help, llc --help)."""
+_PROBES = {
+    22: "declare void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3), i32)\n"
+    "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n"
+    "  call void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3) null, i32 0)\n"
+    "  ret void\n}\n",
+    16: "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n  ret void\n}\n",
+    14: "define ptx_kernel void @nothing(i8 addrspace(1)* %p) {\n  ret void\n}\n",
+}
+"""By a major version: what it reads and what earlier ones do not."""
+
+
+def command_of(which: str) -> str:
+    """Return the command of a folder with opt and llc, or the command that was given.
+
+    Raises
+    ------
+    UsageError
+        If the folder has none, the quotes do not match, or there is no such program.
+    """
+    folder = Path(which).expanduser()
+    command = which
+    if folder.is_dir():
+        found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
+        if found is None or not (found / "opt").is_file():
+            raise UsageError(
+                f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
+            )
+        command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
+    for words in stages(command):
+        if shutil.which(words[0]) is None:
+            raise UsageError(
+                f"--front-end 'llvm:{command}': there is no program {words[0]}; give its path, or "
+                "put it where PATH leads, and let it be executable"
+            )
+    return command
+
+
+def stages(command: str) -> list[list[str]]:
+    """Return the words of the programs of a command, which have ` | ` between them.
+
+    Raises
+    ------
+    UsageError
+        If a program is missing, or the quotes do not match.
+    """
+    found: list[list[str]] = [[]]
+    try:
+        for word in shlex.split(command):
+            if word == "|":
+                found.append([])
+            else:
+                found[-1].append(word)
+    except ValueError as error:
+        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
+    if not all(found):
+        raise UsageError(
+            f"{command!r} is no command: a program is missing; name a program and its options, "
+            "with ' | ' before a second one"
+        )
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlvmCommand(Installed):
+    """Programs that read LLVM IR from standard input and write PTX to standard output.
+
+    In their words `{level}` stands for the -O level, `{target}` for the value of .target ("sm_80"),
+    and `{ptx}` for the feature that means the PTX ISA version ("ptx71").
+    """
+
+    level: int
+    """-O level where nobody says."""
+
+    @property
+    def default_level(self) -> int:
+        """-O level where nobody says."""
+        return self.level
+
+    def knows(self, target: str, version: str) -> bool:
+        """Whether it writes modules of this target and PTX ISA version, by asking it."""
+        with self.opened(self.level) as front_end:
+            return front_end.writes(target, version)
+
+    def opened(self, level: int) -> LlvmCommandFrontEnd:
+        """Return the compiler."""
+        return LlvmCommandFrontEnd(self.version, spelled=self.spelled, level=level)
+
+
+class LlvmCommandFrontEnd:
+    """A command at a level.
+
+    Parameters
+    ----------
+    command
+        As `stages` takes it.
+    spelled
+        What a person calls it.
+    level
+        Stands for `{level}`.
+    """
+
+    def __init__(self, command: str, *, spelled: str, level: int) -> None:
+        self._stages = stages(command)
+        self._command, self._spelled, self._level = command, spelled, level
+
+    @property
+    def name(self) -> str:
+        """The compiler in words."""
+        return f"{self._spelled} at -O{self._level}"
+
+    def __call__(self, module: KernelModule) -> KernelModule | Failure:
+        """Return the module as PTX that the command wrote from its programs."""
+        try:
+            llvm = _dialect(self._command, module.target, module.version)
+        except InfrastructureError as error:
+            return refused(f"{error}")
+        text = written(module, llvm=llvm)
+        if isinstance(text, Failure):
+            return text
+        ptx = self._compiled(text, module.target, module.version)
+        return ptx if isinstance(ptx, Failure) else answered(module, ptx, who=self._spelled)
+
+    def writes(self, target: str, version: str) -> bool:
+        """Whether it knows a target and a PTX ISA version."""
+        ptx = self._compiled(EMPTY, target, version)
+        return not isinstance(ptx, Failure) and header(ptx) == (target, version)
+
+    def _compiled(self, text: str, target: str, version: str) -> str | Failure:
+        return _run(self._stages, text, self._level, target, version)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@cache
+def _dialect(command: str, target: str, version: str) -> int:
+    """Return the major version of LLVM whose IR a command reads, by asking it.
+
+    Raises
+    ------
+    InfrastructureError
+        If it reads none.
+    """
+    said = ""
+    for major, text in _PROBES.items():
+        made = _run(stages(command), f'target triple = "{TRIPLE}"\n{text}', 0, target, version)
+        if isinstance(made, str) and ".entry nothing" in made:
+            return major
+        said = made.detail if isinstance(made, Failure) else "it wrote no entry"
+    raise InfrastructureError(f"({command}) compiles no empty kernel: {said.strip()[-400:]}")
+
+
+def _run(
+    programs: list[list[str]], text: str, level: int, target: str, version: str
+) -> str | Failure:
+    """Return the PTX that programs, one after the other, make of LLVM IR."""
+    values = {"{level}": str(level), "{target}": target, "{ptx}": feature(version)}
+    given = text.encode()
+    for words in programs:
+        for name, value in values.items():
+            words = [word.replace(name, value) for word in words]
+        try:
+            finished = run_tool(words, deadline=_DEADLINE, given=given)
+        except OSError as error:
+            return refused(f"({words[0]}) cannot be run ({error}); check its path")
+        if len(finished.output) >= OUTPUT_LIMIT:
+            return refused(f"({words[0]}) wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors)
+        if finished.status != 0:
+            return refused(f"({words[0]}) {finished.ending}", finished.errors)
+        given = finished.output
+    return given.decode(errors="replace")
