@@ -34,7 +34,6 @@ from oracle.forms import Form, MainForm
 from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
-from runners.front_ends import WRITTEN_AS_LLVM_IR
 from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
 from strategies.programs import GENERATOR_VERSION, is_valued, programs
@@ -288,16 +287,8 @@ _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
-def selected_forms(
-    selection: Selection, *, target: str, version: str, front_end: str | None = None
-) -> tuple[MainForm, ...]:
+def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[MainForm, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
-
-    Parameters
-    ----------
-    front_end
-        What compiles the programs to PTX, if anything does: it is given what can be written in
-        its language.
 
     Raises
     ------
@@ -308,9 +299,7 @@ def selected_forms(
     forms = tuple(
         form
         for form in selection.forms()
-        if isinstance(form, MainForm)
-        and is_valued(form, Module(row, number))
-        and (front_end is None or isinstance(form, WRITTEN_AS_LLVM_IR))
+        if isinstance(form, MainForm) and is_valued(form, Module(row, number))
     )
     if not forms:
         raise UsageError(

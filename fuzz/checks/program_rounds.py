@@ -148,7 +148,6 @@ class RoundWorker:
             selection,
             target=ready.target,
             version=ready.ptx_version,
-            front_end=ready.choice.front_end,
         )
 
     def report(self, job: RoundJob) -> RoundReport:

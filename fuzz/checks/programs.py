@@ -176,7 +176,6 @@ class ProgramDrawing:
             check.selection,
             target=facts.target,
             version=facts.ptx_version,
-            front_end=check.choice.front_end,
         )
         self.forms = len(self._forms)
         sim = check.choice.name == "sim"

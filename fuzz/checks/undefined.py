@@ -69,7 +69,6 @@ class UndefinedWorker:
             plan.selection,
             target=ready.target,
             version=ready.ptx_version,
-            front_end=ready.choice.front_end,
         )
         self._stack = ExitStack()
         self._runner: BeatingRunner | None = None

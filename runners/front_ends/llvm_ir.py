@@ -2,8 +2,8 @@
 
 Fragments are stack slots that `mem2reg` has to take apart; addresses are computed from lane, warp
 and image; copies are loops over units of the widest type; row addresses of ldmatrix without a
-pattern come out of a constant table. Names and types of the intrinsics are those of LLVM's
-`IntrinsicsNVVM.td`, the same in LLVM 14 to 22 but for the spelling of pointers.
+pattern come out of a constant table. The intrinsics are those of
+`llvm_intrinsics`; what a version has none for is inline assembly.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from oracle.errors import UsageError
 from oracle.formats import Format
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
 from oracle.held import Fragment, Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -31,16 +29,17 @@ from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.targets import Module
 from runners.emission.elementwise import replicated
+from runners.front_ends.llvm_intrinsics import (
+    OPAQUE_SINCE,
+    SPACES,
+    access_name,
+    multiply_lanes_name,
+    multiply_name,
+    register_type,
+    rows_name,
+)
 from runners.kernels import LANES, Kernel
 
-OPAQUE_SINCE = 16
-"""First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
-them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
-
-_SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
-"""Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
-_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
-"""LLVM types of a fragment's registers; of all other formats `i32`."""
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 """Types that a copy moves, by their bytes."""
 
@@ -55,13 +54,13 @@ class LlvmWriter:
         What the kernel does to one image.
     kernel
         Its name, and the sizes of its image and of its shared memory.
-    opaque
-        Whether pointers are `ptr`; else they have types.
+    llvm
+        Major version of the LLVM that reads it.
     """
 
     program: Program
     kernel: Kernel
-    opaque: bool = True
+    llvm: int
     _lines: list[str] = field(default_factory=list)
     _slots: dict[tuple[str, str], int] = field(default_factory=dict)
     """Most registers that a name has in a type: a stack slot for each."""
@@ -84,6 +83,11 @@ class LlvmWriter:
         return "\n".join([*self._tables, *head, *prologue, *body, *tail]) + "\n"
 
     # Pieces of text
+
+    @property
+    def opaque(self) -> bool:
+        """Whether pointers are `ptr`; else they have types."""
+        return self.llvm >= OPAQUE_SINCE
 
     def _pointer(self, pointee: str, space: int) -> str:
         where = f" addrspace({space})" if space else ""
@@ -190,21 +194,16 @@ class LlvmWriter:
                 self._multiply(step)
             case Elementwise():
                 self._elementwise(step)
-            case LoadRows():
-                self._load_rows(step)
-            case StoreRegisters():
-                self._store_registers(step)
-            case (
-                StoreRows()
-                | LoadRegisters()
-                | MultiplyLanes()
-                | TransposeRegisters()
-                | PackRegisters()
-            ):
-                raise UsageError(
-                    f"{type(step).__name__} ({step}) is not written as LLVM IR here; leave out "
-                    "--front-end, or draw programs of wmma and ldmatrix with --only"
-                )
+            case LoadRows() | StoreRows():
+                self._rows(step)
+            case LoadRegisters() | StoreRegisters():
+                self._registers_and_memory(step)
+            case MultiplyLanes():
+                self._multiply_lanes(step)
+            case TransposeRegisters():
+                self._transpose(step)
+            case PackRegisters():
+                self._pack(step)
             case Copy():
                 self._copy(step)
             case Barrier():
@@ -219,9 +218,10 @@ class LlvmWriter:
     def _slots_of(self, use: Use) -> tuple[str, list[str]]:
         """Return the type of what a name holds where a step uses it, and its slots."""
         holds = use.holds
-        type_ = "i32"
         if isinstance(holds, Fragment):
-            type_ = _TYPES.get(holds.matrix.type.name, "i32")
+            type_ = register_type(holds.matrix.type.name)
+        else:
+            type_ = f"i{holds.bits}"
         key = (use.name, type_)
         self._slots[key] = max(holds.registers, self._slots.get(key, 0))
         return type_, [_slot(use.name, type_, index) for index in range(holds.registers)]
@@ -233,15 +233,24 @@ class LlvmWriter:
 
     def _keep(self, use: Use, result: str) -> None:
         """Append the stores of a result, a struct if there are several registers."""
+        self._fill(use, self._parts(result, self._slots_of(use)[0], use.holds.registers))
+
+    def _parts(self, result: str, type_: str, count: int) -> list[str]:
+        """Return the registers of a result of `count` registers."""
+        if count == 1:
+            return [result]
+        struct = self._struct(type_, count)
+        return [self._value(f"extractvalue {struct} {result}, {index}") for index in range(count)]
+
+    def _fill(self, use: Use, values: Sequence[str]) -> None:
+        """Append the stores of registers into the slots of what a step writes."""
         type_, slots = self._slots_of(use)
-        pointer = self._pointer(type_, 0)
-        if len(slots) == 1:
-            self._add(f"store {type_} {result}, {pointer} {slots[0]}")
-            return
-        struct = self._struct(type_, len(slots))
-        for index, slot in enumerate(slots):
-            value = self._value(f"extractvalue {struct} {result}, {index}")
-            self._add(f"store {type_} {value}, {pointer} {slot}")
+        for value, slot in zip(values, slots, strict=True):
+            self._add(f"store {type_} {value}, {self._pointer(type_, 0)} {slot}")
+
+    def _result(self, use: Use) -> str:
+        """Return the type of a result that fills the slots of what a step writes."""
+        return self._struct(self._slots_of(use)[0], use.holds.registers)
 
     def _struct(self, type_: str, count: int) -> str:
         return type_ if count == 1 else "{ " + ", ".join([type_] * count) + " }"
@@ -267,35 +276,30 @@ class LlvmWriter:
             type_ = wanted
         return type_, value
 
-    def _overload(self, space: int) -> str:
-        return f".p{space}" if self.opaque else f".p{space}i8"
-
-    def _access_name(self, form: LoadForm | StoreForm, *, stride: bool) -> str:
-        matrix, strided = form.matrix, ".stride" if stride else ""
-        what = "load" if isinstance(form, LoadForm) else "store"
-        space = self._overload(_SPACES[form.space])
-        return (
-            f"llvm.nvvm.wmma.{matrix.shape.name}.{what}.{matrix.operand}.{form.layout}{strided}"
-            f".{matrix.type.name}{space}"
-        )
+    def _overload(self, space: int, pointee: str = "i8") -> str:
+        return f".p{space}" if self.opaque else f".p{space}{pointee}"
 
     def _load(self, step: Load) -> None:
         (use,) = step.uses
         type_, slots = self._slots_of(use)
-        arguments = [self._address(step.place, space=_SPACES[step.form.space])]
-        if step.stride is not None:
-            arguments.append(("i32", str(step.stride)))
-        name = self._access_name(step.form, stride=step.stride is not None)
+        space = SPACES[step.form.space]
+        arguments = [self._address(step.place, space=space), *self._stride(step)]
+        name = access_name(step.form, stride=step.stride is not None) + self._overload(space)
         self._keep(use, self._call(self._struct(type_, len(slots)), name, *arguments))
 
     def _store(self, step: Store) -> None:
         (use,) = step.uses
-        values = self._values(use)
-        arguments = [self._address(step.place, space=_SPACES[step.form.space]), *values]
-        if step.stride is not None:
-            arguments.append(("i32", str(step.stride)))
-        name = self._access_name(step.form, stride=step.stride is not None)
-        self._call("void", name, *arguments)
+        space = SPACES[step.form.space]
+        pointer = self._address(step.place, space=space)
+        name = access_name(step.form, stride=step.stride is not None) + self._overload(space)
+        self._call("void", name, pointer, *self._values(use), *self._stride(step))
+
+    def _stride(self, step: Load | Store) -> list[tuple[str, str]]:
+        if step.stride is None:
+            return []
+        if not step.stride_in_register:
+            return [("i32", str(_signed(step.stride, 32)))]
+        return [("i32", self._assembly("i32", "mov", str(step.stride)))]
 
     def _multiply(self, step: Multiply) -> None:
         d, *rest = step.uses
@@ -361,17 +365,115 @@ class LlvmWriter:
         wide = self._value("zext i32 %lane to i64")
         return self._value(f"mul i64 {wide}, {size}")
 
-    def _load_rows(self, step: LoadRows) -> None:
-        form = step.form
+    def _rows(self, step: LoadRows | StoreRows) -> None:
+        """Append an ldmatrix or stmatrix, as inline assembly where this LLVM has no intrinsic."""
+        form, stored = step.form, isinstance(step, StoreRows)
         (use,) = step.uses
-        type_, slots = self._slots_of(use)
-        offset = self._row_offsets(step.addresses)
+        space = SPACES[form.space]
         place = Place(buffer=step.buffer, offset=0)
-        space = _SPACES[form.space]
-        pointer = self._address(place, space=space, offset=offset, pointee="i16")
-        overload = f".p{space}" if self.opaque else f".p{space}i16"
-        name = f"llvm.nvvm.{_ldmatrix_name(form)}{overload}"
-        self._keep(use, self._call(self._struct(type_, len(slots)), name, pointer))
+        offset = self._row_offsets(step.addresses)
+        name = rows_name(form, llvm=self.llvm)
+        values = self._values(use) if stored else []
+        if name is not None:
+            pointee = "i16" if form.type == "b16" else "i8"
+            pointer = self._address(place, space=space, offset=offset, pointee=pointee)
+            name += self._overload(space, pointee)
+            if stored:
+                self._call("void", name, pointer, *values)
+            else:
+                self._keep(use, self._call(self._result(use), name, pointer))
+            return
+        pointer = self._address(place, space=space, offset=offset)
+        number = self._value(f"ptrtoint {pointer[0]} {pointer[1]} to i64")
+        where, what = ("[$0]", 1) if stored else (f"[${form.registers}]", 0)
+        vector = _vector(what, form.registers)
+        text = f"{where}, {vector}" if stored else f"{vector}, {where}"
+        result = self._instruction(
+            f"{form.opcode} {text};",
+            "void" if stored else self._result(use),
+            [("i64", number), *values],
+            memory=True,
+        )
+        if not stored:
+            self._keep(use, result)
+
+    def _multiply_lanes(self, step: MultiplyLanes) -> None:
+        form = step.form
+        d, *rest = step.uses
+        name = multiply_lanes_name(form, llvm=self.llvm)
+        operands = [
+            (operand, raw, value)
+            for operand, use in zip("abc", rest, strict=True)
+            for raw, value in self._values(use)
+        ]
+        if name is None:
+            counts = [use.holds.registers for use in step.uses]
+            vectors = [_vector(sum(counts[:i]), count) for i, count in enumerate(counts)]
+            arguments = [(raw, value) for _, raw, value in operands]
+            text = f"{form.opcode} {', '.join(vectors)};"
+            self._keep(d, self._instruction(text, self._result(d), arguments))
+            return
+        arguments = []
+        for operand, raw, value in operands:
+            type_ = register_type(form.type(operand).name)
+            arguments.append((type_, self._cast(raw, value, type_)))
+        type_ = register_type(form.type("d").name)
+        count = d.holds.registers
+        result = self._call(self._struct(type_, count), name, *arguments)
+        raw = self._slots_of(d)[0]
+        self._fill(d, [self._cast(type_, one, raw) for one in self._parts(result, type_, count)])
+
+    def _transpose(self, step: TransposeRegisters) -> None:
+        source, destination = step.uses
+        text = f"{step.form.opcode} $0, $1;"
+        values = [self._instruction(text, "i32", [one]) for one in self._values(source)]
+        self._fill(destination, values)
+
+    def _pack(self, step: PackRegisters) -> None:
+        source, destination = step.uses
+        values = [value for _, value in self._values(source)]
+        packed = []
+        for low, high in zip(values[::2], values[1::2], strict=True):
+            if step.type == "f16":
+                floats = [("float", self._cast("i32", one, "float")) for one in (high, low)]
+                made = self._call("<2 x half>", "llvm.nvvm.ff2f16x2.rn", *floats)
+                packed.append(self._cast("<2 x half>", made, "i32"))
+            else:
+                # The type of what its intrinsic returns is another from LLVM 17 on.
+                text = f"cvt.rn.{step.type}x2.f32 $0, $1, $2;"
+                packed.append(self._instruction(text, "i32", [("i32", high), ("i32", low)]))
+        self._fill(destination, packed)
+
+    def _instruction(
+        self,
+        text: str,
+        result: str,
+        arguments: Sequence[tuple[str, str]],
+        *,
+        memory: bool = False,
+    ) -> str:
+        """Append a warp-level instruction as inline assembly; return the name of its result.
+
+        Parameters
+        ----------
+        text
+            With `$0` and so on for the results and then the arguments.
+        result
+            Type: "void", one type, or a struct of several of one.
+        memory
+            Whether it reads or writes memory.
+        """
+        count = 0 if result == "void" else max(1, result.count("i32") + result.count("i64"))
+        kinds = ["=l" if "i64" in result else "=r"] * count
+        kinds += ["l" if type_ == "i64" else "r" for type_, _ in arguments]
+        kinds += ["~{memory}"] if memory else []
+        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        effect = " sideeffect" if memory else ""
+        call = f'call {result} asm{effect} "{text}", "{",".join(kinds)}"({values}) convergent'
+        if result == "void":
+            self._add(call)
+            return ""
+        return self._value(call)
 
     def _row_offsets(self, addresses: tuple[int, ...]) -> str:
         """Return each lane's own of 32 offsets, computed where they form a progression."""
@@ -388,13 +490,27 @@ class LlvmWriter:
         entry = self._value(f"getelementptr {type_}, {pointer} {table}, i64 0, i64 {wide}")
         return self._value(f"load i64, {self._pointer('i64', 4)} {entry}")
 
-    def _store_registers(self, step: StoreRegisters) -> None:
+    def _registers_and_memory(self, step: LoadRegisters | StoreRegisters) -> None:
+        """Append an access of each register; LLVM may make wider ones of them."""
         (use,) = step.uses
-        offset = self._lane_bytes(4 * step.count)
-        for index, (_, value) in enumerate(self._values(use)):
-            place = Place(buffer=step.place.buffer, offset=step.place.offset + 4 * index)
-            type_, pointer = self._address(place, offset=offset, pointee="i32")
-            self._add(f"store i32 {value}, {type_} {pointer}, align 4")
+        width = step.bits // 8
+        integer = f"i{step.bits}"
+        offset = self._lane_bytes(width * step.count)
+        start = self.program.offset(step.place.buffer) + step.place.offset
+        values = (
+            [value for _, value in self._values(use)] if isinstance(step, StoreRegisters) else []
+        )
+        loaded = []
+        for index in range(step.count):
+            place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
+            type_, pointer = self._address(place, offset=offset, pointee=integer)
+            align = f"align {_alignment(start + width * index, width * step.count)}"
+            if isinstance(step, LoadRegisters):
+                loaded.append(self._value(f"load {integer}, {type_} {pointer}, {align}"))
+            else:
+                self._add(f"store {integer} {values[index]}, {type_} {pointer}, {align}")
+        if isinstance(step, LoadRegisters):
+            self._fill(use, loaded)
 
     def _copy(self, step: Copy) -> None:
         ends = (step.source, step.destination)
@@ -490,23 +606,18 @@ def llvm_ir(
     Parameters
     ----------
     programs
-        By the names of their kernels; all their forms have intrinsics.
+        By the names of their kernels.
     kernels
         The kernels as `emit_all` describes them: the entries have the same parameters.
     module
         Target and PTX version that the code is for.
     llvm
         Major version of the LLVM that is to read it.
-
-    Raises
-    ------
-    UsageError
-        If a form has no intrinsic.
     """
     texts, declared = [], dict[str, str]()
     for kernel in kernels:
         program = programs[kernel.entry]
-        writer = LlvmWriter(program=program, kernel=kernel, opaque=llvm >= OPAQUE_SINCE)
+        writer = LlvmWriter(program=program, kernel=kernel, llvm=llvm)
         texts.append(writer.text())
         declared |= writer.declared
     head = f'; {module}\ntarget triple = "nvptx64-nvidia-cuda"\n'
@@ -514,35 +625,21 @@ def llvm_ir(
     return "\n".join([head, *texts, tail, ""])
 
 
-def multiply_name(form: MmaForm) -> str:
-    """Return the name of the intrinsic of a wmma.mma."""
-    types = [form.matrix(operand).type.name for operand in "dca"]
-    signature = ".".join(types[:2]) if types[2] == "f16" else types[2]
-    parts = [
-        f"llvm.nvvm.wmma.{form.matrix('a').shape.name}.mma",
-        *([f"{form.op}.popc"] if form.op else []),
-        form.a_layout,
-        form.b_layout,
-        *([form.rounding] if form.rounding else []),
-        signature,
-        *(["satfinite"] if form.satfinite else []),
-    ]
-    return ".".join(parts)
-
-
-def _ldmatrix_name(form: LdmatrixForm) -> str:
-    if form.type != "b16":
-        raise UsageError(
-            f"{form.opcode} has no intrinsic that all of LLVM 14 to 22 know; compile it with ptxas "
-            "alone, or choose a target before sm_100"
-        )
-    trans = ".trans" if form.transposed else ""
-    return f"ldmatrix.sync.aligned.m8n8.x{form.number}{trans}.b16"
-
-
 def _slot(name: str, type_: str, index: int) -> str:
-    suffix = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i"}[type_]
+    suffix = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i", "i64": "l"}[type_]
     return f"%{name}.{suffix}{index}"
+
+
+def _vector(first: int, count: int) -> str:
+    """Return operands of inline assembly as a vector."""
+    return "{" + ", ".join(f"${first + index}" for index in range(count)) + "}"
+
+
+def _alignment(offset: int, step: int) -> int:
+    """Return the bytes to which all places `offset + lane * step` of an image are aligned."""
+    return min(
+        IMAGE_ALIGNMENT, (offset | step | IMAGE_ALIGNMENT) & -(offset | step | IMAGE_ALIGNMENT)
+    )
 
 
 def _signed(pattern: int, bits: int) -> int:

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzz.campaign.draws import draw
+from fuzz.campaign.draws import Selection, draw
+from fuzz.checks.program_draws import selected_forms
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import MmaForm
 from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit, emit_all
-from runners.front_ends import WRITTEN_AS_LLVM_IR
 from runners.front_ends.discovery import find
 from runners.front_ends.llvm_ir import llvm_ir, multiply_name
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
@@ -26,9 +26,9 @@ from runners.simulated_runner import SimulatedRunner
 from strategies.features import Focus
 from strategies.programs import programs
 
-WRITTEN = tuple(form for form in FORMS if isinstance(form, WRITTEN_AS_LLVM_IR))
 MODULE = Module.named("sm_80", "7.1")
 """The oldest module that has every wmma form that LLVM 14 knows."""
+WRITTEN = selected_forms(Selection(), target="sm_80", version="7.1")
 
 pytest.importorskip("llvmlite", reason="llvmlite is not here: no LLVM to compile with")
 
@@ -71,17 +71,34 @@ def test_every_multiplication_has_an_intrinsic_of_its_own() -> None:
     assert len(names) == len(forms)
 
 
-def test_what_llvm_cannot_be_asked_is_a_failure_that_says_so() -> None:
-    newest = Module.named("sm_100a", "8.8")
-    packed = [form for form in FORMS if isinstance(form, LdmatrixForm) and form.type != "b16"]
-    (program,) = draw(programs(Focus(form=packed[0]), module=newest, forms=tuple(packed)), 2, 3)[1:]
+def test_a_module_by_hand_is_a_failure_that_says_so() -> None:
     with find("llvm").opened(0) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_80", version="7.1", kernels=()))
         assert isinstance(by_hand, Failure)
         assert "by hand" in by_hand.message
-        unknown = front_end(emit(program, module=newest))
-        assert isinstance(unknown, Failure)
-        assert unknown.trouble is Trouble.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "every"),
+    [
+        ("sm_100a", "8.8", 17),
+        pytest.param("sm_90", "7.8", 1, marks=pytest.mark.slow),
+        pytest.param("sm_100a", "8.8", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_what_llvm_writes_for_a_form_is_the_form(target: str, version: str, every: int) -> None:
+    # The names of intrinsics are ours, and what is behind them LLVM's.
+    module = Module.named(target, version)
+    forms = selected_forms(Selection(), target=target, version=version)[::every]
+    drawn = {}
+    for index, form in enumerate(forms):
+        (program,) = draw(programs(Focus(form=form), module=module, forms=(form,)), 2, 3)[1:]
+        drawn[f"kernel_{index}"] = program
+    with find("llvm").opened(0) as front_end:
+        made = front_end(emit_all(drawn, module=module))
+    assert isinstance(made, KernelModule), made
+    for form, text in zip(forms, made.ptx.split(".entry")[1:], strict=True):
+        assert form.opcode.replace("shared::cta", "shared") in text.replace("shared::cta", "shared")
 
 
 def test_a_python_without_llvm_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The nvvm intrinsics of the matrix instructions: names, register types, and since which LLVM.
+
+Names and types are those of LLVM's `IntrinsicsNVVM.td`; which version has which was asked of LLVM
+14, 15, 20 and 22 (2026-11). Where a version has none, None is returned, and the instruction is
+written as inline assembly.
+"""
+
+from __future__ import annotations
+
+from oracle.forms import (
+    LdmatrixForm,
+    LoadForm,
+    MmaForm,
+    MmaSyncForm,
+    StmatrixForm,
+    StoreForm,
+)
+
+OPAQUE_SINCE = 16
+"""First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
+them, and llvmlite 0.44, which carries it, reads no others (seen 2026-11-22)."""
+_STMATRIX_SINCE = 22
+"""stmatrix, ldmatrix of 8 bits and less, and mma of fp8 and of the larger f64 shapes: not in 20."""
+SPACES = {"": 0, "global": 1, "shared": 3, "shared::cta": 3}
+"""Address spaces of NVPTX by the spelling of a state space (LLVM, User Guide for NVPTX)."""
+FRAGMENT_TYPES = {"f16": "<2 x half>", "f32": "float", "f64": "double"}
+"""LLVM types of the registers of a fragment, and of an operand of mma.sync; of all other formats
+`i32`."""
+
+
+def register_type(format_name: str) -> str:
+    """Return the LLVM type of a register that holds elements of a format."""
+    return FRAGMENT_TYPES.get(format_name, "i32")
+
+
+def access_name(form: LoadForm | StoreForm, *, stride: bool) -> str:
+    """Return the name of a wmma.load or wmma.store, without the suffix of its pointer."""
+    matrix = form.matrix
+    what = "load" if isinstance(form, LoadForm) else "store"
+    strided = ".stride" if stride else ""
+    return (
+        f"llvm.nvvm.wmma.{matrix.shape.name}.{what}.{matrix.operand}.{form.layout}{strided}"
+        f".{matrix.type.name}"
+    )
+
+
+def multiply_name(form: MmaForm) -> str:
+    """Return the name of the intrinsic of a wmma.mma."""
+    types = [form.matrix(operand).type.name for operand in "dca"]
+    signature = ".".join(types[:2]) if types[2] == "f16" else types[2]
+    parts = [
+        f"llvm.nvvm.wmma.{form.matrix('a').shape.name}.mma",
+        *([f"{form.op}.popc"] if form.op else []),
+        form.a_layout,
+        form.b_layout,
+        *([form.rounding] if form.rounding else []),
+        signature,
+        *(["satfinite"] if form.satfinite else []),
+    ]
+    return ".".join(parts)
+
+
+def multiply_lanes_name(form: MmaSyncForm, *, llvm: int) -> str | None:
+    """Return the name of the intrinsic of an mma.sync; None where this LLVM has none."""
+    d, a, b, c = (form.type(operand).name for operand in "dabc")
+    small = form.shape.name == "m8n8k4"
+    late = a in ("e4m3", "e5m2") or (a == "f64" and not small)
+    if form.rounding or (late and llvm < _STMATRIX_SINCE):
+        return None
+    if a in ("e4m3", "e5m2"):
+        signature = [d, a, b, c]
+    elif a == "f16":
+        signature = [d, c]
+    else:
+        signature = [a] if a == b else [a, b]
+    parts = [
+        "llvm.nvvm.mma",
+        *([f"{form.op}.popc"] if form.op else []),
+        form.shape.name,
+        form.a_layout,
+        form.b_layout,
+        *(["satfinite"] if form.satfinite else []),
+        *signature,
+    ]
+    return ".".join(parts)
+
+
+def rows_name(form: LdmatrixForm | StmatrixForm, *, llvm: int) -> str | None:
+    """Return the name of an ldmatrix or stmatrix without its pointer's suffix; None: none here."""
+    store = isinstance(form, StmatrixForm)
+    if llvm < _STMATRIX_SINCE and (store or form.type != "b16"):
+        return None
+    # The opcode, but for the state space, which the pointer says.
+    words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]
+    return ".".join(("llvm.nvvm", form.mnemonic, *words))
