@@ -20,7 +20,7 @@ DESCRIPTION = "finding.json"
 
 _ID = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RESTORE = "restore the folder from a backup or another corpus (`warpfuzz corpus merge`)"
+_RESTORE = "restore the folder from a backup or another corpus (`warpfuzz corpus merge INTO FROM`)"
 
 
 @dataclass(frozen=True, kw_only=True)

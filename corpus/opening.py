@@ -44,7 +44,7 @@ def open_corpus(path: Path | str) -> Corpus:
         if not folder.exists():
             raise UsageError(
                 f"there is no folder {folder}; name a corpus, such as the folder given to "
-                "`warpfuzz run --corpus`"
+                "`warpfuzz run --corpus FOLDER`"
             )
         if not folder.is_dir():
             raise UsageError(f"{folder} is a file, and a corpus is a folder; name the folder")

@@ -256,8 +256,8 @@ def app() -> None:
 @click.option(
     "--screen/--no-screen",
     default=True,
-    help="Screen in the idle time of a GPU with what is verified already (see `warpfuzz screen`); "
-    "the simulated device has none.  [default: --screen]",
+    help="Screen in the idle time of a GPU with what is verified already (`warpfuzz screen --help` "
+    "says how); the simulated device has none.  [default: --screen]",
 )
 @click.option(
     "--include-undefined",

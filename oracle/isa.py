@@ -286,7 +286,8 @@ def form_of(opcode: str) -> Form:
     if form is None:
         raise UsageError(
             f"{opcode!r} is not a documented form of {', '.join(MNEMONICS)}; "
-            "`warpfuzz isa` lists them all and `warpfuzz explain` says what is wrong with one"
+            "`warpfuzz isa` lists them all and `warpfuzz explain 'INSTRUCTION'` says what is wrong "
+            "with one"
         )
     return form
 

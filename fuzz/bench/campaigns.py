@@ -22,7 +22,6 @@ from oracle.availability import is_available
 from oracle.forms import MainForm
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
-from runners.faults import by_name
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature
 
@@ -128,11 +127,14 @@ def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[R
 
 @dataclass(frozen=True, kw_only=True)
 class LinesTask:
-    """One campaign. It goes to other processes."""
+    """One campaign with one thing wrong. It goes to other processes."""
 
-    fault: str
-    target: str
-    version: str
+    name: str
+    """Of what is wrong."""
+    guilty: tuple[str, ...]
+    """Instructions, or other steps, of which a line has to name one."""
+    choice: RunnerChoice
+    """Where it is wrong."""
     seed: int
     images: int
     known: Known
@@ -142,10 +144,11 @@ class LinesTask:
 class Lines:
     """What a campaign ended with."""
 
-    fault: str
+    name: str
+    """Of what is wrong."""
     titles: tuple[str, ...]
     named: int
-    """Lines that name an instruction that the fault touches."""
+    """Lines that name something guilty."""
     known: int
     """Lines that are taken for a known discrepancy."""
     flaky: int
@@ -172,17 +175,14 @@ class Silence:
 
 
 def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
-    """Run a campaign on the simulated device and return its lines.
+    """Run a campaign and return its lines.
 
     Raises
     ------
     WarpfuzzError
         As a campaign does.
     """
-    choice = RunnerChoice(
-        name="sim", target=task.target, ptx_version=task.version, faults=(task.fault,)
-    )
-    check = Programs(choice=choice, seed=task.seed)
+    check = Programs(choice=task.choice, seed=task.seed)
     with TemporaryDirectory() as folder, check.opened(Silence()) as trier:
         drawing = check.drawing(trier.facts)
         triage = Triage(
@@ -216,11 +216,10 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 taken[examined.family.key] = spent
             report(images, task.images - images)
         groups = finding_groups(triage.families.values())
-    guilty = by_name(task.fault).guilty
     return Lines(
-        fault=task.fault,
+        name=task.name,
         titles=tuple(group.title for group in groups),
-        named=sum(any(name in group.shown.key for name in guilty) for group in groups),
+        named=sum(any(name in group.shown.key for name in task.guilty) for group in groups),
         known=sum(group.known is not None for group in groups),
         flaky=sum(group.kind is Kind.FLAKY for group in groups),
         images=images,

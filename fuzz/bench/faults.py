@@ -163,7 +163,7 @@ def unobservable(fault: Fault, *, target: str, version: str) -> str:
         If there is no such target or version.
     """
     if fault.rare:
-        return "so rare that `warpfuzz screen` has to look for it"
+        return "so rare that screening has to look for it (`warpfuzz screen SET`)"
     if any(fault.opcodes.search(form.opcode) for form in _drawn(target, version)):
         return ""
     if any(fault.opcodes.search(form.opcode) for form in FORMS):

@@ -168,7 +168,7 @@ class CampaignStore:
             raise InfrastructureError(
                 f"a campaign runs in {self.folder.parent} already"
                 f"{f' (process {owner})' if owner else ''}; wait for it, end it, or give this one "
-                "another folder (--corpus) and merge them later (`warpfuzz corpus merge`)"
+                "another folder (--corpus) and merge them later (`warpfuzz corpus merge INTO FROM`)"
             ) from None
         except OSError:
             # A file system without locks: one campaign at a time is up to the user.

@@ -31,7 +31,7 @@ from fuzz.bench.pooling import Watcher, run_all
 from fuzz.campaign.draws import Selection
 from fuzz.checks.program_draws import selected_forms
 from fuzz.output import console, counted, emit
-from fuzz.runner import version_for
+from fuzz.runner import RunnerChoice, version_for
 from oracle.errors import UsageError
 
 _FORMS_SHOWN = 4
@@ -327,7 +327,10 @@ def _lines(request: Request) -> bool:
         for one in chosen(request.only, target=target, version=version):
             if not one.unobservable and not one.is_measured_row:
                 task = LinesTask(
-                    fault=one.name, target=target, version=version, seed=request.seed,
+                    name=one.name, guilty=one.fault.guilty, seed=request.seed,
+                    choice=RunnerChoice(
+                        name="sim", target=target, ptx_version=version, faults=(one.name,)
+                    ),
                     images=request.images, known=known,
                 )  # fmt: skip
                 tasks.setdefault(one.name, task)
@@ -352,7 +355,7 @@ def _lines(request: Request) -> bool:
     if request.json:
         rows = [
             {
-                "name": one.fault, "found": bool(one.titles), "cases": one.images,
+                "name": one.name, "found": bool(one.titles), "cases": one.images,
                 "lines": len(one.titles), "titles": one.titles, "known": one.known,
                 "flaky": one.flaky, "named": one.named == len(one.titles) > 0,
                 "seconds": [round(taken, 3) for taken in one.seconds],
@@ -376,7 +379,7 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request:
         right = one.named == len(one.titles)
         verdict = "not found" if not one.titles else "named" if right else "another"
         table.add_row(
-            one.fault, str(len(one.titles)), verdict, "\n".join(one.titles),
+            one.name, str(len(one.titles)), verdict, "\n".join(one.titles),
             style="" if len(one.titles) == 1 and right else "bad",
         )  # fmt: skip
     out.print(table)

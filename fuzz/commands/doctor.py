@@ -74,7 +74,7 @@ def _parts() -> Iterator[Part]:
         here=bool(assemblers.assemblers),
         found=", ".join(one.version for one in assemblers.assemblers) or "none",
         gives="campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
-        install="warpfuzz compilers fetch 13.5, or pip install nvidia-cuda-nvcc",
+        install="`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
     )
     for problem in assemblers.problems:
         yield Part(name="ptxas", here=False, found=problem, gives="nothing until it is mended")
@@ -149,7 +149,7 @@ def _model(target: str, device: str) -> Part:
         here=model.confidence is Confidence.MEASURED,
         found=f"{model.name}: {model.confidence}",
         gives=f"the bits that {device} is expected to return",
-        install="warpfuzz measure --output FILE, then --model FILE",
+        install="`warpfuzz measure --output FILE`, then --model FILE",
     )
 
 

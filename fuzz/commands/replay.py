@@ -295,7 +295,7 @@ def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None
     if given:
         raise UsageError(
             f"{given[0]} is for findings, and {path} is a module by itself, which is only given to "
-            "ptxas; leave it out, or make a case of it (`warpfuzz corpus import`)"
+            "ptxas; leave it out, or make a case of it (`warpfuzz corpus import FOLDER`)"
         )
 
 

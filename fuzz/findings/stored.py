@@ -291,8 +291,8 @@ class Replays:
                 needed = ", ".join(missing) or "an assembler"
                 raise UsageError(
                     f"finding {finding.id} was made with ptxas {needed}, which is not here (found: "
-                    f"{', '.join(here) or 'none'}); fetch it with `warpfuzz compilers fetch`, or "
-                    "choose another with --assembler"
+                    f"{', '.join(here) or 'none'}); fetch it (`warpfuzz compilers fetch "
+                    "VERSION`), or choose another with --assembler"
                 )
             pairs = [(here[one.version], _level(one.options)) for one in told]
         level = options.level

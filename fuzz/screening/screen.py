@@ -348,8 +348,8 @@ class Screen:
             if compiled.architecture != wanted:
                 raise UsageError(
                     f"the set expects what {wanted} computes, and {self.ready.device} computes as "
-                    f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture}` "
-                    "makes one for it"
+                    f"{compiled.architecture}; `warpfuzz distill --target {compiled.architecture} "
+                    "--output FILE` makes one for it"
                 )
         return compiled
 

@@ -98,7 +98,7 @@ def run(
                 raise
             raise InfrastructureError(
                 f"{command[0]} cannot be started: {error.strerror}; name a ptxas with --assembler, "
-                "or fetch one with `warpfuzz compilers fetch`"
+                "or fetch one with `warpfuzz compilers fetch VERSION`"
             ) from None
     watchdog = _Watchdog(process.pid, output, deadline, stall)
     with leashed(process):
