@@ -41,7 +41,7 @@ def discover() -> Found:
     found: dict[str, Assembler] = {}
     problems = []
     seen: set[Path] = set()
-    for path, origin in _places():
+    for path, origin in _all_places():
         real = path.resolve()
         if real in seen or not path.is_file():
             continue
@@ -86,27 +86,32 @@ def find(wanted: str | None = None) -> Assembler:
     )
 
 
-def _places() -> Iterator[tuple[Path, Origin]]:
+def places(program: str) -> Iterator[tuple[Path, Origin]]:
+    """Iterate over where a program of the toolkit may be: PATH, toolkit folders, wheels."""
     for folder in os.get_exec_path():
         if folder:
-            yield Path(folder) / _NAME, Origin.PATH
+            yield Path(folder) / program, Origin.PATH
     for variable in _TOOLKIT_VARIABLES:
         if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / _NAME, Origin.TOOLKIT
+            yield Path(os.environ[variable]) / "bin" / program, Origin.TOOLKIT
     for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
-        yield toolkit / "bin" / _NAME, Origin.TOOLKIT
+        yield toolkit / "bin" / program, Origin.TOOLKIT
     for name in WHEELS:
-        for path in _in_wheel(name):
+        for path in _in_wheel(name, program):
             yield path, Origin.WHEEL
+
+
+def _all_places() -> Iterator[tuple[Path, Origin]]:
+    yield from places(_NAME)
     for path in sorted(fetched_folder().glob(f"[0-9]*/{_NAME}")):
         yield path, Origin.CACHE
 
 
-def _in_wheel(name: str) -> Iterator[Path]:
+def _in_wheel(name: str, program: str) -> Iterator[Path]:
     try:
         files = importlib.metadata.files(name) or []
     except importlib.metadata.PackageNotFoundError:
         return
     for file in files:
-        if file.parts[-2:] == ("bin", _NAME):
+        if file.parts[-2:] == ("bin", program):
             yield Path(str(file.locate()))

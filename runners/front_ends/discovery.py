@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from oracle.errors import UsageError
-from runners.front_ends import llvm
+from runners.front_ends import cuda_wheels, llvm, nvcc, nvrtc
 from runners.front_ends.protocol import Installed, parted
 from runners.wheels import Progress
 
@@ -28,6 +28,18 @@ class Language:
 LANGUAGES: Mapping[str, Language] = {
     "llvm": Language(
         find=llvm.find, discover=llvm.discover, fetch=llvm.fetch, releases=tuple(llvm.WHEELS)
+    ),
+    "nvcc": Language(
+        find=nvcc.find,
+        discover=nvcc.discover,
+        fetch=nvcc.fetch,
+        releases=cuda_wheels.RELEASES["nvcc"],
+    ),
+    "nvrtc": Language(
+        find=nvrtc.find,
+        discover=nvrtc.discover,
+        fetch=nvrtc.fetch,
+        releases=cuda_wheels.RELEASES["nvrtc"],
     ),
 }
 """By the name that stands before the colon."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Self
 
 from oracle.errors import InfrastructureError, UsageError
+from runners.front_ends.child import refused
+from runners.front_ends.commands import check_there, piped, stages
 from runners.front_ends.llvm_texts import (
     EMPTY,
     TRIPLE,
     answered,
     feature,
     header,
-    refused,
     written,
 )
 from runners.front_ends.protocol import Installed
 from runners.kernels import KernelModule
-from runners.processes import OUTPUT_LIMIT, run_tool
 from runners.protocol import Failure
 
 _DEADLINE = 60.0
@@ -59,38 +58,8 @@ def command_of(which: str) -> str:
                 f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
             )
         command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
-    for words in stages(command):
-        if shutil.which(words[0]) is None:
-            raise UsageError(
-                f"--front-end 'llvm:{command}': there is no program {words[0]}; give its path, or "
-                "put it where PATH leads, and let it be executable"
-            )
+    check_there(stages(command), f"llvm:{command}")
     return command
-
-
-def stages(command: str) -> list[list[str]]:
-    """Return the words of the programs of a command, which have ` | ` between them.
-
-    Raises
-    ------
-    UsageError
-        If a program is missing, or the quotes do not match.
-    """
-    found: list[list[str]] = [[]]
-    try:
-        for word in shlex.split(command):
-            if word == "|":
-                found.append([])
-            else:
-                found[-1].append(word)
-    except ValueError as error:
-        raise UsageError(f"{command!r} is no command ({error}); quote it as in a shell") from None
-    if not all(found):
-        raise UsageError(
-            f"{command!r} is no command: a program is missing; name a program and its options, "
-            "with ' | ' before a second one"
-        )
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +115,7 @@ class LlvmCommandFrontEnd:
         try:
             llvm = _dialect(self._command, module.target, module.version)
         except InfrastructureError as error:
-            return refused(f"{error}")
+            return refused("LLVM", f"{error}")
         text = written(module, llvm=llvm)
         if isinstance(text, Failure):
             return text
@@ -194,17 +163,4 @@ def _run(
 ) -> str | Failure:
     """Return the PTX that programs, one after the other, make of LLVM IR."""
     values = {"{level}": str(level), "{target}": target, "{ptx}": feature(version)}
-    given = text.encode()
-    for words in programs:
-        for name, value in values.items():
-            words = [word.replace(name, value) for word in words]
-        try:
-            finished = run_tool(words, deadline=_DEADLINE, given=given)
-        except OSError as error:
-            return refused(f"({words[0]}) cannot be run ({error}); check its path")
-        if len(finished.output) >= OUTPUT_LIMIT:
-            return refused(f"({words[0]}) wrote {OUTPUT_LIMIT >> 20} MiB and more", finished.errors)
-        if finished.status != 0:
-            return refused(f"({words[0]}) {finished.ending}", finished.errors)
-        given = finished.output
-    return given.decode(errors="replace")
+    return piped(programs, text, values, who="LLVM", seconds=_DEADLINE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from oracle.errors import UsageError
 from oracle.targets import Module
+from runners.front_ends.child import refused
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble
@@ -21,7 +22,7 @@ _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 def written(module: KernelModule, *, llvm: int) -> str | Failure:
     """Return a module's programs as LLVM IR for a major version of LLVM, or why there is none."""
     if not module.programs:
-        return refused("has no program to compile: the module was written by hand")
+        return refused("LLVM", "has no program to compile: the module was written by hand")
     place = Module.named(module.target, module.version)
     try:
         return llvm_ir(module.programs, module.kernels, module=place, llvm=llvm)
@@ -53,10 +54,3 @@ def answered(module: KernelModule, ptx: str, *, who: str) -> KernelModule | Fail
             f"{module.target} and {module.version} are asked for: it does not know them",
         )
     return replace(module, ptx=ptx)
-
-
-def refused(what: str, detail: str = "") -> Failure:
-    """Return the failure of a front end that did not write PTX."""
-    return Failure(
-        trouble=Trouble.COMPILE_FAILURE, message=f"the front end LLVM {what}", detail=detail
-    )

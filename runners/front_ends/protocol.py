@@ -39,6 +39,11 @@ class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
         ...
 
 
+def order(version: str) -> tuple[int, ...]:
+    """Return a key that sorts older versions before newer ones; empty for what is none."""
+    return tuple(map(int, version.split("."))) if RELEASE.fullmatch(version) else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Installed(ABC):
     """A front end that is here."""
@@ -55,7 +60,7 @@ class Installed(ABC):
     @property
     def order(self) -> tuple[int, ...]:
         """Key that sorts older versions before newer ones; empty for what has none."""
-        return tuple(map(int, self.version.split("."))) if RELEASE.fullmatch(self.version) else ()
+        return order(self.version)
 
     @property
     @abstractmethod

@@ -1,0 +1,177 @@
+"""NVRTC as a front end: the compiler of nvcc as a library, which wheels have of every version."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from oracle.errors import InfrastructureError, UsageError
+from runners.front_ends.child import Child, refused
+from runners.front_ends.cuda_cpp_front_end import MODULE_SECONDS, CudaCppFrontEnd
+from runners.front_ends.cuda_wheels import fetched, fetched_folders
+from runners.front_ends.protocol import RELEASE, Installed
+from runners.protocol import Failure
+from runners.wheels import Progress
+
+_COMPILER = Path(__file__).with_name("nvrtc_compiler.py")
+_OPTIONS: dict[int, tuple[str, ...]] = {0: ("-G",), 3: ()}
+"""Options of the -O levels that it has ("if --dopt is not specified, then turns off all
+optimizations": --device-debug, NVRTC, Supported Compile Options)."""
+_LEVEL = 3
+_LIBRARIES = ("lib", "lib64", "targets/x86_64-linux/lib")
+_HEADERS = ("include", "include/cccl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nvrtc(Installed):
+    """The NVRTC of a toolkit's folder, which is its `path`."""
+
+    @property
+    def default_level(self) -> int:
+        """-O level where nobody says."""
+        return _LEVEL
+
+    def knows(self, target: str, version: str) -> bool:
+        """Whether it writes modules of this target that can have what a PTX ISA version has."""
+        with self.opened(_LEVEL) as front_end:
+            return front_end.writes(target, version)
+
+    def opened(self, level: int) -> NvrtcFrontEnd:
+        """Return the compiler, with a process of its own.
+
+        Raises
+        ------
+        UsageError
+            If it has no such level.
+        InfrastructureError
+            If it cannot be run.
+        """
+        return NvrtcFrontEnd(Path(self.path), level=level)
+
+
+class NvrtcFrontEnd(CudaCppFrontEnd):
+    """The NVRTC of a toolkit's folder, in a process that may crash.
+
+    Parameters
+    ----------
+    folder
+        With `lib` and `include`.
+    level
+        0 or 3.
+
+    Raises
+    ------
+    UsageError
+        If it has no such level.
+    InfrastructureError
+        If it cannot be run.
+    """
+
+    def __init__(self, folder: Path, *, level: int) -> None:
+        if level not in _OPTIONS:
+            raise UsageError(
+                f"NVRTC has no -O{level} of device code; give --opt 0 (its -G) or --opt 3 (its "
+                "default), or compile with nvcc, which has all"
+            )
+        library = _library(folder)
+        if library is None:
+            raise InfrastructureError(f"no libnvrtc.so is in {folder}/lib; fetch it again")
+        headers = [str(folder / one) for one in _HEADERS if (folder / one).is_dir()]
+        # -I: nothing is imported from the current folder, or by way of the environment.
+        command: list[str | Path] = [sys.executable, "-I", _COMPILER, library, *headers]
+        self._child = Child(command, who="NVRTC", seconds=MODULE_SECONDS)
+        answer = self._child.start()
+        if isinstance(answer, Failure):
+            self._child.close()
+            raise InfrastructureError(f"{library} cannot be run: {answer.message}; fetch it again")
+        self.version: str = answer["nvrtc"]
+        super().__init__(f"NVRTC {self.version}", level)
+
+    def compiled(self, text: str, target: str) -> str | Failure:
+        """Return the PTX that the library makes of a translation unit."""
+        architecture = f"--gpu-architecture={target.replace('sm_', 'compute_')}"
+        options = (architecture, "-w", *_OPTIONS[self._level])
+        answer = self._child.asked({"source": text, "options": options})
+        if isinstance(answer, Failure):
+            return answer
+        if "error" in answer:
+            return refused(self._who, "refused a module", answer["error"])
+        return str(answer["ptx"])
+
+    def close(self) -> None:
+        """End the process."""
+        self._child.close()
+
+
+def _library(folder: Path) -> Path | None:
+    found = (path for one in _LIBRARIES for path in sorted((folder / one).glob("libnvrtc.so*")))
+    return next(found, None)
+
+
+@cache
+def _version(folder: Path) -> str:
+    with NvrtcFrontEnd(folder, level=_LEVEL) as front_end:
+        return front_end.version
+
+
+def _of(folder: Path, version: str, *, spelled: str = "") -> Nvrtc:
+    name = spelled or f"nvrtc:{version}"
+    return Nvrtc(language="nvrtc", version=version, spelled=name, path=str(folder))
+
+
+def find(which: str) -> Installed:
+    """Return an NVRTC by its version or a toolkit's folder; "": the newest that is here.
+
+    Raises
+    ------
+    UsageError
+        If there is none such.
+    InfrastructureError
+        If it cannot be run.
+    """
+    folder = Path(which).expanduser()
+    if which and folder.is_dir():
+        if _library(folder) is None:
+            raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
+        return _of(folder.resolve(), _version(folder.resolve()), spelled=f"nvrtc:{which}")
+    here = discover()
+    found = [
+        one for one in here if not which or (RELEASE.fullmatch(which) and one.has_version(which))
+    ]
+    if found:
+        return found[0]
+    names = ", ".join(one.version for one in here) or "none"
+    wanted = which if RELEASE.fullmatch(which) else "13.5"
+    raise UsageError(
+        f"no NVRTC {which or 'at all'} is here (found: {names}); fetch one with `warpfuzz "
+        f"compilers fetch nvrtc:{wanted}`, or give `nvrtc:FOLDER` of a toolkit"
+    )
+
+
+def discover() -> list[Installed]:
+    """Return those that were fetched, newest first."""
+    found: dict[str, Installed] = {}
+    for folder in fetched_folders("nvrtc"):
+        version = folder.name.removeprefix("nvrtc-")
+        if RELEASE.fullmatch(version) and _library(folder) is not None:
+            found[version] = _of(folder, version)
+    return sorted(found.values(), key=lambda one: one.order, reverse=True)
+
+
+def fetch(version: str, progress: Progress | None = None) -> Installed:
+    """Download an NVRTC and unpack it into the user's cache folder, unless it is here.
+
+    Raises
+    ------
+    UsageError
+        If there is no wheel of this version.
+    InfrastructureError
+        If it cannot be downloaded, or does not work.
+    """
+    here = [one for one in discover() if RELEASE.fullmatch(version) and one.has_version(version)]
+    if here:
+        return here[0]
+    folder = fetched("nvrtc", version, progress)
+    return _of(folder, _version(folder))
