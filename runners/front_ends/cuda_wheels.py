@@ -34,7 +34,7 @@ RELEASES = {
 _WHEEL = re.compile(r"[^-]+-(\d+(?:\.\d+)+)-")
 _MEMBERS = {
     "nvcc": r"bin/nvcc(?:\.profile)?|nvvm/bin/cicc|nvvm/libdevice/.*|include/.*",
-    "nvrtc": r"lib/libnvrtc.*\.so[.\d]*|include/.*",
+    "nvrtc": r"lib/libnvrtc(?:-builtins)?\.so[.\d]*|include/.*",
 }
 """What is unpacked, below the folder of a distribution."""
 _TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 _SUCCESS = 0
@@ -49,6 +50,9 @@ def compiled(library: Any, source: str, options: Sequence[str]) -> dict[str, str
 
 def main(path: str, folders: Sequence[str]) -> None:
     """Compile module after module, until standard input ends."""
+    # NVRTC opens these by name alone, and 13.0 does not look beside itself.
+    for builtins in sorted(Path(path).parent.glob("libnvrtc-builtins.so*")):
+        ctypes.CDLL(str(builtins))
     library = ctypes.CDLL(path)
     found = _VERSION.search(compiled(library, "", ()).get("ptx", ""))
     print(json.dumps({"nvrtc": found[1] if found else ""}), flush=True)
