@@ -207,24 +207,27 @@ class Focus:
     """An instruction that the program should have."""
     features: frozenset[Feature] = frozenset()
     """What else it should have, as far as that is possible together."""
+    line_bytes: int = 1
+    """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
+    the ISA asks for fewer."""
 
 
-def stride_unit(matrix: Matrix, *, shared: bool) -> int:
+def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
     """Return of how many elements strides beyond the default are multiples (9.7.14.4.2).
 
     Each line starts at a multiple of the fragment's size, in shared memory of 16 bytes at least.
     """
-    return unit_bytes(matrix, shared=shared) * 8 // matrix.type.bits
+    return unit_bytes(matrix, shared=shared, line_bytes=line_bytes) * 8 // matrix.type.bits
 
 
-def unit_bytes(matrix: Matrix, *, shared: bool) -> int:
+def unit_bytes(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
     """Return of how many bytes addresses of a matrix are multiples (see `stride_unit`)."""
-    return max(matrix.fragment_bytes, SHARED_ROW_BYTES if shared else 1)
+    return max(matrix.fragment_bytes, SHARED_ROW_BYTES if shared else 1, line_bytes)
 
 
-def least_padded(matrix: Matrix, layout: str, *, shared: bool) -> int:
+def least_padded(matrix: Matrix, layout: str, *, shared: bool, line_bytes: int = 1) -> int:
     """Return the smallest stride above the default that keeps lines aligned, in elements."""
-    unit = stride_unit(matrix, shared=shared)
+    unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
     return (matrix.default_stride(layout) // unit + 1) * unit
 
 

@@ -31,6 +31,7 @@ from oracle.forms import MainForm
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
+from runners.front_ends import line_bytes
 from runners.protocol import Compiled, Failure, Trouble
 
 ROUNDS_OF_A_MODULE = 4
@@ -83,6 +84,8 @@ class MatrixRounds:
         self._matrix, self._place, self._forms = matrix, place, tuple(forms)
         self._seed, self._disassembler, self._pulse = seed, disassembler, pulse
         self._module = Module.named(place.target, place.ptx_version)
+        front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
+        self._line_bytes = max((line_bytes(one.spelled) for one in front_ends), default=1)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -116,6 +119,7 @@ class MatrixRounds:
                 version=self._place.ptx_version,
                 key=round_key(self._seed, job.number * ROUNDS_OF_A_MODULE + part),
                 count=job.drawn.work,
+                line_bytes=self._line_bytes,
             )
         ]
         if not batches:

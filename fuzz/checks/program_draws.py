@@ -17,7 +17,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, partial
 from typing import TypeVar
@@ -343,6 +343,7 @@ def round_batches(
     key: int,
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
+    line_bytes: int = 1,
 ) -> list[Batch]:
     """Draw the programs of one round, one for each focus, and how their images are filled.
 
@@ -360,6 +361,8 @@ def round_batches(
         What each program should be about (`round_focuses`); None: what the key alone chooses.
     count
         Images of each program (`images_per_program`), fewer where they are large.
+    line_bytes
+        As in `Focus`, of every second program.
     """
     row, number = parse_target(target), parse_version(version)
     if focuses is None:
@@ -367,6 +370,8 @@ def round_batches(
     batches = []
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
+        if index % 2:
+            focus = replace(focus, line_bytes=line_bytes)
         drawn = st.tuples(
             programs(focus, module=Module.named(target, version), forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),

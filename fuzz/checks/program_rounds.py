@@ -40,6 +40,7 @@ from oracle.forms import MainForm
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit, emit_all
+from runners.front_ends import line_bytes
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -179,6 +180,7 @@ class RoundWorker:
             key=round_key(self._seed, job.number),
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
+            line_bytes=line_bytes(self._ready.choice.front_end),
         )
         if self._smallest:
             batches = [

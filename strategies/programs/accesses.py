@@ -57,6 +57,7 @@ class _Access:
     verb: str
     """"load" or "store"."""
     dice: Dice
+    line_bytes: int
     space: str = "global"
     shared: bool = False
     stride: int | None = None
@@ -68,7 +69,7 @@ class _Access:
 
     @property
     def unit(self) -> int:
-        return unit_bytes(self.matrix, shared=self.shared)
+        return unit_bytes(self.matrix, shared=self.shared, line_bytes=self.line_bytes)
 
     def step(self, fragment: str, region: Region, immediate: int) -> Load | Store:
         place = Place(buffer=region.arena.buffer, offset=region.span.start)
@@ -104,7 +105,9 @@ def load(
     if layout is None:
         layout = dice.one_of(("row", "col"))
         layout = wanted.layout if asked and isinstance(wanted, LoadForm) else layout
-    access = _Access(matrix=matrix, layout=layout, verb="load", dice=dice)
+    access = _Access(
+        matrix=matrix, layout=layout, verb="load", dice=dice, line_bytes=builder.line_bytes
+    )
     _choose_space(builder, access)
     placement = _choose_stride(builder, access)
     region = _place(builder, access, _OVERLAPPING if near else placement, hint)
@@ -136,7 +139,9 @@ def store(builder: Builder, value: Value, over: Region | None = None) -> None:
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
     in_place |= Feature.IN_PLACE_MEMORY in builder.wanted
-    access = _Access(matrix=matrix, layout=layout, verb="store", dice=dice)
+    access = _Access(
+        matrix=matrix, layout=layout, verb="store", dice=dice, line_bytes=builder.line_bytes
+    )
     if over is not None and in_place and over.type == matrix.type:
         builder.take(Feature.IN_PLACE_MEMORY)
         region = _over(builder, access, over)
@@ -271,8 +276,9 @@ def _stride(access: _Access, class_: Feature, more: int) -> int | None:
     """Return the stride of a class, in elements."""
     matrix = access.matrix
     default = matrix.default_stride(access.layout)
-    unit = stride_unit(matrix, shared=access.shared)
-    least = least_padded(matrix, access.layout, shared=access.shared)
+    shared, line_bytes = access.shared, access.line_bytes
+    unit = stride_unit(matrix, shared=shared, line_bytes=line_bytes)
+    least = least_padded(matrix, access.layout, shared=shared, line_bytes=line_bytes)
     match class_:
         case Feature.STRIDE_OMITTED:
             return None

@@ -39,6 +39,8 @@ class Builder:
         """Features that are asked for, until they are there."""
         self.asked = focus.features
         """All features that were asked for."""
+        self.line_bytes = focus.line_bytes
+        """As in `Focus`."""
         self.plain_spaces = True
         """Whether matrices lie in global memory unless something else is asked for."""
         self._names: dict[str, int] = {}
