@@ -18,6 +18,7 @@ from oracle.steps import Elementwise, Load, Step, Store
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends import line_bytes
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
 from runners.front_ends.cuda_cpp_elements import statement
 from strategies.features import Focus
@@ -159,3 +160,15 @@ def test_fragments_of_multiplicands_have_a_layout_and_accumulators_none() -> Non
                 assert isinstance(use.holds, Fragment)
                 type_ = api.fragment_type(use.holds.matrix, use.holds.layout)
                 assert ("_major" in type_) == (use.holds.matrix.operand != "c")
+
+
+def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:
+    forms = tuple(form for form in FORMS if isinstance(form, MmaForm) and api.has_word(form))
+    shares = []
+    for bytes_ in (1, api.POINTER_BYTES):
+        drawn = draw(programs(Focus(line_bytes=bytes_), module=MODULE, forms=forms), 30, 8)[1:]
+        shares.append(sum(map(api.is_said, drawn)) / len(drawn))
+    assert shares[0] < 0.5
+    assert shares[1] > 0.8
+    assert {line_bytes(name) for name in ("nvcc", "nvrtc:12.4")} == {api.POINTER_BYTES}
+    assert line_bytes("llvm:15") == line_bytes(None) == 1
