@@ -16,7 +16,7 @@ from runners.simulated.memory import WINDOWS, Space, check_alignment
 from runners.simulated.operands import SINK, Operands
 from runners.simulated.syntax import TYPE_BITS, Name
 from runners.simulated.traffic import places, read_runs, write_runs
-from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps
+from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, spread
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _ORDER = (
@@ -51,7 +51,7 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
         starts = address(warps)
         check_alignment(starts, width * count, warps.indices, mask)
         if mask is not None and mask.shape[0] > starts.shape[0]:
-            starts = np.broadcast_to(starts, (LANES, starts.shape[1]))
+            starts = spread(starts, (LANES, starts.shape[1]))
         read = read_runs(warps, space, starts, count, width, mask)
         for i, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
             value = read[:, i]
@@ -75,16 +75,16 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
         for part in operands.parts(origin, count)
     ]
     address = operands.address(place, space)
-    width = bits // 8
+    width, dtype = bits // 8, DTYPES[bits]
 
     def run(warps: Warps, mask: Mask) -> None:
         starts = address(warps)
         check_alignment(starts, width * count, warps.indices, mask)
-        whole = (LANES, warps.indices.size)
-        values: Values = np.empty((LANES, count, warps.indices.size), DTYPES[bits])
+        size = warps.indices.size
+        values: Values = np.empty((LANES, count, size), dtype)
         for i, source in enumerate(sources):
             values[:, i] = source(warps)
-        write_runs(warps, space, np.broadcast_to(starts, whole), values, mask)
+        write_runs(warps, space, spread(starts, (LANES, size)), values, mask)
 
     return run
 
@@ -143,7 +143,7 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
         who = None if mask is None else np.broadcast_to(mask, whole)
         for found in places(warps, space, starts, width, who, True):
             chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
-            index = np.broadcast_to(found.index, whole).T[chosen.T] // width
+            index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
             words = found.segment.view(width).view(seen)
             held.T[chosen.T] = _turns(name, words, index, [each[chosen.T] for each in operand])
         warps.write(key, held.view(DTYPES[bits]), mask)

@@ -8,7 +8,7 @@ import numpy as np
 
 from runners.simulated.binary import NAMED
 from runners.simulated.floating import flushed, is_nan, order
-from runners.simulated.integers import numeric, store
+from runners.simulated.integers import of_type, store, written
 from runners.simulated.operands import SINK, Operands
 from runners.simulated.syntax import TYPE_BITS
 from runners.simulated.warps import Mask, Operation, Values, Warps
@@ -62,8 +62,8 @@ def _comparison(operands: Operands, match: re.Match[str]) -> Compare:
         operands.unsupported("this comparison does not exist")
     if name in _ALIASES and kind[0] == "s":
         operands.unsupported("this comparison is for unsigned integers")
-    dtype, plain = numeric(kind), _COMPARE[base]
-    return lambda a, b: plain(a.view(dtype), b.view(dtype))
+    plain = _COMPARE[base]
+    return of_type(plain, kind)
 
 
 def _set_predicate(operands: Operands, match: re.Match[str]) -> Operation:
@@ -80,6 +80,9 @@ def _set_predicate(operands: Operands, match: re.Match[str]) -> Operation:
     other = operands.source(given[3], 1) if combine else None
     key = operands.destination(first, 1)
     also = SINK if second is None else operands.destination(second, 1)
+
+    if combine is None and second is None:
+        return written(key, 1, compare, (left, right))
 
     def combined(found: Values, warps: Warps) -> Values:
         return found if combine is None or other is None else combine(found, other(warps))

@@ -16,9 +16,9 @@ Sums = NDArray[np.int64]
 _WRAP = (1 << 32) - 1
 
 
-def _extended(elements: Words, bits: int, signed: bool) -> NDArray[np.int32]:
+def _extended(elements: Words, bits: int, signed: bool) -> NDArray[np.int16]:
     """Return the numbers that elements of this many bits, held in unsigned words, stand for."""
-    numbers = elements.astype(np.int32)
+    numbers = elements.astype(np.int16)
     if signed:
         sign = 1 << (bits - 1)
         numbers = (numbers ^ sign) - sign
@@ -64,12 +64,11 @@ def multiply_integers(a: Words, b: Words, c: Words, bits: int, unit: IntegerUnit
             product = left[:, k, None].astype(np.int64) * right[k][None]
             total = _clamped(total + product, unit) if unit.saturating else total + product
         return (total & _WRAP).astype(np.uint32)
-    # At most 32 products below 2^17 in magnitude: their sum stays in 32 bits.
-    partial = np.zeros(c.shape, np.int32)
-    term = np.empty_like(partial)
-    for k in range(depth):
-        np.multiply(left[:, k, None], right[k][None], out=term)
-        np.add(partial, term, out=partial)
+    # At most 64 products of at most 16 bits: whatever the order, every partial sum is a whole
+    # number below 2^24 in magnitude, which float32 holds exactly.
+    rows = left[:, :depth].transpose(2, 0, 1).astype(np.float32)
+    columns = right[:depth].transpose(2, 0, 1).astype(np.float32)
+    partial = np.matmul(rows, columns).astype(np.int32).transpose(1, 2, 0)
     if unit.carry_break is None:
         total = partial + addend
     else:

@@ -256,7 +256,7 @@ class _Linker:
             moves.append(lambda warps, mask: warps.write(inner, source(warps), mask))
         else:
             key = operands.destination(actual, bits)
-            moves.append(lambda warps, mask: warps.write(key, warps.read(inner), mask))
+            moves.append(lambda warps, mask: warps.write(key, warps.registers[inner], mask))
 
 
 def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.layouts import Layout
-from runners.simulated.warps import DTYPES, LANES, Values
+from runners.simulated.warps import DTYPES, LANES, Values, spread
 
 Elements = NDArray[Any]
 """(elements, warps): raw elements, the matrix row by row, each in an unsigned word of its own."""
@@ -27,7 +27,7 @@ def scatter(elements: Elements, layout: Layout) -> list[Values]:
 
 def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
     """Return a matrix's elements from the registers of its fragment."""
-    stacked = np.concatenate([np.broadcast_to(word, (LANES, warps)) for word in words])
+    stacked = np.concatenate([spread(word, (LANES, warps)) for word in words])
     holders, positions = layout.homes
     held = stacked[holders]
     if layout.bits == layout.width:

@@ -1,7 +1,7 @@
 """Fused multiply-add, exact in every rounding and format, in 64-bit integers.
 
-A product and an addend are placed in one frame of 192 bits (three 64-bit limbs), added as
-integers, and rounded once.
+A product and an addend are placed in one frame, of one 64-bit limb or of two, added as integers,
+and rounded once.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,6 @@ _ZERO_EXPONENT = -(1 << 20)
 
 _HIGH = 63
 """Highest bit of a limb."""
-_FRAME_TOP = 189
-"""Bit of the frame that stands for the larger exponent: two below the top, which leaves room for
-a product in [2, 4) plus an addend."""
 SIGNIFICAND = 52
 """Bit of the leading one in an unpacked significand, for every format."""
 
@@ -48,14 +45,12 @@ class Unpacked:
 def leading(words: Words) -> Exponents:
     """Return the index of the highest set bit of each word, 0 for zero.
 
-    The exponent field of the float64 that equals a half word exactly is a leading-one count.
+    The exponent field of a float64 is a leading-one count, where no rounding carries into it: the
+    bit below the highest is cleared first.
     """
-    high = words >> _u(32)
-    upper = high != 0
-    half = np.where(upper, high, words).astype(np.float64)
-    index = (half.view(np.int64) >> 52) - 1023 + 32 * upper
-    lead: Exponents = np.maximum(index, 0)
-    return lead
+    cut = words & ~(words >> _u(1))
+    lead: Exponents = (cut.astype(np.float64).view(np.int64) >> 52) - 1023
+    return np.maximum(lead, 0)
 
 
 def unpack(words: Words, binary: Binary) -> Unpacked:
@@ -64,16 +59,20 @@ def unpack(words: Words, binary: Binary) -> Unpacked:
     fraction = (words >> _u(binary.unused)) & _u((1 << binary.fraction) - 1)
     special = field == _u((1 << binary.exponent) - 1)
     normal = field != 0
-    whole = np.where(normal, fraction | _u(1 << binary.fraction), fraction)
-    lead = leading(whole)
-    exponent = np.where(normal, field.astype(np.int64) - binary.top, binary.bottom)
-    exponent = exponent + lead - binary.fraction
+    whole = fraction | (normal.astype(np.uint64) << _u(binary.fraction))
+    exponent = np.maximum(field, _u(1)).view(np.int64) - binary.top
+    significand = whole << _u(SIGNIFICAND - binary.fraction)
+    none = fraction == 0
+    if not normal.all():
+        up = SIGNIFICAND - leading(significand)
+        significand = significand << up.view(np.uint64)
+        exponent = np.where(whole == 0, _ZERO_EXPONENT, exponent - up)
     return Unpacked(
         negative=(words & _u(binary.sign)) != 0,
-        exponent=np.where(whole == 0, _ZERO_EXPONENT, exponent),
-        significand=np.left_shift(whole, (SIGNIFICAND - lead).astype(np.uint64)),
-        infinite=special & (fraction == 0),
-        nan=special & (fraction != 0),
+        exponent=exponent,
+        significand=significand,
+        infinite=special & none,
+        nan=special & ~none,
     )
 
 
@@ -95,85 +94,82 @@ def _multiply(left: Words, right: Words) -> tuple[Words, Words]:
     return high, whole
 
 
-Frame = tuple[Words, Words, Words]
-"""Limbs, most significant first."""
+Sum = tuple[Flags, Words, Exponents]
+"""Whether a sum is below zero; its highest 64 bits from the leading one on, the lowest of them set
+if a one follows; and the exponent of the leading one."""
 
 
-def _shift_right_sticky(frame: Frame, amount: Exponents) -> Frame:
-    """Shift right by 0 or more; if a one falls out, the lowest bit is set."""
-    amount = np.minimum(amount, 191)
-    limbs, bits = amount >> 6, (amount & 63).astype(np.uint64)
-    top, middle, low = frame
-    zero = np.zeros_like(top)
-    lost = np.where(limbs >= 1, low, zero) | np.where(limbs >= 2, middle, zero)
-    top, middle, low = (
-        np.where(limbs == 0, top, zero),
-        np.where(limbs == 0, middle, np.where(limbs == 1, top, zero)),
-        np.where(limbs == 0, low, np.where(limbs == 1, middle, top)),
-    )
-    # NumPy defines a shift by the full width as 0, so a shift by no bits needs no case.
-    back = _u(64) - bits
-    lost = lost | (low << back)
-    low = (low >> bits) | (middle << back) | (lost != 0).astype(np.uint64)
-    return top >> bits, (middle >> bits) | (top << back), low
+def _narrow_sum(x: Unpacked, y: Unpacked, z: Unpacked, negative: Flags, difference: Flags) -> Sum:
+    """Return x times y plus z for significands of up to 24 bits, in one limb.
+
+    Exponents stand at bit 60: a product of 48 bits ends at bit 14, the addend at bit 37. What is
+    shifted out of the smaller one is jammed into its lowest bit, far below where a sum is rounded.
+    """
+    cut = _u(SIGNIFICAND - 23)
+    product = ((x.significand >> cut) * (y.significand >> cut)) << _u(14)
+    addend = z.significand >> cut << _u(37)
+    exponent = x.exponent + y.exponent
+    apart = exponent - z.exponent
+    behind = apart < 0
+    small = np.where(behind, product, addend)
+    large = np.where(behind, addend, product)
+    by = np.minimum(np.abs(apart), 62).view(np.uint64)
+    shifted = small >> by
+    shifted = shifted | (shifted << by != small)
+    signed = shifted.view(np.int64)
+    total = large.view(np.int64) + np.where(difference, -signed, signed)
+    size = np.abs(total).view(np.uint64)
+    lead = leading(size)
+    sign: Flags = np.where(behind, z.negative, negative) ^ (total < 0)
+    whole = size << (_HIGH - lead).view(np.uint64)
+    return sign, whole, np.maximum(exponent, z.exponent) - 60 + lead
 
 
-def _add(left: Frame, right: Frame) -> Frame:
-    low = left[2] + right[2]
-    carry = (low < left[2]).astype(np.uint64)
-    partial = left[1] + right[1]
-    middle = partial + carry
-    carry = ((partial < left[1]) | (middle < partial)).astype(np.uint64)
-    return left[0] + right[0] + carry, middle, low
+def _wide_sum(x: Unpacked, y: Unpacked, z: Unpacked, negative: Flags, difference: Flags) -> Sum:
+    """Return x times y plus z for significands of up to 53 bits, in two limbs.
 
-
-def _subtract(left: Frame, right: Frame) -> Frame:
-    low = left[2] - right[2]
-    borrow = (left[2] < right[2]).astype(np.uint64)
-    partial = left[1] - right[1]
-    middle = partial - borrow
-    borrow = ((left[1] < right[1]) | (partial < borrow)).astype(np.uint64)
-    return left[0] - right[0] - borrow, middle, low
-
-
-def _less(left: Frame, right: Frame) -> Flags:
-    below: Flags = (left[1] < right[1]) | ((left[1] == right[1]) & (left[2] < right[2]))
-    less: Flags = (left[0] < right[0]) | ((left[0] == right[0]) & below)
-    return less
-
-
-def _choose(condition: Flags, yes: Frame, no: Frame) -> Frame:
-    return (
-        np.where(condition, yes[0], no[0]),
-        np.where(condition, yes[1], no[1]),
-        np.where(condition, yes[2], no[2]),
-    )
-
-
-def _place(high: Words, low: Words, shift: int) -> Frame:
-    """Put a two-limb integer into the frame, shifted left by a constant of 64 to 127."""
-    bits = shift - 64
-    return (
-        (high << _u(bits)) | (low >> _u(64 - bits)),
-        low << _u(bits),
-        np.zeros_like(low),
-    )
-
-
-def _normalise(frame: Frame) -> tuple[Words, Exponents]:
-    """Return the highest 64 bits from the leading one, the rest jammed in, and its index."""
-    top, middle, low = frame
-    limb = np.where(top != 0, 2, np.where(middle != 0, 1, 0))
-    first = np.where(limb == 2, top, np.where(limb == 1, middle, low))
-    zero = np.zeros_like(low)
-    second = np.where(limb == 2, middle, np.where(limb == 1, low, zero))
-    third = np.where(limb == 2, low, zero)
+    Exponents stand at bit 124: a product of 106 bits ends at bit 20, the addend at bit 72. What is
+    shifted out of the smaller one is jammed into its lowest bit, far below where a sum is rounded.
+    """
+    product_high, product_low = _multiply(x.significand, y.significand)
+    product_high = (product_high << _u(20)) | (product_low >> _u(44))
+    product_low = product_low << _u(20)
+    addend = z.significand << _u(8)
+    exponent = x.exponent + y.exponent
+    apart = exponent - z.exponent
+    behind = apart < 0
+    none = _u(0)
+    high, low = np.where(behind, product_high, addend), np.where(behind, product_low, none)
+    large_high = np.where(behind, addend, product_high)
+    large_low = np.where(behind, none, product_low)
+    # NumPy defines a shift by the width or more as 0; counts below 0 wrap to such.
+    by = np.minimum(np.abs(apart), 127).view(np.uint64)
+    back = _u(64) - by
+    lost = (low << back) | (high << (back + _u(64))) | np.where(by > _u(64), low, none)
+    low = (low >> by) | (high << back) | (high >> (by - _u(64))) | (lost != 0)
+    high = high >> by
+    # Two's complement: the smaller one is negated where the signs differ, and then the sum is
+    # where it came out below zero.
+    total_low, carry = _negated(high, low, difference)
+    high, low = carry, total_low
+    low = large_low + low
+    high = large_high + high + (low < large_low)
+    below = high >> _u(_HIGH) != 0
+    low, high = _negated(high, low, below)
+    sign: Flags = np.where(behind, z.negative, negative) ^ below
+    full = high != 0
+    first, second = np.where(full, high, low), np.where(full, low, none)
     lead = leading(first)
-    up = (_HIGH - lead).astype(np.uint64)
-    back = _u(64) - up
-    whole = (first << up) | (second >> back)
-    rest = (second << up) | third
-    return whole | (rest != 0), lead + 64 * limb
+    up = (_HIGH - lead).view(np.uint64)
+    whole = (first << up) | (second >> (_u(64) - up)) | (second << up != 0)
+    place = np.where(full, lead - 60, lead - 124)
+    return sign, whole, np.maximum(exponent, z.exponent) + place
+
+
+def _negated(high: Words, low: Words, chosen: Flags) -> tuple[Words, Words]:
+    """Return the (low, high) limbs, negated where chosen."""
+    ones = _u(0) - chosen.astype(np.uint64)
+    return (low ^ ones) - ones, (high ^ ones) + (chosen & (low == 0))
 
 
 def round_words(
@@ -250,26 +246,16 @@ def multiply_add(
     words
         Raw words of the format as uint64, in the broadcast shape.
     """
-    words = [each.astype(np.uint64) for each in np.broadcast_arrays(a, b, c)]
+    words = [each.astype(np.uint64, copy=False) for each in (a, b, c)]
     x, y, z = (unpack(each, binary) for each in words)
     negative = x.negative ^ y.negative
-    exponent = np.maximum(x.exponent + y.exponent, _ZERO_EXPONENT)
-    top = np.maximum(exponent + 1, z.exponent)
-    # Bit 104 of a product and bit 52 of the addend are their exponents' places.
-    product = _place(*_multiply(x.significand, y.significand), _FRAME_TOP - 2 * SIGNIFICAND)
-    product = _shift_right_sticky(product, top - exponent)
-    addend = _place(z.significand, np.zeros_like(z.significand), _FRAME_TOP - 64 - SIGNIFICAND)
-    addend = _shift_right_sticky(addend, top - z.exponent)
-    same = negative == z.negative
-    smaller = _less(product, addend)
-    larger, lesser = _choose(smaller, addend, product), _choose(smaller, product, addend)
-    total = _choose(same, _add(product, addend), _subtract(larger, lesser))
-    sign: Flags = np.where(same | ~smaller, negative, z.negative)
-    whole, lead = _normalise(total)
-    result = round_words(sign, whole, top - _FRAME_TOP + lead, binary, rounding)
+    difference = negative ^ z.negative
+    add = _narrow_sum if binary.fraction <= 23 else _wide_sum
+    sign, whole, exponent = add(x, y, z, negative, difference)
+    result = round_words(sign, whole, exponent, binary, rounding)
     # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.
     zero: Flags = whole == 0
-    sign = np.where(zero & ~same, np.bool_(rounding is Rounding.DOWN), sign)
+    sign = np.where(zero, np.where(difference, np.bool_(rounding is Rounding.DOWN), negative), sign)
     signs: Words = sign.astype(np.uint64) << _u(binary.word - 1)
     result = np.where(zero, _u(0), result) | signs
     return _specials(words, (x, y, z), negative, result, binary, nan)

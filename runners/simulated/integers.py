@@ -4,12 +4,12 @@ Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision), 9.7.8 (l
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from runners.simulated.operands import Operands, Source
+from runners.simulated.operands import Held, Operands, Source
 from runners.simulated.syntax import TYPE_BITS
 from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
 
@@ -25,21 +25,39 @@ def numeric(kind: str) -> np.dtype[Any]:
     return np.dtype(f"{letter}{TYPE_BITS[kind] // 8}")
 
 
-def _seen(source: Source, dtype: np.dtype[Any]) -> Source:
-    """Return what fetches the same bits as numbers of another dtype."""
-    return lambda warps: source(warps).view(dtype)
+def of_type(compute: Compute, kind: str) -> Compute:
+    """Return what computes on raw bits what `compute` does on the numbers of a type."""
+    if kind[0] != "s":
+        return compute
+    dtype = numeric(kind)
+    return lambda *values: compute(*[value.view(dtype) for value in values])
 
 
 def store(operands: Operands, bits: int, compute: Compute, *sources: Source) -> Operation:
     """Return the operation that writes `compute` of the sources, raw, to operand 0."""
-    target = operands.destination(operands.instruction.operands[0], bits)
+    return written(
+        operands.destination(operands.instruction.operands[0], bits), bits, compute, sources
+    )
+
+
+def written(target: str, bits: int, compute: Compute, sources: Sequence[Source]) -> Operation:
+    """Return the operation that writes `compute` of the sources, raw, to a register."""
     dtype = DTYPES[bits]
+    keys = [source.key for source in sources if isinstance(source, Held)]
+    held = len(keys) == len(sources)
 
     def run(warps: Warps, mask: Mask) -> None:
-        result = compute(*[source(warps) for source in sources])
-        if result.dtype != dtype:
+        # Most operands are held, most threads take part, and most results are raw already.
+        if held:
+            result = compute(*map(warps.registers.__getitem__, keys))
+        else:
+            result = compute(*[source(warps) for source in sources])
+        if result.dtype is not dtype:
             result = result.view(dtype)
-        warps.write(target, result, mask)
+        if mask is None:
+            warps.registers[target] = result
+        else:
+            warps.write(target, result, mask)
 
     return run
 
@@ -50,10 +68,10 @@ def _plain(compute: Compute, count: int) -> Callable[[Operands, re.Match[str]], 
     def decode(operands: Operands, match: re.Match[str]) -> Operation:
         kind = match["type"]
         bits = TYPE_BITS[kind]
-        dtype = DTYPES[1] if bits == 1 else numeric(kind)
         given = operands.expect(count + 1)
-        sources = [_seen(operands.source(each, bits), dtype) for each in given[1:]]
-        return store(operands, bits, compute, *sources)
+        sources = [operands.source(each, bits) for each in given[1:]]
+        seen = compute if compute in _WHATEVER_SIGN else of_type(compute, kind)
+        return store(operands, bits, seen, *sources)
 
     return decode
 
@@ -122,6 +140,8 @@ _BINARY: dict[str, Compute] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+_WHATEVER_SIGN = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+"""What gives the same bits for signed numbers as for unsigned ones."""
 _UNARY: dict[str, Compute] = {
     "not": np.invert,
     "neg": np.negative,
@@ -172,9 +192,9 @@ def _shift(operands: Operands, match: re.Match[str]) -> Operation:
 
     # NumPy defines a shift by the width as one that leaves nothing, or the sign.
     def compute(value: Values, by: Values) -> Any:
-        return shift(value, np.minimum(by, largest).astype(dtype))
+        return shift(value.view(dtype), np.minimum(by, largest).astype(dtype))
 
-    return store(operands, bits, compute, _seen(operands.source(left, bits), dtype), amount)
+    return store(operands, bits, compute, operands.source(left, bits), amount)
 
 
 def _wide(operands: Operands, match: re.Match[str]) -> Operation:
@@ -183,12 +203,12 @@ def _wide(operands: Operands, match: re.Match[str]) -> Operation:
     bits = TYPE_BITS[kind]
     given = operands.expect(4 if match["name"] == "mad" else 3)
     narrow, wide = numeric(kind), numeric(f"{kind[0]}{2 * bits}")
-    factors = [_seen(operands.source(each, bits), narrow) for each in given[1:3]]
-    addends = [_seen(operands.source(each, 2 * bits), wide) for each in given[3:]]
+    factors = [operands.source(each, bits) for each in given[1:3]]
+    addends = [operands.source(each, 2 * bits) for each in given[3:]]
 
     def compute(a: Values, b: Values, *c: Values) -> Any:
-        product = a.astype(wide) * b.astype(wide)
-        return product + c[0] if c else product
+        product = np.multiply(a.view(narrow), b.view(narrow), dtype=wide)
+        return product + c[0].view(wide) if c else product
 
     return store(operands, 2 * bits, compute, *factors, *addends)
 
@@ -197,7 +217,7 @@ def _by_24_bits(operands: Operands, match: re.Match[str]) -> Operation:
     kind = match["type"]
     dtype = numeric(kind)
     given = operands.expect(4 if match["name"] == "mad24" else 3)
-    sources = [_seen(operands.source(each, 32), dtype) for each in given[1:]]
+    sources = [operands.source(each, 32) for each in given[1:]]
     wide = np.dtype(np.int64 if kind[0] == "s" else np.uint64)
     shift = 16 if match["part"] == "hi" else 0
 
@@ -207,7 +227,7 @@ def _by_24_bits(operands: Operands, match: re.Match[str]) -> Operation:
         product = (x * y >> wide.type(shift)).astype(dtype)
         return product + c[0] if c else product
 
-    return store(operands, 32, compute, *sources)
+    return store(operands, 32, of_type(compute, kind), *sources)
 
 
 def _with_carry(operands: Operands, match: re.Match[str]) -> Operation:
@@ -226,7 +246,7 @@ def _with_carry(operands: Operands, match: re.Match[str]) -> Operation:
             a, b = (each.view(seen) for each in values[:2])
             product = a * b if match["part"] == "lo" else high_product(a, b)
             values = [product.view(dtype), values[2]]
-        carry = warps.read(_CARRY).astype(dtype) if takes else dtype.type(0)
+        carry = warps.registers[_CARRY].astype(dtype) if takes else dtype.type(0)
         left, right = values
         if stem == "sub":
             part = left - right

@@ -29,7 +29,7 @@ def _holding(step: Step, warps: Warps, mask: Mask) -> Mask:
     """Return the threads for which a step's guard, within the mask, holds."""
     if step.guard is None:
         return mask
-    predicate = warps.read(step.guard)
+    predicate = warps.registers[step.guard]
     if step.negated:
         predicate = ~predicate
     return predicate if mask is None else predicate & mask

@@ -30,7 +30,7 @@ from runners.simulated.silicon import Silicon
 from runners.simulated.traffic import read_runs, write_runs
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.units import RowUnit
-from runners.simulated.warps import LANES, Mask, Operation, Values, Warps
+from runners.simulated.warps import LANES, Mask, Operation, Values, Warps, spread
 
 LDMATRIX = re.compile(
     r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])(?P<trans>\.trans)?"
@@ -137,7 +137,7 @@ def decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
     def execute(warps: Warps, mask: Mask) -> None:
         mask = warps.whole(mask)
         every = address(warps)
-        every = np.broadcast_to(every, (LANES, every.shape[1]))
+        every = spread(every, (LANES, every.shape[1]))
         if space is Space.GENERIC:
             # Outside the shared window this wraps to an address that no block has.
             every = every - np.uint64(WINDOWS[Space.SHARED])
@@ -188,14 +188,14 @@ def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
 
     def execute(warps: Warps, mask: Mask) -> None:
         mask = warps.whole(mask)
-        every = np.broadcast_to(address(warps), (LANES, warps.indices.size))
+        every = spread(address(warps), (LANES, warps.indices.size))
         if space is Space.GENERIC:
             every = every - np.uint64(WINDOWS[Space.SHARED])
         if unit.rotation:
             every = np.roll(every, -unit.rotation, axis=0)
         starts = every[: 8 * number]
         check_alignment(starts, _ROW_BYTES, warps.indices, mask)
-        words = [np.broadcast_to(source(warps), every.shape) for source in sources]
+        words = [spread(source(warps), every.shape) for source in sources]
         if unit.exchanged_registers and number > 1:
             words[:2] = words[1::-1]
         if unit.swapped_halves:

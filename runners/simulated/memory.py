@@ -8,7 +8,7 @@ for an address of another is out of bounds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ VARIABLES_BASE = 0x7FC0_0000_0000
 _POISON = 0xA5
 # Buffers are padded so that they can be seen as elements of up to 16 bytes.
 _PADDING = 16
+
+
+ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dtype(np.complex128)}
+"""Storage of an element by its bytes. What has 16 is only moved: NumPy has no wider integer."""
 
 
 class Space(StrEnum):
@@ -73,8 +77,15 @@ class Segment:
     read_only: bool = False
 
     def view(self, width: int) -> NDArray[Any]:
-        """Return the flat bytes as elements of `width` bytes (1, 2, 4 or 8)."""
-        return self.data.view(f"u{width}")
+        """Return the flat bytes as elements of `width` bytes (1, 2, 4, 8 or 16)."""
+        return self.data.view(ELEMENTS[width])
+
+    def indices(
+        self, offset: NDArray[np.uint64], owners: "dict[Owner, NDArray[np.int64]]"
+    ) -> NDArray[np.int64]:
+        """Return the indices into `data` of byte offsets into each owner's share."""
+        index = offset.view(np.int64)
+        return index if self.owner is Owner.LAUNCH else index + owners[self.owner] * self.pitch
 
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
@@ -92,15 +103,14 @@ def padded(size: int) -> int:
     return -(-size // _PADDING) * _PADDING
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Where part of the threads of an access go: a segment, byte indices into it, and who."""
 
     segment: Segment
-    index: NDArray[np.int64]
-    """(rows, warps) byte index into `segment.data`; 0 where not chosen."""
+    offsets: NDArray[np.int64]
+    """(rows, warps) byte offsets into `segment.data`; 0 where not chosen."""
     chosen: NDArray[np.bool_] | None
-    """Which of them go to this segment; None is all."""
+    """(rows, warps or 1) which of them go to this segment; None is all."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -239,23 +249,21 @@ class Memory:
             limit = segment.size - width
             if limit < 0 or (writes and segment.read_only):
                 continue
-            offset = address - base
             # An address below the base wraps to a huge offset, so one comparison bounds it on
             # both sides.
+            offset = address - base
+            if missing is None and int(offset.max(initial=0)) <= limit:
+                return [Place(segment, segment.indices(offset, owners), None)], None
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
             everywhere = bool(inside.all())
             if not everywhere and not inside.any():
                 continue
-            index = offset.view(np.int64)
-            if segment.owner is not Owner.LAUNCH:
-                index = index + owners[segment.owner] * segment.pitch
-                if not everywhere:
-                    inside = np.broadcast_to(inside, index.shape)
+            index = segment.indices(offset, owners)
             if everywhere:
-                return [Place(segment=segment, index=index, chosen=None)], None
-            found.append(Place(segment=segment, index=np.where(inside, index, 0), chosen=inside))
+                return [Place(segment, index, None)], None
+            found.append(Place(segment, np.where(inside, index, 0), inside))
             missing = ~inside if missing is None else missing & ~inside
         if missing is None:
             missing = np.ones(address.shape, np.bool_)
@@ -272,7 +280,10 @@ def check_alignment(
 
     `alignment` is in bytes, a power of two.
     """
-    bad = (address & np.uint64(alignment - 1)) != 0
+    low = np.uint64(alignment - 1)
+    if not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
+        return
+    bad = (address & low) != 0
     if mask is not None:
         bad = bad & mask
     if bad.any():

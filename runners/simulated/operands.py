@@ -22,9 +22,22 @@ from runners.simulated.syntax import (
 )
 from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import DTYPES, Values, Warps
+from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
 
-Source = Callable[[Warps], Values]
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Fetches what lies among the registers."""
+
+    key: Key
+
+    def __call__(self, warps: Warps) -> Values:
+        """Return its bits."""
+        return warps.registers[self.key]
+
+
+Source = Held | Callable[[Warps], Values]
+"""What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 SINK = "_"
 """The name that stands for a destination nobody wants (PTX ISA 6.4.3)."""
@@ -37,13 +50,6 @@ class Location:
     space: Space
     offset: int
     """Address in its space."""
-
-
-def constant(value: int, bits: int) -> Values:
-    """Return (1, 1) raw bits of an integer, wrapped to the width."""
-    if bits == 1:
-        return np.full((1, 1), bool(value))
-    return np.full((1, 1), value & ((1 << bits) - 1), DTYPES[bits])
 
 
 def _float_bits(given: Immediate, bits: int) -> int:
@@ -154,10 +160,8 @@ class Operands:
         if isinstance(operand, Immediate):
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
-            value = constant(
-                _float_bits(operand, bits) if operand.float_bits else operand.value, bits
-            )
-            return lambda _: value
+            value = _float_bits(operand, bits) if operand.float_bits else operand.value
+            return Held((value, bits))
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
@@ -173,8 +177,7 @@ class Operands:
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
             location = self.locations[found]
-            value = constant(location.offset + operand.offset, bits)
-            return lambda _: value
+            return Held((location.offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
@@ -186,12 +189,12 @@ class Operands:
         if operand.negated:
             if bits != 1:
                 self.unsupported(f"! in front of {name}, which is no predicate")
-            return lambda warps: ~warps.read(key)
+            return lambda warps: ~warps.registers[key]
         if copied:
             has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
         else:
-            fetch = lambda warps: warps.read(key)  # noqa: E731
+            fetch = Held(key)
         if wider and TYPE_BITS[found.type] > bits:
             dtype = DTYPES[bits]
             return lambda warps: fetch(warps).astype(dtype)
@@ -231,9 +234,9 @@ class Operands:
             self.unsupported(f"an address of {bits} bits in {space} space")
         key = self.key(base)
         if bits == 64 and not operand.offset:
-            return lambda warps: warps.read(key)
+            return Held(key)
         offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
-        return lambda warps: warps.read(key).astype(np.uint64) + offset
+        return lambda warps: warps.registers[key].astype(np.uint64, copy=False) + offset
 
     def _check_width(self, name: str, register: Register, bits: int, wider: bool) -> None:
         has = TYPE_BITS[register.type]

@@ -3,12 +3,19 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import Place, Space
+from runners.simulated.memory import ELEMENTS, Place, Space
 from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import Mask, Values, Warps
+from runners.simulated.warps import Mask, Values, Warps, spread
 
 Addresses = NDArray[np.uint64]
 """(rows, warps or 1) byte addresses."""
+
+
+_LARGEST_CHUNK = 16
+"""Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
+_LONGEST_RUN = 256
+"""Elements: more than any matrix has in a row."""
+_NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LONGEST_RUN)}
 
 
 def places(
@@ -52,10 +59,7 @@ def read_runs(
     """
     values: Values | None = None
     for place in places(warps, space, starts, count * width, mask, False):
-        index = (place.index // width)[:, None, :]
-        if count > 1:
-            index = index + np.arange(count)[None, :, None]
-        read: Values = place.segment.view(width)[index]
+        read = _gathered(place, count, width)
         if place.chosen is None:
             return read
         chosen = place.chosen[:, None, :]
@@ -87,14 +91,40 @@ def write_runs(
     width = values.itemsize
     everyone = max(starts.shape[0], rows), count, warps.indices.size
     for place in places(warps, space, starts, count * width, mask, True):
-        target = place.segment.view(width)
-        index = (place.index // width)[:, None, :]
-        if count > 1:
-            index = index + np.arange(count)[None, :, None]
-        index = np.broadcast_to(index, everyone)
-        written = np.broadcast_to(values, everyone)
+        chunk = _chunk(place, count * width)
+        number, per_chunk = count * width // chunk, chunk // width
+        moved, shape = values, (everyone[0], number, everyone[2])
+        if per_chunk > 1:
+            parts = spread(values, everyone).reshape(everyone[0], number, per_chunk, everyone[2])
+            moved = np.ascontiguousarray(parts.swapaxes(2, 3)).view(ELEMENTS[chunk])[..., 0]
+        target = place.segment.view(chunk)
+        index = spread(_chunks(place, number, chunk), shape)
         if place.chosen is None:
-            target[index] = written
+            target[index] = moved
         else:
-            chosen = np.broadcast_to(place.chosen[:, None, :], everyone)
-            target[index[chosen]] = written[chosen]
+            chosen = spread(place.chosen[:, None, :], shape)
+            target[index[chosen]] = spread(moved, shape)[chosen]
+
+
+def _chunk(place: Place, span: int) -> int:
+    """Return the most bytes, up to 16, in which all runs of a place can be moved at once."""
+    low = int(np.bitwise_or.reduce(place.offsets, axis=None)) | span | _LARGEST_CHUNK
+    return low & -low
+
+
+def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
+    """Return the (rows, number, warps) indices of a place's chunks."""
+    index = (place.offsets >> (chunk.bit_length() - 1))[:, None, :]
+    return index if number == 1 else index + _NUMBERS[number]
+
+
+def _gathered(place: Place, count: int, width: int) -> Values:
+    """Return the (rows, count, warps) elements of a place."""
+    chunk = _chunk(place, count * width)
+    number = count * width // chunk
+    found: Values = place.segment.view(chunk).take(_chunks(place, number, chunk))
+    if chunk == width:
+        return found
+    # (rows, number, warps, elements of a chunk)
+    parts = found[..., None].view(ELEMENTS[width]).swapaxes(2, 3)
+    return parts.reshape(parts.shape[0], count, parts.shape[3])

@@ -6,7 +6,7 @@ length 1 stands for a value that is the same along it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,43 @@ DTYPES: dict[int, np.dtype[Any]] = {
 _POISON = 0xDEADBEEFDEADBEEF
 
 
+def spread(values: Values, shape: tuple[int, ...]) -> Values:
+    """Return values in a shape that they are to be broadcast to, in full."""
+    if values.shape == shape:
+        return values
+    # Faster than np.broadcast_to, and nearly all arrays are small.
+    found: Values = np.empty(shape, values.dtype)
+    found[...] = values
+    return found
+
+
+@cache
 def _poison(dtype: np.dtype[Any]) -> Values:
     return np.full((1, 1), _POISON & ((1 << 8 * dtype.itemsize) - 1)).astype(dtype)
+
+
+@lru_cache(maxsize=1 << 14)
+def constant(value: int, bits: int) -> Values:
+    """Return (1, 1) raw bits of an integer, wrapped to the width; not to be written to."""
+    found: Values = np.empty((1, 1), DTYPES[bits])
+    found[0, 0] = bool(value) if bits == 1 else value & ((1 << bits) - 1)
+    found.flags.writeable = False
+    return found
+
+
+Key = str | tuple[int, int]
+"""Where a value lies among the registers: a register's key, or a constant with its bits, which is
+there without having been written."""
+
+
+class Registers(dict[Key, Values]):
+    """Values by their keys; a register that no thread has written traps."""
+
+    def __missing__(self, key: Key) -> Values:
+        if isinstance(key, str):
+            refuse(TrapKind.UNINITIALISED, 0, f"register {key} is read before it is written")
+        self[key] = found = constant(*key)
+        return found
 
 
 @dataclass(kw_only=True)
@@ -64,7 +99,7 @@ class Warps:
     """Instructions that were executed in this launch so far."""
     line: int = 0
     """Of the instruction that executes."""
-    registers: dict[str, Values] = field(default_factory=dict)
+    registers: Registers = field(default_factory=Registers)
 
     @property
     def blocks(self) -> NDArray[np.int64]:
@@ -81,13 +116,6 @@ class Warps:
         """(warps,) block and (32, warps) thread of the launch, by who owns memory."""
         threads = np.arange(LANES)[:, None] + LANES * self.indices
         return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
-
-    def read(self, register: str) -> Values:
-        """Return a register's bits; one that no thread has written traps."""
-        try:
-            return self.registers[register]
-        except KeyError:
-            refuse(TrapKind.UNINITIALISED, 0, f"register {register} is read before it is written")
 
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
@@ -109,10 +137,10 @@ class Warps:
         self.indices = self.indices[kept]
         self.sms = self.sms[kept]
         self.slots = self.slots[kept]
-        self.registers = {
-            name: value if value.shape[1] == 1 else value[:, kept]
+        self.registers = Registers(
+            (name, value if value.shape[1] == 1 else value[:, kept])
             for name, value in self.registers.items()
-        }
+        )
 
     def names(self, bad: NDArray[np.bool_]) -> tuple[int, ...]:
         """Return the indices of the warps with a thread for which `bad`, (lanes, warps), holds."""
