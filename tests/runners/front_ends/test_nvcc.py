@@ -1,0 +1,132 @@
+"""Programs through nvcc: its PTX, on the simulated device, gives the images of the oracle."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from types import UnionType
+
+import numpy as np
+import pytest
+
+from fuzz.campaign.draws import draw
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.forms import MainForm, MmaForm
+from oracle.isa import FORMS
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit, emit_all
+from runners.front_ends import cuda_cpp_api as api
+from runners.front_ends import nvcc, nvrtc
+from runners.front_ends.protocol import FrontEnd
+from runners.kernels import KernelModule
+from runners.protocol import Failure, Ran, Trouble
+from runners.simulated_runner import SimulatedRunner
+from strategies.features import Focus
+from strategies.programs import programs
+
+MODULE = Module.named("sm_90", "8.0")
+_PLANTED = {
+    "two elements exchanged": r"re.sub(r'(wmma.store.*?\{)(%\w+), (%\w+)', r'\1\3, \2', ptx)",
+    "a stride dropped": r"re.sub(r'(wmma.load.*?\]), %r\d+;', r'\1;', ptx)",
+}
+
+
+def _drawn(forms: type | UnionType, count: int, *, line_bytes: int) -> dict[str, Program]:
+    some = tuple(form for form in FORMS if isinstance(form, forms))
+    strategy = programs(Focus(line_bytes=line_bytes), module=MODULE, forms=some)
+    drawn = draw(strategy, count + 1, 7)[1:]
+    return {f"kernel_{index}": program for index, program in enumerate(drawn)}
+
+
+@pytest.fixture(scope="module")
+def found() -> nvcc.Nvcc:
+    if sys.platform != "linux" or not nvcc.discover():
+        pytest.skip("no nvcc with its headers is here: nothing to compile with")
+    one = nvcc.find("")
+    assert isinstance(one, nvcc.Nvcc)
+    return one
+
+
+def _wrong(front_end: FrontEnd, named: dict[str, Program]) -> list[str]:
+    """Return the entries whose images are not the oracle's."""
+    translated = front_end(emit_all(named, module=MODULE))
+    assert not isinstance(translated, Failure), translated
+    generator = np.random.default_rng(1)
+    wrong = []
+    with SimulatedRunner("sm_90") as device:
+        compiled = device.compile(translated)
+        assert not isinstance(compiled, Failure), compiled
+        for entry, program in named.items():
+            images = generator.integers(0, 256, (3, program.image_bytes), dtype=np.uint8)
+            ran = device.run(compiled, images, entry=entry)
+            expected = execute(program, images, target="sm_90").images
+            if not isinstance(ran, Ran) or not np.array_equal(ran.images, expected):
+                wrong.append(entry)
+    return wrong
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_drawn_programs_give_the_oracles_images_through_nvcc(found: nvcc.Nvcc, level: int) -> None:
+    named = _drawn(MainForm, 8, line_bytes=1) if level else _drawn(MmaForm, 4, line_bytes=32)
+    with found.opened(level) as front_end:
+        assert _wrong(front_end, named) == []
+
+
+@pytest.mark.parametrize("planted", _PLANTED)
+def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: Path) -> None:
+    script = tmp_path / "planted.py"
+    script.write_text(f"import re, sys\nptx = sys.stdin.read()\nprint({_PLANTED[planted]})\n")
+    command = f"{found.command} | {shlex.quote(sys.executable)} {shlex.quote(str(script))}"
+    named = _drawn(MmaForm, 4, line_bytes=32)
+    assert any(map(api.is_said, named.values()))
+    with nvcc.find(command).opened(3) as front_end:
+        assert front_end.name == f"nvcc ({command}) at -O3"
+        assert _wrong(front_end, named)
+
+
+def test_what_nvcc_cannot_be_asked_is_unsupported(found: nvcc.Nvcc) -> None:
+    assert found.knows("sm_90", "8.0")
+    (program,) = _drawn(MmaForm, 1, line_bytes=1).values()
+    with found.opened(3) as front_end:
+        by_hand = front_end(KernelModule(ptx="", target="sm_90", version="8.0", kernels=()))
+        assert isinstance(by_hand, Failure)
+        assert "by hand" in by_hand.message
+        # nvcc 13 has no Volta; those before it know no later architectures.
+        old = front_end(emit(program, module=Module.named("sm_70", "8.0")))
+        assert isinstance(old, Failure) == (found.order >= (13,))
+        if isinstance(old, Failure):
+            assert old.trouble is Trouble.UNSUPPORTED
+
+
+def test_a_program_that_is_no_working_nvcc_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "nvcc"
+    program.parent.mkdir()
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo "release 99.0, V99.0.1" && exit 0\nexit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert all(one.version != "99.0.1" for one in nvcc.discover())
+    with pytest.raises(UsageError, match=r"fetch nvcc:99\.0"):
+        nvcc.find("99.0")
+    assert nvcc.find(str(tmp_path)).version == "99.0.1"  # the user's word
+    with pytest.raises(UsageError, match="no nvcc is in"):
+        nvcc.find(str(tmp_path / "bin" / ".." / ".."))
+    with pytest.raises(UsageError, match="no program"):
+        nvcc.find("no-such-compiler {level}")
+
+
+def test_releases_without_wheels_and_levels_without_a_meaning_are_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nvrtc:VERSION is the same compiler"):
+        nvcc.fetch("12.4")
+    with pytest.raises(UsageError, match="no wheel of nvrtc 10"):
+        nvrtc.fetch("10.2")
+    with pytest.raises(UsageError, match="no libnvrtc"):
+        nvrtc.find(str(tmp_path))
+    with pytest.raises(UsageError, match="--opt 0"):
+        nvrtc.NvrtcFrontEnd(tmp_path, level=2)
