@@ -153,6 +153,18 @@ class LoadRegisters(_PlacedRegisters):
 class StoreRegisters(_PlacedRegisters):
     """Each lane stores its registers: lane l its i-th at place + bits / 8 (l count + i)."""
 
+    lanes: int = LANES
+    """Lanes that store, from the first on; the others skip it under a condition."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self.lanes, 1, LANES, "lanes that store registers")
+
+    @property
+    def size(self) -> int:
+        """Bytes that are written."""
+        return self.lanes * self.count * self.bits // 8
+
     @property
     def uses(self) -> tuple[Use, ...]:
         return (self._use(written=False),)
@@ -162,7 +174,8 @@ class StoreRegisters(_PlacedRegisters):
         return (self._span,)
 
     def __str__(self) -> str:
-        return f"store registers {self.registers} to {self.place}"
+        who = "" if self.lanes == LANES else f" of lanes below {self.lanes}"
+        return f"store registers {self.registers}{who} to {self.place}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,7 +160,7 @@ class Warps:
         """Write what `names` holds as registers, lane after lane."""
         memory, offset = self.at(step.place)
         for plane in self.PLANES:
-            words = np.ascontiguousarray(self.names[step.registers][plane])
+            words = np.ascontiguousarray(self.names[step.registers][plane][:, : step.lanes])
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
 

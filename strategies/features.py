@@ -23,7 +23,7 @@ from oracle.lane_steps import (
     StoreRows,
     TransposeRegisters,
 )
-from oracle.matrices import Matrix
+from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
 from oracle.program import Program, walk
@@ -95,6 +95,7 @@ class Feature(StrEnum):
     PACKED = "pairs of registers packed", Dimension.STEP
     LOAD_REGISTERS = "load of registers", Dimension.STEP
     STORE_REGISTERS = "store of registers", Dimension.STEP
+    STORE_BY_LANE = "store of registers by some lanes", Dimension.STEP
     COPY = "copy", Dimension.STEP
     BARRIER = "barrier", Dimension.STEP
     BRANCH = "branch", Dimension.STEP
@@ -181,6 +182,7 @@ _OF_BOTH = frozenset(
     {
         Feature.LDMATRIX, Feature.LDMATRIX_GENERIC, Feature.LDMATRIX_SHARED,
         Feature.LDMATRIX_SHARED_CTA, Feature.STORE_REGISTERS, Feature.COPY, Feature.BARRIER,
+        Feature.STORE_BY_LANE,
         Feature.BRANCH, Feature.LOOP, Feature.ONE_MULTIPLICATION, Feature.D_AS_C, Feature.CHAIN,
         Feature.IN_PLACE_REGISTERS, Feature.OVER_MULTIPLICAND, Feature.A_REUSED, Feature.B_REUSED,
         Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES, Feature.LIVE_8, Feature.LIVE_16,
@@ -286,6 +288,8 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.LOAD_REGISTERS
         case StoreRegisters():
             yield Feature.STORE_REGISTERS
+            if step.lanes != LANES:
+                yield Feature.STORE_BY_LANE
         case Copy():
             yield Feature.COPY
         case Barrier():

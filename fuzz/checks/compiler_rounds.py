@@ -20,7 +20,7 @@ from fuzz.checks.compiler_suspects import (
 from fuzz.checks.program_draws import Batch, ProgramCoverage, round_batches, round_key
 from fuzz.checks.protocol import Note, Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
-from fuzz.compilers.members import Member, MemberRunner, Place
+from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
@@ -34,8 +34,9 @@ from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
 from runners.protocol import Compiled, Failure, Trouble
 
-ROUNDS_OF_A_MODULE = 4
-"""Draws whose programs share a module: 32 programs, for which ptxas takes below a second."""
+ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
+"""Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
+second, and fewer where running them takes longest."""
 _FORMS_OF_A_ROUND = 16
 """Forms whose expansions are looked at beside a round: at most 32 programs, as many as it has."""
 
@@ -83,6 +84,8 @@ class MatrixRounds:
     ) -> None:
         self._matrix, self._place, self._forms = matrix, place, tuple(forms)
         self._seed, self._disassembler, self._pulse = seed, disassembler, pulse
+        name = NOWHERE if place.opened is None else place.opened.choice.name
+        self._parts = ROUNDS_OF_A_MODULE[name]
         self._module = Module.named(place.target, place.ptx_version)
         front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
         self._line_bytes = max((line_bytes(one.spelled) for one in front_ends), default=1)
@@ -112,12 +115,12 @@ class MatrixRounds:
         self._pulse.enter(Stage.DRAW, round=job.number)
         batches = [
             replace(batch, entry=f"r{part}_{batch.entry}")
-            for part in range(ROUNDS_OF_A_MODULE)
+            for part in range(self._parts)
             for batch in round_batches(
                 self._forms,
                 target=self._place.target,
                 version=self._place.ptx_version,
-                key=round_key(self._seed, job.number * ROUNDS_OF_A_MODULE + part),
+                key=round_key(self._seed, job.number * self._parts + part),
                 count=job.drawn.work,
                 line_bytes=self._line_bytes,
             )

@@ -37,6 +37,9 @@ from strategies.programs import GENERATOR_VERSION
 
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}
 """Images of each program: what a runner does in the time of compiling it."""
+_WRITTEN_IMAGES = 8
+"""Images of each program that front ends write, on the simulated device: one of each of the
+classes of values that reveal most, in a tenth of a second."""
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: bringing a GPU back takes four starts of
 60 s and a module that takes 120 s to load (the deadlines of `runners`); compilers are waited for
@@ -134,7 +137,7 @@ class MatrixDrawing:
             counters=(
                 Shown(words=("programs",), one="program"),
                 Shown(words=("binaries",), one="binary", many="binaries"),
-                Shown(words=("distinct",), one="distinct machine code"),
+                Shown(words=("distinct",), one="distinct code"),
                 Shown(words=("images",), one="image run", many="images run"),
                 Shown(words=("expansions",), one="expansion looked at",
                       many="expansions looked at"),
@@ -165,7 +168,9 @@ class MatrixDrawing:
         """Return what a round is about: its number and the seed say all."""
         check = self._check
         images = check.images or _IMAGES[check.choice.name]
-        return Drawn(work=images, cases=ROUNDS_OF_A_MODULE * PROGRAMS * images)
+        if check.choice.name == "sim" and any(one.front_end for one in check.members):
+            images = check.images or _WRITTEN_IMAGES
+        return Drawn(work=images, cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images)
 
     def shrinks(self, case: Case) -> bool:
         """Whether a finding is made smaller: a wrong result."""

@@ -29,7 +29,9 @@ from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
+from runners.cuda.compilation import is_ptx
 from runners.emission import emit
+from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
 from strategies.features import Feature, Focus
@@ -147,8 +149,13 @@ class Matrix:
         """Return what is equal for code that does the same on this device."""
         if compiled.key not in self._codes:
             digests: dict[str, str] = {}
-            with suppress(ValueError):  # PTX for the driver, or for a device that reads it
-                digests = kernel_digests(compiled.code)
+            if is_ptx(compiled.code):
+                # For the driver, or for a device that reads it.
+                driver = f"{compiled.optimization}"
+                made = ptx_digests(compiled.code.decode(errors="replace"))
+                digests = {name: f"{digest} {driver}" for name, digest in made.items()}
+            with suppress(ValueError):
+                digests = digests or kernel_digests(compiled.code)
             self._codes[compiled.key] = digests
         return self._codes[compiled.key].get(entry, compiled.key)
 

@@ -25,7 +25,6 @@ from oracle.image import locate, position
 from oracle.lane_steps import StoreRegisters, StoreRows
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
-from oracle.matrices import LANES
 from oracle.permission import permitted
 from oracle.places import Place
 from oracle.program import Program, walk
@@ -98,7 +97,7 @@ def results(program: Program) -> tuple[Result, ...]:
     registers = [
         Result(
             name="r", type=f"b{step.bits}", bits=step.bits, start=position(program, place),
-            rows=LANES, columns=step.count, row_bytes=step.size // LANES,
+            rows=step.lanes, columns=step.count, row_bytes=step.size // step.lanes,
             column_bytes=step.bits // 8,
         )
         for step in walk(program.steps)

@@ -104,6 +104,8 @@ _Placed = LoadRegisters | StoreRegisters
 
 
 def _plainer_registers(draft: Draft, site: Site, step: _Placed) -> Iterator[Draft]:
+    if isinstance(step, StoreRegisters) and step.lanes != LANES:
+        yield _changed(draft, {site: (replace(step, lanes=LANES),)})
     if step.place.offset:
         other = replace(step, place=replace(step.place, offset=0))
         target = _changed(draft, {site: (other,)})

@@ -16,6 +16,7 @@ from oracle.lane_steps import (
     StoreRows,
     TransposeRegisters,
 )
+from oracle.matrices import LANES
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
@@ -116,6 +117,11 @@ class StepWriter:
         operand = address(body, self.program, step.place, lies_in, lane=lane)
         space = body.spelled(lies_in)
         offset = self.program.offset(step.place.buffer) + step.place.offset
+        guard = ""
+        if isinstance(step, StoreRegisters) and step.lanes != LANES:
+            predicate = body.scratch("pred")
+            body.add(f"setp.lt.u32 {predicate}, {body.use('%lane')}, {step.lanes}")
+            guard = f"@{predicate}"
         together = min(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
@@ -127,7 +133,7 @@ class StepWriter:
             if isinstance(step, LoadRegisters):
                 body.add(f"ld.{space}.{kind} {value}, {where}")
             else:
-                body.add(f"st.{space}.{kind} {where}, {value}")
+                body.add(f"st.{space}.{kind} {where}, {value}", guard=guard)
 
     def _pack(self, step: PackRegisters) -> None:
         source, destination = map(self._registers.of, step.uses)

@@ -397,6 +397,8 @@ class CudaCppWriter:
         each = f"for (int i = 0; i < {step.count}; ++i)"
         if isinstance(step, LoadRegisters):
             self._add(f"  {each} {variable} = {memory};")
+        elif step.lanes != LANES:
+            self._add(f"  if (lane < {step.lanes}) {each} {memory} = {variable};")
         else:
             # As at the edge of a matrix: what made the values must not move under the condition.
             self._add(f"  if (lane < {LANES // 2}) {each} {memory} = {variable};")

@@ -501,6 +501,12 @@ class LlvmWriter:
             [value for _, value in self._values(use)] if isinstance(step, StoreRegisters) else []
         )
         loaded = []
+        some = isinstance(step, StoreRegisters) and step.lanes != LANES
+        if isinstance(step, StoreRegisters) and some:
+            mine, others = self._labels("mine", "stored")
+            own = self._value(f"icmp ult i32 %lane, {step.lanes}")
+            self._add(f"br i1 {own}, label %{mine}, label %{others}")
+            self._label(mine)
         for index in range(step.count):
             place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
             type_, pointer = self._address(place, offset=offset, pointee=integer)
@@ -511,6 +517,9 @@ class LlvmWriter:
                 self._add(f"store {integer} {values[index]}, {type_} {pointer}, {align}")
         if isinstance(step, LoadRegisters):
             self._fill(use, loaded)
+        if some:
+            self._add(f"br label %{others}")
+            self._label(others)
 
     def _copy(self, step: Copy) -> None:
         ends = (step.source, step.destination)

@@ -9,6 +9,9 @@ from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner
 from runners.ptx_pass import RewritingRunner
 
+_DRIVER_LEVEL = 3
+"""-O level at which a driver compiles what a front end wrote: its default."""
+
 
 class FrontEndRunner(RewritingRunner):
     """A runner behind a front end; the front end is closed together with it.
@@ -62,6 +65,7 @@ class FrontEndCompiler:
             compiler=self._front_end.name,
             key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
             code=code,
+            optimization=_DRIVER_LEVEL,
         )
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ _MOST_ADDED = 12
 
 _OF_ROWS = frozenset(
     {
-        Feature.LDMATRIX, Feature.STORE_REGISTERS, Feature.LDMATRIX_GENERIC,
+        Feature.LDMATRIX, Feature.STORE_REGISTERS, Feature.STORE_BY_LANE, Feature.LDMATRIX_GENERIC,
         Feature.LDMATRIX_SHARED, Feature.LDMATRIX_SHARED_CTA, Feature.LDMATRIX_OF_STORE,
     }
 )  # fmt: skip

@@ -122,12 +122,19 @@ def row_immediate(builder: Builder, dice: Dice, least: int) -> int:
     return min(immediate, least)
 
 
+def storing_lanes(builder: Builder, dice: Dice) -> int:
+    """Choose how many lanes store registers."""
+    lanes = dice.one_of((LANES, LANES, LANES, LANES // 2, 1, 1 + dice.below(LANES)))
+    return LANES // 2 if builder.take(Feature.STORE_BY_LANE) and lanes == LANES else lanes
+
+
 def _store_registers(builder: Builder, name: str, count: int, dice: Dice) -> None:
     arena = builder.memory.arena("o", shared=False)
     start = 4 * dice.below(5)
     step = StoreRegisters(
-        registers=name, count=count, place=Place(buffer=arena.buffer, offset=start)
-    )
+        registers=name, count=count, place=Place(buffer=arena.buffer, offset=start),
+        lanes=storing_lanes(builder, dice),
+    )  # fmt: skip
     region = builder.memory.block(arena, start, step.size, written=True, registers=True)
     builder.scope.access(writes=(region.span,))
     builder.add(step)

@@ -26,7 +26,7 @@ from strategies.features import Feature
 from strategies.programs.building import Builder
 from strategies.programs.choices import Dice
 from strategies.programs.forms import families, is_valued
-from strategies.programs.interludes import read_rows, row_immediate, row_load
+from strategies.programs.interludes import read_rows, row_immediate, row_load, storing_lanes
 from strategies.programs.scopes import LaneValue
 
 _ROW = StmatrixForm.ROW_BYTES
@@ -388,7 +388,7 @@ def _store_plainly(builder: Builder, value: LaneValue, dice: Dice, *, shared: bo
     start = value.holds.bits // 8 * dice.below(5)
     step = StoreRegisters(
         registers=value.name, count=value.holds.registers, bits=value.holds.bits,
-        place=Place(buffer=arena.buffer, offset=start),
+        place=Place(buffer=arena.buffer, offset=start), lanes=storing_lanes(builder, dice),
     )  # fmt: skip
     region = builder.memory.block(arena, start, step.size, written=True)
     builder.scope.access(writes=(region.span,))
