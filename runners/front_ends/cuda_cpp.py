@@ -33,7 +33,7 @@ from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import cuda_cpp_elements as elements
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel
 
-_HEAD = f"""\
+HEAD = f"""\
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -61,10 +61,11 @@ __device__ __forceinline__ unsigned shared(const void* p) {{
 }}
 
 {elements.HELPERS}"""
+"""What every translation unit begins with."""
 
 _UNITS = {16: "quad_word", 8: "double_word", 4: "word", 2: "half_word", 1: "unsigned char"}
 """Types that a copy moves, by their bytes."""
-_REGISTERS = {
+REGISTERS = {
     "b32": "unsigned",
     "s32": "int",
     "f32": "float",
@@ -152,7 +153,7 @@ class CudaCppWriter:
             if use.holds.any_layout:
                 layout = self._layouts[use.name, matrix]
             return api.fragment_type(matrix, layout)
-        return _REGISTERS[use.holds.register_type]
+        return REGISTERS[use.holds.register_type]
 
     def _cells(self, use: Use) -> int:
         """Return the registers of an array, 0 of a fragment."""
@@ -247,7 +248,7 @@ class CudaCppWriter:
         for operand in operands:
             match operand:
                 case Use():
-                    letter = _CONSTRAINTS[_REGISTERS[operand.holds.register_type]]
+                    letter = _CONSTRAINTS[REGISTERS[operand.holds.register_type]]
                     name, size = self._variable(operand), operand.holds.registers
                     first = number[operand.written]
                     number[operand.written] += size
@@ -467,4 +468,4 @@ def cuda_cpp(programs: Mapping[str, Program], kernels: Sequence[Kernel], *, modu
     texts = [
         CudaCppWriter(program=programs[kernel.entry], kernel=kernel).text() for kernel in kernels
     ]
-    return "\n".join([f"// {module}", _HEAD, *texts])
+    return "\n".join([f"// {module}", HEAD, *texts])

@@ -153,7 +153,7 @@ def _expression(step: Elementwise, cell: str, value: str, *, fused: bool) -> str
         case Operation.ABSOLUTE:
             return f"magnitude({value})"
         case Operation.NEGATE:
-            return f"int(0u - unsigned({value}))"
+            return f"static_cast<int>(0u - unsigned({value}))"
     if (operation, cell) in _FLOAT_WORDS:
         symbol, word = _FLOAT_WORDS[operation, cell]
         number = _number(step, cell)
@@ -161,7 +161,7 @@ def _expression(step: Elementwise, cell: str, value: str, *, fused: bool) -> str
     if packed and format_.name == "f16":
         word = "multiplied" if operation is Operation.MULTIPLY else "added"
         return f"{word}({value}, {constant})"
-    return f"{cell}(unsigned({value}) {_SYMBOLS[operation]} {constant})"
+    return f"static_cast<{cell}>(unsigned({value}) {_SYMBOLS[operation]} {constant})"
 
 
 def _number(step: Elementwise, cell: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +24,8 @@ _LEVEL = 3
 _COMPILE = "-ptx -x cu -arch={target} -Xcicc -O{level} -w -o - -"
 """nvcc's own -O is of host code; its compiler of device code takes 0 to 3 (13.0 and 13.4)."""
 _QUESTION_SECONDS = 60.0
+_TEMPORARY = re.compile(r"\S*tmpxft_\S*?_stdin")
+"""What nvcc calls its standard input in messages: another file every time."""
 _RELEASE = re.compile(r"release \d+\.\d+, V(\d+(?:\.\d+)+)")
 
 
@@ -74,7 +76,10 @@ class NvccFrontEnd(CudaCppFrontEnd):
     def compiled(self, text: str, target: str) -> str | Failure:
         """Return the PTX that the command makes of a translation unit."""
         values = {"{level}": str(self._level), "{target}": target}
-        return piped(self._programs, text, values, who=self._who, seconds=MODULE_SECONDS)
+        ptx = piped(self._programs, text, values, who=self._who, seconds=MODULE_SECONDS)
+        if isinstance(ptx, Failure):
+            return replace(ptx, detail=_TEMPORARY.sub("programs.cu", ptx.detail))
+        return ptx
 
     def close(self) -> None:
         """Nothing is held open."""

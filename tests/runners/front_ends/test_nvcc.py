@@ -15,11 +15,15 @@ from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import MainForm, MmaForm
 from oracle.isa import FORMS
+from oracle.operations import operations
 from oracle.program import Program
+from oracle.steps import Elementwise
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import nvcc, nvrtc
+from runners.front_ends.cuda_cpp import HEAD, REGISTERS
+from runners.front_ends.cuda_cpp_elements import statement
 from runners.front_ends.protocol import FrontEnd
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -73,6 +77,37 @@ def test_drawn_programs_give_the_oracles_images_through_nvcc(found: nvcc.Nvcc, l
     named = _drawn(MainForm, 8, line_bytes=1) if level else _drawn(MmaForm, 4, line_bytes=32)
     with found.opened(level) as front_end:
         assert _wrong(front_end, named) == []
+
+
+def test_every_operation_on_elements_is_cuda_cpp(found: nvcc.Nvcc) -> None:
+    fragments = {
+        api.fragment_type(form.matrix(operand), layout): form.matrix(operand)
+        for form in FORMS
+        if isinstance(form, MmaForm)
+        for operand, layout in (("a", form.a_layout), ("b", form.b_layout), ("c", None))
+    }
+    lines = [HEAD]
+    for number, (type_, matrix) in enumerate(fragments.items()):
+        register = REGISTERS[matrix.register_type]
+        for operation in operations(matrix.type):
+            step = Elementwise(
+                operation=operation, matrix=matrix, source="s", destination="d",
+                constant=1 if operation.takes_constant else 0,
+            )  # fmt: skip
+            for cell, count, variable in (
+                (api.stored_type(matrix.type.name), None, f"{type_}&"),
+                (register, matrix.registers, f"{register} (&)[{matrix.registers}]"),
+            ):
+                parameters = ", ".join(
+                    variable.replace("&", f"&{name}", 1) if count else f"{variable} {name}"
+                    for name in "ds"
+                )
+                text = statement(step, cell, "s", "d", count=count, fused=bool(number % 2))
+                name = f"f{number}_{operation}_{count}".replace("-", "_")
+                lines.append(f"__device__ void {name}({parameters}) {{ {text} }}")
+    with found.opened(0) as front_end:
+        compiled = front_end.compiled("\n".join(lines), "sm_90")
+    assert isinstance(compiled, str), compiled.detail
 
 
 @pytest.mark.parametrize("planted", _PLANTED)
