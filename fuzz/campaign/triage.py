@@ -23,12 +23,10 @@ from fuzz.findings.case import is_provisional
 from fuzz.findings.families import FamilyState
 from oracle.errors import UsageError
 
-TRIES = 8
-"""Times that one family is confirmed before what does not replay is only counted."""
+_FOR_GOOD = 64
+"""Confirmations after which a family is only counted: none is met twice as often."""
 _NOTHING = ""
 """What a suspect turned out to be that did not happen again."""
-_ATTRIBUTIONS = 3
-"""Times that one family is confirmed before what turned out to be the same is only counted."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
 
@@ -60,6 +58,8 @@ class Triage:
     """Families with which nothing more is to be done, in that order."""
     tries: dict[str, int] = field(default_factory=dict)
     """By the key of the family that the first run fell into: how often it was confirmed."""
+    met: dict[str, int] = field(default_factory=dict)
+    """The same: in how many rounds it came up, since the campaign was begun or resumed."""
     turned: dict[str, str] = field(default_factory=dict)
     """The same: the key of what it turned out to be."""
     members: dict[str, _Member] = field(default_factory=dict)
@@ -85,12 +85,13 @@ class Triage:
     def _tired(self, key: str) -> bool:
         """Whether cases of a provisional family are counted with what it turned out to be.
 
-        Never with what is known: each case has to show by itself that it is that.
+        It is confirmed the first time that it comes up, the second, the fourth, the eighth and so
+        on: what costs most is bounded, and another cause behind the same looks comes up in the end.
+        What is known is never counted so: each case has to show by itself that it is that.
         """
         there = self.members.get(self.turned.get(key, ""))
         known = there is not None and there.state.known is not None
-        enough = TRIES if there is None or there.state.kind is Kind.FLAKY else _ATTRIBUTIONS
-        return self.tries.get(key, 0) >= enough and not known
+        return not known and self.met.get(key, 0) + 1 < 2 ** self.tries.get(key, 0)
 
     @property
     def waiting(self) -> int:
@@ -127,7 +128,9 @@ class Triage:
             self.gone += suspect.cases
             return False
         turned = self.members.get(self.turned.get(key, ""))
-        if turned is not None and (self._tired(key) or suspect.stored is None):
+        tired = self._tired(key)
+        self.met[key] = self.met.get(key, 0) + 1
+        if turned is not None and (tired or suspect.stored is None):
             turned.state.cases += suspect.cases
             return False
         if suspect.stored is None:
@@ -208,7 +211,7 @@ class Triage:
         if member is None:
             return
         del self.members[key]
-        self.turned[key], self.tries[key] = _NOTHING, TRIES
+        self.turned[key], self.tries[key] = _NOTHING, _FOR_GOOD
         self.gone += member.state.cases
         if member.new and not any(self._same_finding(member, one) for one in self.members.values()):
             self._remove(member)
@@ -237,7 +240,7 @@ class Triage:
         elif result.family.key != key:
             self._turned(key, member, result)
             if result.settles:
-                self.tries[key] = TRIES
+                self.tries[key] = _FOR_GOOD
         else:
             self._replace(member, result.stored)
             member.confirmed = True
@@ -253,7 +256,7 @@ class Triage:
                 there.state.cases += member.state.cases
                 del self.members[key]
                 # For good: which finding of it is examined first does not depend on chance.
-                self.turned[key], self.tries[key] = other, TRIES
+                self.turned[key], self.tries[key] = other, _FOR_GOOD
                 return True
         return False
 

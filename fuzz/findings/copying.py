@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from oracle.steps import Barrier, Copy, Loop, Step
 
 CONTROL = Culprit(steps=("branch or loop",))
 """What decides which steps are taken, and how often."""
-_LARGEST_ACCESS = 16
-"""Bytes that one lane moves at most."""
+_WORD, _LARGEST_ACCESS = 4, 16
+"""Bytes of a register, and those that one lane moves at most."""
 _PIECE = 256
 """Bytes that are moved without a loop, however they are aligned: 8 rounds of 32 lanes, a byte each
 (`runners.emission.copies`)."""
@@ -34,28 +35,40 @@ def wrong_copy(bench: Bench, program: Program) -> Culprit | None:
     bench
         Where the program comes out wrong.
     program
-        Bytes of other contents are copied as it does, to shared memory and back.
+        Other bytes are copied as it does, to shared memory and back.
     """
     for step in dict.fromkeys(one for one in walk(program.steps) if isinstance(one, Copy)):
-        first = replace(
-            step, source=_apart(step.source, "a"), destination=_apart(step.destination, "b")
-        )
-        second = replace(
-            step, source=first.destination, destination=replace(first.source, buffer="c")
-        )
-        size = step.size + _LARGEST_ACCESS
-        if _right(bench, size, (first, Barrier(), second)):
-            continue
-        pieces: list[Step] = [*_pieces(first), Barrier(), *_pieces(second)]
-        if _right(bench, size, pieces) and not _turns_right(bench):
-            return CONTROL
-        return wrong_vector(bench) or Culprit(steps=("copy",))
+        for copies in _there_and_back(step):
+            whole: list[Step] = []
+            pieces: list[Step] = []
+            for copy in copies:
+                whole += [copy, Barrier()]
+                pieces += [*_pieces(copy), Barrier()]
+            if not _wrong(bench, step.size, whole):
+                continue
+            if not _wrong(bench, step.size, pieces) and _turns_wrong(bench):
+                return CONTROL
+            return wrong_vector(bench) or Culprit(steps=("copy",))
     return None
 
 
-def _apart(place: Place, name: str) -> Place:
-    """Return a place in a buffer of its own that is aligned as it is."""
-    return Place(buffer=name, offset=place.offset % _LARGEST_ACCESS)
+def _there_and_back(step: Copy) -> Iterator[tuple[Copy, Copy]]:
+    """Iterate over copies to shared memory and back, one of the two as wide as that of a step.
+
+    The other one moves at most a word at once: what exchanges parts of a vector there would put
+    them in place again.
+    """
+    source, middle = step.source.offset % _LARGEST_ACCESS, step.destination.offset % _LARGEST_ACCESS
+    narrow = middle + (_WORD if middle % _WORD == 0 else 1)
+    for before, after in ((source, narrow), (narrow, source)):
+        places = [
+            Place(buffer=name, offset=offset)
+            for name, offset in (("a", before), ("b", middle), ("c", after))
+        ]
+        first, second = (
+            Copy(source=one, destination=other, size=step.size) for one, other in pairwise(places)
+        )
+        yield first, second
 
 
 def _pieces(copy: Copy) -> Iterator[Copy]:
@@ -67,20 +80,21 @@ def _pieces(copy: Copy) -> Iterator[Copy]:
         yield Copy(source=source, destination=destination, size=size)
 
 
-def _turns_right(bench: Bench) -> bool:
-    """Whether a word gets as far as a loop takes it."""
-    word = 4
-    places = [Place(buffer="a", offset=index * word) for index in range(3)]
+def _turns_wrong(bench: Bench) -> bool:
+    """Whether a word does not get as far as a loop takes it."""
+    places = [Place(buffer="a", offset=index * _WORD) for index in range(3)]
     moves: list[Step] = []
     for source, destination in ((places[1], places[2]), (places[0], places[1])):
-        moves += [Copy(source=source, destination=destination, size=word), Barrier()]
-    return _right(bench, 3 * word, (Loop(count=2, body=tuple(moves)),))
+        moves += [Copy(source=source, destination=destination, size=_WORD), Barrier()]
+    return _wrong(bench, _WORD, (Loop(count=2, body=tuple(moves)),))
 
 
-def _right(bench: Bench, size: int, steps: Sequence[Step]) -> bool:
-    """Whether steps on buffers of a size come out right: a and c of global, b of shared memory."""
+def _wrong(bench: Bench, size: int, steps: Sequence[Step]) -> bool:
+    """Whether steps on so many bytes come out wrong: in a and c, global memory, and b, shared."""
+    size += 2 * _LARGEST_ACCESS
     spaces = {"a": "global", "b": "shared", "c": "global"}
     buffers = tuple(Buffer(name=name, space=space, size=size) for name, space in spaces.items())
     program = Program(buffers=buffers, steps=tuple(steps))
-    noise = np.random.default_rng(0).integers(0, 256, program.image_bytes, dtype=np.uint8)
-    return bench.right(program, noise)
+    noise = np.random.default_rng(0).integers(0, 256, (1, program.image_bytes), dtype=np.uint8)
+    results = bench.results(program, noise)
+    return results is not None and bool(results.wrong.any())

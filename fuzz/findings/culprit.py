@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.bare import Bare, Content, Values, alone, apart, exact, image_of
+from fuzz.findings.company import wrong_in_company
 from fuzz.findings.copying import CONTROL, wrong_copy
 from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.findings.lanes import wrong_lane_step
@@ -134,11 +135,19 @@ class _Search:
         traced = trace(program, image, target=bench.target)
         return (
             wrong_copy(bench, program)
-            or wrong_lane_step(bench, program, traced)
+            or self._lane_steps(program, traced)
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
+            or wrong_in_company(bench, program, image, traced)
         )
+
+    def _lane_steps(self, program: Program, traced: Trace) -> Culprit | None:
+        """Blame a step on registers, unless the copies that fill its memory are wrong as well."""
+        found = wrong_lane_step(self._bench, program, traced)
+        if found is None or found.witness is None:
+            return found
+        return wrong_copy(self._bench, found.witness.program) or found
 
     def _control(self, program: Program, image: NDArray[np.uint8], traced: Trace) -> Culprit | None:
         """Blame branches and loops if the steps that are taken come out right in a row."""

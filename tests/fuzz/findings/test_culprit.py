@@ -153,6 +153,28 @@ def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: s
     assert culprit is None or culprit.condition == ""
 
 
+def third_result_moved(ptx: str) -> str:
+    """A compiler that exchanges two results of the third multiplication of a kernel."""
+    first, *others = ptx.split("wmma.mma")
+    if len(others) > 2:
+        name, registers, rest = others[2].split("{", 2)[0], *others[2].split("}", 1)
+        one, other, *more = registers.split("{")[1].split(", ")
+        others[2] = f"{name}{{{', '.join([other, one, *more])}}}{rest}"
+    return "wmma.mma".join([first, *others])
+
+
+def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None:
+    base = alone(HALF)
+    *loads, multiply, store = base.program.steps
+    again = replace(base.multiply, c="d")
+    program = replace(base.program, steps=(*loads, multiply, again, again, store))
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved])
+    bench = Bench(broken, emit(program, module=MODULE))
+    culprit = culprit_of(bench, program, drawn_image(program))
+    assert culprit is not None
+    assert culprit.key == "wmma.mma or wmma.load/beside other steps only"
+
+
 def test_what_comes_out_right_has_no_culprit() -> None:
     program = alone(HALF).program
     bench = Bench(SimulatedRunner("sm_90"), emit(program, module=MODULE))
