@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from corpus import Corpus, create_corpus
@@ -36,6 +34,7 @@ from fuzz.runner import (
     judge_by,
     visible_devices,
 )
+from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners.assemblers.discovery import discover
@@ -118,10 +117,11 @@ def run_on(options: Mapping[str, Any]) -> bool:
                 store=store,
                 state=state,
             )
-            _end_on_signals(campaign)
             failure = None
             try:
-                campaign.run()
+                # No clock is needed: workers that do not come to an end in time are killed.
+                with ended_by_signals(campaign.stop):
+                    campaign.run()
             except (WarpfuzzError, OSError) as error:
                 # What was found until then is reported all the same.
                 failure = error
@@ -559,18 +559,3 @@ def _check_compared(status: CampaignStatus, options: Mapping[str, Any]) -> None:
         )
     if status.nothing_compared and status.stopped != "stopped on request":
         raise InfrastructureError(status.nothing_compared)
-
-
-def _end_on_signals(campaign: Campaign) -> None:
-    """End the campaign on SIGINT, SIGTERM and SIGHUP; a second signal ends the program.
-
-    No clock is needed: workers that do not come to an end in time are killed.
-    """
-
-    def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        campaign.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, end)

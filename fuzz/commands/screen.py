@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count as counting
 from pathlib import Path
-from types import FrameType
 
 from rich.live import Live
 
@@ -52,6 +50,7 @@ from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, keep
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
+from fuzz.signals import ended_by_signals
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
@@ -113,7 +112,7 @@ def run_screening(request: ScreenRequest) -> bool:
     corpus = create_corpus(request.corpus, generator=generator())
     stop = threading.Event()
     begun = time.monotonic()
-    with _ending(stop), _metrics(request.metrics, devices):
+    with ended_by_signals(stop.set), _metrics(request.metrics, devices):
         threads = [
             threading.Thread(
                 target=_screen_one,
@@ -384,19 +383,3 @@ def _model_name(devices: Sequence[ScreenedDevice], description: Description | No
         return description.model or None
     targets = [device.screen.ready.target for device in devices if device.screen is not None]
     return model_for(targets[0]).name if targets else None
-
-
-@contextmanager
-def _ending(stop: threading.Event) -> Iterator[None]:
-    """End the screening on SIGINT and SIGTERM; a second signal ends the program."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

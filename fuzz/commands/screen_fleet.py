@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -29,6 +27,7 @@ from fuzz.output import (
     write_junit,
 )
 from fuzz.runner import best_runner, has_device_fault
+from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError
 
 _LINE_SECONDS = 10.0
@@ -77,8 +76,10 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
         most=options["gpus"], host=ScreenHost,
     )  # fmt: skip
     begun = time.monotonic()
-    with closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening:
-        _end_on_signals(screening)
+    with (
+        closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
+        ended_by_signals(screening.stop.set),
+    ):
         _watch(screening, console(stderr=options["json"]), begun)
     devices = screening.devices
     rows = []
@@ -232,14 +233,3 @@ def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
             for sm in row["multiprocessors"]
         ]
     return tests
-
-
-def _end_on_signals(screening: FleetScreening) -> None:
-    """End the screening on SIGINT and SIGTERM; a second signal ends the program."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        screening.stop = True
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -172,7 +173,7 @@ class FleetScreening:
     """Arguments of `warpfuzz screen`, as of `ScreenHost.start`."""
     files: Mapping[str, bytes]
     devices: list[FleetDevice] = field(default_factory=list)
-    stop: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
     """To be set where somebody wants the end."""
 
     def run(self) -> Iterator[list[FleetDevice]]:
@@ -190,9 +191,9 @@ class FleetScreening:
                 if following is not None:
                     calls[following] = device
             now = time.monotonic()
-            stopped = stopped or (now if self.stop else 0.0)
+            stopped = stopped or (now if self.stop.is_set() else 0.0)
             waiting = {call: one for call, one in calls.items() if one.begun is None}
-            if waiting and (len(waiting) == len(calls) < len(self.devices) or self.stop):
+            if waiting and (len(waiting) == len(calls) < len(self.devices) or self.stop.is_set()):
                 # Those that have a place are done: nobody waits for what others use.
                 self._give_up(calls, waiting, "it was used by others all the time")
             elif waiting and len(waiting) == len(calls) and now - begun > _PLACE_SECONDS:
@@ -223,7 +224,7 @@ class FleetScreening:
             device.line = answer.line
             if answer.code is not None:
                 return self._call(device, "harvest")
-        return self._call(device, "news", self.stop)
+        return self._call(device, "news", self.stop.is_set())
 
     def _begin(self, device: FleetDevice, begun: Begun) -> Any:
         device.begun = begun

@@ -20,6 +20,7 @@ BASE = {"runner", "output"}
 FINDINGS = BASE | {"findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "output": set(),
+    "signals": set(),
     "runner": {"output"},
     "findings": BASE,
     "shrinking": FINDINGS,
@@ -34,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet"},
+    | {"fleet", "signals"},
     "cli": FINDINGS | {"commands"},
     "__main__": {"cli"},
 }
