@@ -12,7 +12,7 @@ from typing import Any
 from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
 from runners.simulated.kernels import Expansion, Kernel, Step, Waits
 from runners.simulated.memory import Space
-from runners.simulated.operands import Location, Operands
+from runners.simulated.operands import Location, Operands, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -99,6 +99,13 @@ class _Linker:
         frame = Frame(self._statics, function, base, bound)
         self._local_bytes = max(self._local_bytes, frame.end)
         expansion = Expansion()
+        surroundings = Surroundings(
+            version=self._listing.version,
+            architecture=self._silicon.target.architecture,
+            prefix=prefix,
+            locations=frame,
+            in_function=not function.is_entry,
+        )
         for instruction in function.body or ():
             expansion.starts.append(len(self._steps))
             if len(self._steps) > _MOST_STEPS:
@@ -107,14 +114,7 @@ class _Linker:
                     instruction.line,
                     f"the kernel has more than {_MOST_STEPS} instructions with its functions",
                 )
-            operands = Operands(
-                instruction=instruction,
-                version=self._listing.version,
-                architecture=self._silicon.target.architecture,
-                prefix=prefix,
-                locations=frame,
-                in_function=not function.is_entry,
-            )
+            operands = Operands(instruction, surroundings)
             if instruction.opcode in CALLS:
                 self._call(operands, frame, (*callers, function.name))
             else:
@@ -130,6 +130,15 @@ class _Linker:
             if operands.width(name) != 1:
                 refuse(TrapKind.PARSE, instruction.line, f"guard {name} is no predicate")
             step.guard, step.negated = operands.key(name), instruction.guard.negated
+        found = _find(opcode)
+        if found is not None:
+            decode, step.waits = found
+            step.operation = decode(operands, self._silicon)
+            if step.waits is Waits.MEMBERS:
+                step.members = cooperation.members(operands)
+                if step.members is None:
+                    step.waits = None
+            return step
         stem = opcode.removesuffix(".uni")
         if stem in ("ret", "exit"):
             operands.expect(0)
@@ -149,19 +158,11 @@ class _Linker:
         elif memory_order.is_barrier(operands):
             step.waits = Waits.BLOCK
         else:
-            found = _find(opcode)
-            if found is None:
-                refuse(
-                    TrapKind.UNSUPPORTED,
-                    instruction.line,
-                    f"{opcode} is not known to the simulated device",
-                )
-            decode, step.waits = found
-            step.operation = decode(operands, self._silicon)
-            if step.waits is Waits.MEMBERS:
-                step.members = cooperation.members(operands)
-                if step.members is None:
-                    step.waits = None
+            refuse(
+                TrapKind.UNSUPPORTED,
+                instruction.line,
+                f"{opcode} is not known to the simulated device",
+            )
         return step
 
     def _goal(self, operands: Operands, label: Any) -> int:

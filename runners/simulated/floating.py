@@ -282,12 +282,12 @@ def by_halves(words: list[Values], compute: Callable[[list[Values]], NDArray[Any
 
 def _check_target(operands: Operands, name: str, kind: str) -> None:
     needed = _ARCHITECTURE.get((name, kind), 0)
-    if operands.architecture < needed:
+    if operands.surroundings.architecture < needed:
         refuse(
             TrapKind.ILLEGAL,
             operands.line,
             f"{operands.instruction.opcode} needs sm_{needed}; the module is for "
-            f"sm_{operands.architecture}",
+            f"sm_{operands.surroundings.architecture}",
         )
 
 

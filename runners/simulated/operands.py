@@ -61,11 +61,10 @@ def _float_bits(given: Immediate, bits: int) -> int:
         return int(seen.astype(f"f{bits // 8}").view(f"u{bits // 8}"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operands:
-    """The operands of one instruction in the expansion of its function."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the instructions of one expansion of a function have in common."""
 
-    instruction: Instruction
     version: tuple[int, int]
     """PTX ISA version of the module."""
     architecture: int
@@ -76,6 +75,14 @@ class Operands:
     """Of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
+
+
+@dataclass(slots=True)
+class Operands:
+    """The operands of one instruction in the expansion of its function."""
+
+    instruction: Instruction
+    surroundings: Surroundings
 
     @property
     def line(self) -> int:
@@ -107,7 +114,7 @@ class Operands:
 
     def key(self, name: str) -> str:
         """Return where a register lies among those of the warps."""
-        return self.prefix + self.register(name).key
+        return self.surroundings.prefix + self.register(name).key
 
     def destination(self, operand: Operand, bits: int, *, wider: bool = False) -> str:
         """Return the key of a register of this width that is written.
@@ -120,7 +127,7 @@ class Operands:
             return SINK
         register = self.register(operand.text)
         self._check_width(operand.text, register, bits, wider)
-        return self.prefix + register.key
+        return self.surroundings.prefix + register.key
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
         """Return the keys of a vector of `count` registers of this width."""
@@ -176,7 +183,7 @@ class Operands:
             return lambda warps: fetch(warps).astype(dtype)
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
-            location = self.locations[found]
+            location = self.surroundings.locations[found]
             return Held((location.offset + operand.offset, bits))
         if found is None:
             if UNKNOWN.fullmatch(name):
@@ -185,7 +192,7 @@ class Operands:
         self._check_width(name, found, bits, wider)
         if operand.offset:
             self.unsupported(f"{name} with an offset")
-        key = self.prefix + found.key
+        key = self.surroundings.prefix + found.key
         if operand.negated:
             if bits != 1:
                 self.unsupported(f"! in front of {name}, which is no predicate")
@@ -210,8 +217,8 @@ class Operands:
         name = operand.base if isinstance(operand, Address) else getattr(operand, "text", "")
         found = self.instruction.scope.find(name)
         if isinstance(found, Variable):
-            return self.locations[found].space
-        return Space.LOCAL if self.in_function else Space.PARAM
+            return self.surroundings.locations[found].space
+        return Space.LOCAL if self.surroundings.in_function else Space.PARAM
 
     def address(self, operand: Operand, space: Space) -> Callable[[Warps], Addresses]:
         """Return what computes a bracketed address as (1 or 32 lanes, warps or 1) uint64."""
@@ -223,7 +230,7 @@ class Operands:
             return lambda _: whole
         found = self.instruction.scope.find(base)
         if isinstance(found, Variable):
-            location = self.locations[found]
+            location = self.surroundings.locations[found]
             if space not in (location.space, Space.GENERIC):
                 self.unsupported(f"{base} is in {location.space} memory")
             window = WINDOWS[location.space] if space is Space.GENERIC else 0

@@ -139,6 +139,8 @@ class Scope:
     """Index into the body that each label stands before; one past the end at the end."""
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Labels of each list of branch targets."""
+    _found: dict[str, Register | Variable] = field(default_factory=dict)
+    """What names were found to mean."""
 
     def declares(self, name: str) -> bool:
         """Return whether a name is a register or variable of this very scope."""
@@ -159,14 +161,15 @@ class Scope:
         return f"{name}#{self.number}" if self.number else name
 
     def find(self, name: str) -> Register | Variable | None:
-        """Return the register or variable that a name means here."""
+        """Return the register or variable that a name means here, once all is declared."""
+        found = self._found.get(name)
         scope: Scope | None = self
-        while scope is not None:
+        while found is None and scope is not None:
             found = scope._own(name) or scope.variables.get(name)
-            if found is not None:
-                return found
             scope = scope.parent
-        return None
+        if found is not None:
+            self._found[name] = found
+        return found
 
     def label(self, name: str) -> int | None:
         """Return the place of a label that is visible here."""

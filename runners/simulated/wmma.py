@@ -82,7 +82,7 @@ def _check_target(operands: Operands, silicon: Silicon, needed: int) -> None:
 
 
 def _check_aligned(operands: Operands, match: re.Match[str]) -> None:
-    if match["aligned"] is None and operands.version >= _ALIGNED_SINCE:
+    if match["aligned"] is None and operands.surroundings.version >= _ALIGNED_SINCE:
         refuse(TrapKind.ILLEGAL, operands.line, ".aligned is required from PTX ISA 6.3")
 
 
