@@ -5,12 +5,13 @@ import random
 import numpy as np
 import pytest
 from scalar_descriptions import float_cases, integer_cases
+from selecting_descriptions import selecting_cases
 from simulated_kernels import kernel
 
 from runners.simulated import SimulatedDevice
 
 DEVICE = SimulatedDevice("sm_100")
-CASES = integer_cases() | float_cases()
+CASES = integer_cases() | float_cases() | selecting_cases()
 COUNT = 60
 """Operands that each instruction is tried with."""
 
