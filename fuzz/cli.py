@@ -149,8 +149,9 @@ def _again(command: _Command) -> _Command:
     )
     front_end = click.option(
         "--front-end",
-        help="Compiler that writes the PTX; 'none'.  [default: the finding's; with --trust where "
-        "it names a program]",
+        help="Compiler that writes the PTX; 'none'; of `bisect` several, with commas between "
+        "them.  [default: the finding's, with --trust where it names a program; of `bisect` the "
+        "versions that are here]",
     )
     return trust(faults(ptx_pass(front_end(command))))
 

@@ -182,7 +182,7 @@ class SimulatedRunner(ClosedAtTheEnd):
             try:
                 self._modules[key] = self._device.load(compiled.module.ptx)
             except SimulatedTrap as trap:
-                self._modules[key] = _failure(trap)
+                self._modules[key] = _failure(trap, compiled.module.ptx)
             if len(self._modules) > _MODULES:
                 self._modules.popitem(last=False)
         self._modules.move_to_end(key)
@@ -212,7 +212,7 @@ class SimulatedRunner(ClosedAtTheEnd):
                     threads=LANES * kernel.warps_per_block,
                 )
             except SimulatedTrap as trap:
-                return _failure(trap)
+                return _failure(trap, compiled.module.ptx)
         results.flags.writeable = sms.flags.writeable = False
         return Ran(images=results, sms=sms, seconds=time.perf_counter() - start)
 
@@ -245,7 +245,7 @@ class SimulatedRunner(ClosedAtTheEnd):
                 blocks=1,
             )
         except SimulatedTrap as trap:
-            return _Ended(outcome=_failure(trap))
+            return _Ended(outcome=_failure(trap, compiled.module.ptx))
         return _Ended(
             outcome=Screened(
                 ledger=read_ledger(book, kernel.image_bytes),
@@ -264,9 +264,12 @@ class SimulatedRunner(ClosedAtTheEnd):
         self._modules.clear()
 
 
-def _failure(trap: SimulatedTrap) -> Failure:
+def _failure(trap: SimulatedTrap, ptx: str) -> Failure:
+    """Return a trap as a failure whose detail ends with the line of the PTX, where it has one."""
+    line = trap.trap.line
+    said = [str(trap.trap), *(text.strip() for text in ptx.splitlines()[line - 1 : line] if line)]
     return Failure(
         trouble=_TROUBLES[trap.trap.kind],
         message=f"the simulated device stops: {trap.trap.kind}",
-        detail=str(trap.trap),
+        detail="\n".join(said),
     )

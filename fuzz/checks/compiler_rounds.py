@@ -22,6 +22,7 @@ from fuzz.checks.protocol import Note, Pulse, RoundJob, RoundReport, Stage, Stor
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
+from fuzz.findings.families import under_a_condition
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
@@ -47,7 +48,8 @@ class _Results:
 
     wrong: dict[int, list[Member]]
     """Members whose binaries differ from the oracle, by the first image that does."""
-    failed: dict[Kind, list[Member]]
+    failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
+    """The first failure of a kind and an instruction, and the members whose binaries fail so."""
     right: list[Member]
     actual: dict[int, NDArray[np.uint8]]
     """By image: what the first of its members' binaries made of it."""
@@ -239,7 +241,10 @@ class MatrixRounds:
                 self._unsupported(outcome, variant.members, report)
                 continue
             if isinstance(outcome, Failure):
-                results.failed.setdefault(kind_of_failure(outcome), []).extend(variant.members)
+                kind = kind_of_failure(outcome)
+                what = under_a_condition(outcome) if kind is Kind.DIVERGENCE else ""
+                same = results.failed.setdefault((kind, what), (outcome, []))
+                same[1].extend(variant.members)
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
@@ -256,8 +261,10 @@ class MatrixRounds:
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
         self._pulse.count(count)
-        for kind, failing in results.failed.items():
-            self._suspect(batch, images[0], first, kind, failing, results.right, job, report)
+        for (kind, _), (failure, failing) in results.failed.items():
+            self._suspect(
+                batch, images[0], first, kind, failing, results.right, job, report, failure
+            )
         for index, wrong in results.wrong.items():
             image, actual = images[index], results.actual[index]
             verdict = judge(
@@ -279,10 +286,11 @@ class MatrixRounds:
         right: Sequence[Member],
         job: RoundJob,
         report: RoundReport,
+        failure: Failure | None = None,
     ) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
-        family = family_of(kind, batch.form, guilty, self._matrix.members)
+        family = family_of(kind, batch.form, guilty, self._matrix.members, failure)
         there = report.suspects.get(family.key)
         if there is not None:
             there.cases += 1

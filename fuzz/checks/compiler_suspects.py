@@ -33,7 +33,14 @@ from fuzz.checks.protocol import (
     Stored,
 )
 from fuzz.compilers.matrix import Matrix, Note
-from fuzz.compilers.members import COMPILE_SECONDS, Member, MemberRunner, Place, described
+from fuzz.compilers.members import (
+    COMPILE_SECONDS,
+    Member,
+    MemberRunner,
+    Place,
+    described,
+    versions_described,
+)
 from fuzz.findings.case import (
     MODULE,
     PROGRAM,
@@ -44,7 +51,7 @@ from fuzz.findings.case import (
     is_value_finding,
     subject_of,
 )
-from fuzz.findings.families import family_of_flaky, form_name
+from fuzz.findings.families import family_of_flaky, form_name, under_a_condition
 from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
@@ -55,7 +62,7 @@ from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
 from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Runner
+from runners.protocol import Failure, Runner
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
@@ -63,7 +70,7 @@ _INSTRUCTION = re.compile(r"^\s*((?:wmma|ldmatrix)\.[^;]+);", re.MULTILINE)
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
 
-SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION})
+SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.DIVERGENCE})
 """What is made smaller."""
 KINDS = {
     Outcome.CRASHED: Kind.CRASH,
@@ -79,11 +86,23 @@ def family_of(
     form: MainForm | None,
     members: Sequence[Member],
     among: Sequence[Member],
+    failure: Failure | None = None,
 ) -> Family:
-    """Return the family of what some members do: instruction and members."""
+    """Return the family of what some members do: instruction and members.
+
+    Parameters
+    ----------
+    failure
+        Of the runner, if it failed: where it names the instruction that is to blame, this does.
+    """
     name = form_name(form) if form is not None else "a whole module"
+    if kind is Kind.DIVERGENCE and failure is not None:
+        name = under_a_condition(failure)
     every = len(members) == len(among)
     who = "every compiler" if every else f"only {described(members, among)}"
+    if kind is Kind.DIVERGENCE and not every:
+        # One pass does it, which other levels have as well.
+        who = f"only {versions_described(members, among)}"
     return Family(key=f"{kind}/{name}/{who}", title=f"{kind}: {name}: {who}")
 
 
@@ -336,7 +355,12 @@ class MatrixExaminer:
         if kind is not entry.finding.kind:
             form = main_form(subject.program)
             flaky = kind is Kind.FLAKY
-            family = family_of_flaky(form) if flaky else family_of(kind, form, wrong, self._members)
+            last = attempts[-1].failure
+            family = (
+                family_of_flaky(form)
+                if flaky
+                else family_of(kind, form, wrong, self._members, last)
+            )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         outcomes = {
             member: kind.value if member in wrong else "match"

@@ -16,7 +16,16 @@ from rich.text import Text
 from corpus import Entry
 from corpus.naming import named_entry
 from fuzz.compilers.bisection import Column, Conclusion, bisect, missed, rate_of, repeats_for
-from fuzz.compilers.candidates import Candidate, Selected, fetched, fetcher, parse_levels, select
+from fuzz.compilers.candidates import (
+    Candidate,
+    Selected,
+    fetched,
+    fetcher,
+    front_ends_of,
+    parse_levels,
+    select,
+    select_front_ends,
+)
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
@@ -32,6 +41,7 @@ from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import find_disassembler
 from runners.faults import Place, by_name
+from runners.front_ends.protocol import parted
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 
@@ -73,7 +83,7 @@ def bisect_case(
     """
     entry = named_entry(case, corpus)
     wanted = parse_levels(levels)
-    selected = select(compilers)
+    selected = _selected(entry, compilers, options)
     _check(entry, selected, options, disassembler=disassembler)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
@@ -85,9 +95,12 @@ def bisect_case(
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
             member = Member(here=one.here, level=level)
-            found = probe.ask(member)
-            modules[index] = _module(probe, member)
-            return found
+            try:
+                found = probe.ask(member)
+                modules[index] = _module(probe, member)
+                return found
+            finally:
+                member.close()
 
         columns = [
             bisect(
@@ -113,6 +126,22 @@ def bisect_case(
         _print(entry, conclusion, modules, runs=runs, rate=rate)
     _check_answers(entry, conclusion, at_least=at_least)
     return conclusion.bad
+
+
+def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Selected:
+    """Return the compilers that are asked: of what a front end wrote, versions of that front end.
+
+    Raises
+    ------
+    UsageError
+        If one is not here, or the finding names a program and nobody gave his word for it.
+    """
+    made = options.fronted(entry)
+    if made is None or compilers is not None:
+        return select(compilers)
+    if options.front_end is not None:
+        return select_front_ends((options.front_end,))
+    return front_ends_of(parted(made)[0])
 
 
 def _module(probe: Probe, member: Member) -> str:
@@ -238,7 +267,7 @@ def _print(
     out = console()
     out.print(f"{entry.id}  {entry.finding.family.title}", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False)
-    table.add_column("ptxas", no_wrap=True)
+    table.add_column("compiler", no_wrap=True)
     for level in [one.level for one in conclusion.columns] or conclusion.driver:
         table.add_column(f"-O{level}", overflow="fold")
     table.add_column("asked as", style="quiet", overflow="fold")
@@ -294,7 +323,8 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
     elif not is_runnable(entry):
         yield _Modules(entry, options)
     else:
-        choice = options.choice(entry, compiled=False)
+        # The compilers that are asked may be front ends themselves.
+        choice = replace(options.choice(entry, compiled=False), front_end=None, level=None)
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
@@ -394,7 +424,7 @@ class _Programs:
             version = min(version, member.assembler.highest_version)
         if not member.knows(self._target, str(version), self._architecture):
             raise CannotBeAskedError(
-                f"ptxas {member.version} compiles no module with .version {version} and .target "
+                f"{member.named} compiles no module with .version {version} and .target "
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
@@ -403,7 +433,7 @@ class _Programs:
             for form in requirements(question.subject.program):
                 if not is_available(form, module):
                     raise CannotBeAskedError(
-                        f"ptxas {member.version} knows PTX ISA {version} at most, which has no "
+                        f"{member.named} knows PTX ISA {version} at most, which has no "
                         f"{form.opcode} for {self._target}"
                     )
         return self._target, str(version)

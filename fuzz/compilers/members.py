@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol, cast
 
 from fuzz.compilers.candidates import DRIVER, Selected
@@ -113,7 +113,7 @@ class Member:
         if self.here is None:
             return True
         if isinstance(self.here, Installed):
-            return self.here.knows(target, version)
+            return _knows(self.here, target, version)
         return architecture in self.here.targets and self.here.accepts(version, target)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
@@ -128,6 +128,12 @@ class Member:
         if "compiler" in self.__dict__ and isinstance(self.compiler, FrontEndCompiler):
             self.compiler.close()
             del self.__dict__["compiler"]
+
+
+@cache
+def _knows(front_end: Installed, target: str, version: str) -> bool:
+    """Ask a front end once: it is started for it."""
+    return front_end.knows(target, version)
 
 
 def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
@@ -229,6 +235,18 @@ def device_of(opened: OpenRunner) -> Device:
         "planted faults and PTX passes change what every compiler gets, and compilers are compared "
         "on the same text; leave --fault and --ptx-pass out"
     )
+
+
+def versions_described(members: Sequence[Member], among: Sequence[Member]) -> str:
+    """Name the versions of members, whatever their levels, neighbours together."""
+    found = {member.version for member in members}
+    groups: list[list[str]] = [[]]
+    for version in dict.fromkeys(member.version for member in among):
+        if version in found:
+            groups[-1].append(version)
+        elif groups[-1]:
+            groups.append([])
+    return ", ".join(_span(versions) for versions in groups if versions)
 
 
 def described(members: Sequence[Member], among: Sequence[Member]) -> str:

@@ -38,6 +38,7 @@ from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
 from oracle.isa import FORMS
 from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
+from oracle.mnemonics import MNEMONICS
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import Product
@@ -283,8 +284,26 @@ def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference])
 def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers."""
     lines = [line for line in failure.detail.splitlines() if line.strip()]
+    if kind is Kind.DIVERGENCE:
+        return _family(kind, None, under_a_condition(failure))
     words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
     return _family(kind, form, _NUMBERS.sub("#", words)[:200])
+
+
+def under_a_condition(failure: Failure) -> str:
+    """Return which instruction came under a condition that differs between lanes.
+
+    Parameters
+    ----------
+    failure
+        Of a runner that says so: the last line of its detail is the instruction.
+    """
+    lines = failure.detail.splitlines()
+    words = lines[-1].split() if lines else []
+    opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
+    names = [name for name in MNEMONICS if opcode == name or opcode.startswith(f"{name}.")]
+    what = max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
+    return f"{what} under a condition that differs between lanes"
 
 
 def family_of_flaky(form: MainForm | None) -> Family:

@@ -10,14 +10,16 @@ _ENTRY = re.compile(
     r"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)", re.MULTILINE
 )
 _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
+_LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
+"""What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 
 
 def ptx_digests(ptx: str) -> dict[str, str]:
     """Return a hash of the text of each entry of a module, by its name.
 
-    Comments and white space are left out; variables and functions of the module that an entry
-    names belong to it. Entries of two modules with one hash do the same.
+    Comments, white space and the spelling of labels are left out; variables and functions that an
+    entry names belong to it. Entries of two modules with one hash do the same.
     """
     text = _COMMENT.sub("", ptx)
     starts = list(_ENTRY.finditer(text))
@@ -36,6 +38,6 @@ def ptx_digests(ptx: str) -> dict[str, str]:
             for line in head.splitlines()
             if whole or any(name in named for name in _VARIABLE.findall(line))
         ]
-        words = " ".join(" ".join([*parts, body]).split())
+        words = _LABEL.sub("L", " ".join(" ".join([*parts, body]).split()))
         digests[match[1]] = hashlib.sha256(words.encode()).hexdigest()
     return digests
