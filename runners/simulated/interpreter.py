@@ -243,13 +243,15 @@ class _Threads:
     def _try_again(self) -> None:
         """Let those go on who waited for threads that have exited since, or trap."""
         assert self._at is not None and self._waiting is not None  # noqa: PT018
-        for index in np.unique(self._at[self._waiting]):
+        waited = [int(index) for index in np.unique(self._at[self._waiting])]
+        for index in waited:
             held = int(self._waiting.sum())
-            self._wait(self._steps[index], int(index), self._waiting & (self._at == index))
+            self._wait(self._steps[index], index, self._waiting & (self._at == index))
             if self._waiting is None or int(self._waiting.sum()) < held:
                 self._gather()
                 return
-        index = int(self._at[self._waiting].min())
+        # A matrix instruction is to blame before what only waits for those who are at it.
+        index = min(waited, key=lambda one: (self._steps[one].waits is not Waits.WARP, one))
         bad = self._waiting & (self._at == index)
         refuse(
             TrapKind.DIVERGENT,

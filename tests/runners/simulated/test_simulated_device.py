@@ -373,6 +373,7 @@ ON:
         "@%p7 bra ON;",  # some lanes never come
         "@%p7 exit;",  # some lanes are gone
         "@!%p7 bra OTHER;\n" + load_a(0) + "\n bra ON;\nOTHER:",  # a copy of it elsewhere
+        "@!%p7 bra OTHER;\n bar.warp.sync -1;\n bra ON;\nOTHER:",  # others at a barrier before
     ],
 )
 def test_a_warp_level_instruction_that_meets_lanes_elsewhere_traps(way: str) -> None:
