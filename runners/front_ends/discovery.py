@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from oracle.errors import UsageError
 from runners.front_ends import cuda_wheels, llvm, nvcc, nvrtc
-from runners.front_ends.protocol import Installed, parted
+from runners.front_ends.protocol import RELEASE, Installed, parted
 from runners.wheels import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A language in which programs are given to front ends."""
+    """A language in which programs are given to front ends, and who reads it."""
 
-    find: Callable[[str], Installed]
-    """By a version, a folder or a command; "": the one that is installed, or the newest."""
+    name: str
+    """What stands before the colon: "llvm"."""
     discover: Callable[[], list[Installed]]
-    """All that are here, newest first."""
-    fetch: Callable[[str, Progress | None], Installed]
-    """By a version."""
+    """Those that are installed or were fetched, newest first."""
+    in_folder: Callable[[Path], Installed]
+    """That of a build or a toolkit."""
+    by_command: Callable[[str], Installed] | None
+    """A command that reads the language; None where that is none."""
+    download: Callable[[str, Progress | None], Installed]
+    """That of a version."""
     releases: tuple[str, ...]
     """Versions that can be fetched, oldest first."""
 
 
-LANGUAGES: Mapping[str, Language] = {
-    "llvm": Language(
-        find=llvm.find, discover=llvm.discover, fetch=llvm.fetch, releases=tuple(llvm.WHEELS)
-    ),
-    "nvcc": Language(
-        find=nvcc.find,
-        discover=nvcc.discover,
-        fetch=nvcc.fetch,
-        releases=cuda_wheels.RELEASES["nvcc"],
-    ),
-    "nvrtc": Language(
-        find=nvrtc.find,
-        discover=nvrtc.discover,
-        fetch=nvrtc.fetch,
-        releases=cuda_wheels.RELEASES["nvrtc"],
-    ),
-}
-"""By the name that stands before the colon."""
+LANGUAGES = {
+    one.name: one
+    for one in (
+        Language(
+            name="llvm", discover=llvm.discover, in_folder=llvm.in_folder,
+            by_command=llvm.by_command, download=llvm.download, releases=tuple(llvm.WHEELS),
+        ),
+        Language(
+            name="nvcc", discover=nvcc.discover, in_folder=nvcc.in_folder,
+            by_command=nvcc.by_command, download=nvcc.download,
+            releases=cuda_wheels.RELEASES["nvcc"],
+        ),
+        Language(
+            name="nvrtc", discover=nvrtc.discover, in_folder=nvrtc.in_folder, by_command=None,
+            download=nvrtc.download, releases=cuda_wheels.RELEASES["nvrtc"],
+        ),
+    )
+}  # fmt: skip
+"""By their names."""
 
 
 def _parted(spelled: str) -> tuple[Language, str]:
@@ -56,7 +62,7 @@ def _parted(spelled: str) -> tuple[Language, str]:
 
 
 def find(spelled: str) -> Installed:
-    """Return the front end of a name such as "llvm", "llvm:15" or "llvm:COMMAND".
+    """Return the front end of a name: "llvm" (the newest), "llvm:15", "llvm:FOLDER" or a command.
 
     Raises
     ------
@@ -66,7 +72,24 @@ def find(spelled: str) -> Installed:
         If it cannot be run.
     """
     language, which = _parted(spelled)
-    return language.find(which)
+    name = language.name
+    if not which or RELEASE.fullmatch(which):
+        here = language.discover()
+        found = next((one for one in here if not which or one.has_version(which)), None)
+        if found is not None:
+            return found
+        versions = ", ".join(one.version for one in here) or "none"
+        raise UsageError(
+            f"no {name} {which or 'at all'} is here (found: {versions}); fetch one with `warpfuzz "
+            f"compilers fetch {name}:{which or language.releases[-1]}`, or give `{name}:FOLDER`"
+            f"{f' or `{name}:COMMAND`' if language.by_command else ''}"
+        )
+    folder = Path(which).expanduser()
+    if folder.is_dir():
+        return language.in_folder(folder)
+    if language.by_command is None:
+        raise UsageError(f"{spelled!r:.200} names no folder, and commands of {name} are not known")
+    return language.by_command(which)
 
 
 def discover() -> list[Installed]:
@@ -85,4 +108,6 @@ def fetch(spelled: str, progress: Progress | None = None) -> Installed:
         If it cannot be downloaded.
     """
     language, which = _parted(spelled)
-    return language.fetch(which, progress)
+    here = language.discover() if RELEASE.fullmatch(which) else ()
+    found = next((one for one in here if one.has_version(which)), None)
+    return language.download(which, progress) if found is None else found

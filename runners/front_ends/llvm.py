@@ -18,7 +18,8 @@ from pathlib import Path
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.answers import cache_folder
 from runners.folders import temporary_folder, writing
-from runners.front_ends.llvm_command import LlvmCommand, command_of
+from runners.front_ends.commands import check_there, stages
+from runners.front_ends.llvm_command import LlvmCommand, build_command
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
 from runners.front_ends.protocol import RELEASE, Installed
 from runners.wheels import Progress, downloaded, unpack_member
@@ -54,31 +55,25 @@ class Llvmlite(Installed):
         return LlvmliteFrontEnd(Path(self.path), level=level)
 
 
-def find(which: str) -> Installed:
-    """Return an LLVM by its version, a folder with opt and llc, or a command; "": the installed.
+def by_command(command: str) -> Installed:
+    """Return a command that makes PTX of LLVM IR."""
+    check_there(stages(command), f"llvm:{command}")
+    return LlvmCommand(
+        language="llvm", version=command, spelled=f"llvm:{command}", path=command, level=_LEVEL
+    )
+
+
+def in_folder(folder: Path) -> Installed:
+    """Return opt and llc of a folder, or of its bin.
 
     Raises
     ------
     UsageError
-        If there is none such.
-    InfrastructureError
-        If it cannot be run.
+        If they are not there.
     """
-    if which and RELEASE.fullmatch(which) is None:
-        command = command_of(which)
-        return LlvmCommand(
-            language="llvm", version=command, spelled=f"llvm:{which}", path=which, level=_LEVEL
-        )
-    here = discover()
-    found = [one for one in here if not which or one.has_version(which)]
-    if found:
-        # The one that is installed comes before those that were fetched.
-        return found[0] if which or _installed() is None else _of(_installed_folder())
-    names = ", ".join(one.version for one in here) or "none"
-    raise UsageError(
-        f"no LLVM {which or 'at all'} is here (found: {names}); fetch one with `warpfuzz compilers "
-        f"fetch llvm:{which.partition('.')[0] or '22'}`, or install llvmlite with `pip install "
-        "llvmlite`; there is `llvm:FOLDER` with opt and llc, and `llvm:COMMAND`, too"
+    command = build_command(folder)
+    return LlvmCommand(
+        language="llvm", version=command, spelled=f"llvm:{folder}", path=str(folder), level=_LEVEL
     )
 
 
@@ -86,12 +81,6 @@ def _installed() -> Path | None:
     """Return the folder in which this Python's llvmlite lies, if it has one."""
     spec = find_spec("llvmlite")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent.parent
-
-
-def _installed_folder() -> Path:
-    folder = _installed()
-    assert folder is not None
-    return folder
 
 
 def _of(folder: Path, version: str | None = None) -> Llvmlite:
@@ -126,8 +115,8 @@ def _folder() -> Path:
     return cache_folder() / "front-ends"
 
 
-def fetch(version: str, progress: Progress | None = None) -> Installed:
-    """Download an LLVM and unpack it into the user's cache folder, unless it is here.
+def download(version: str, progress: Progress | None = None) -> Installed:
+    """Download an LLVM and unpack it into the user's cache folder.
 
     Raises
     ------
@@ -136,9 +125,6 @@ def fetch(version: str, progress: Progress | None = None) -> Installed:
     InfrastructureError
         If it cannot be downloaded, or does not work.
     """
-    here = [one for one in discover() if RELEASE.fullmatch(version) and one.has_version(version)]
-    if here:
-        return here[0]
     if version not in WHEELS:
         raise UsageError(
             f"there is no wheel of LLVM {version or 'without a version'}; there are "

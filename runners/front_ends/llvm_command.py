@@ -10,7 +10,7 @@ from typing import Self
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.front_ends.child import refused
-from runners.front_ends.commands import check_there, piped, stages
+from runners.front_ends.commands import piped, stages
 from runners.front_ends.llvm_texts import (
     EMPTY,
     TRIPLE,
@@ -41,25 +41,20 @@ _PROBES = {
 """By a major version: what it reads and what earlier ones do not."""
 
 
-def command_of(which: str) -> str:
-    """Return the command of a folder with opt and llc, or the command that was given.
+def build_command(folder: Path) -> str:
+    """Return the command that runs opt and llc of a folder, or of its bin.
 
     Raises
     ------
     UsageError
-        If the folder has none, the quotes do not match, or there is no such program.
+        If they are not there.
     """
-    folder = Path(which).expanduser()
-    command = which
-    if folder.is_dir():
-        found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
-        if found is None or not (found / "opt").is_file():
-            raise UsageError(
-                f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
-            )
-        command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
-    check_there(stages(command), f"llvm:{command}")
-    return command
+    found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
+    if found is None or not (found / "opt").is_file():
+        raise UsageError(
+            f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
+        )
+    return _BUILD.format(folder=shlex.quote(str(found.resolve())))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from oracle.errors import UsageError
 from runners.assemblers.discovery import places
 from runners.front_ends.commands import check_there, piped, stages
 from runners.front_ends.cuda_cpp_front_end import MODULE_SECONDS, CudaCppFrontEnd
-from runners.front_ends.cuda_wheels import OLDEST_NVCC, fetched, fetched_folders
-from runners.front_ends.protocol import RELEASE, Installed, order
+from runners.front_ends.cuda_wheels import fetched, fetched_folders
+from runners.front_ends.protocol import Installed, order
 from runners.processes import run_tool
 from runners.protocol import Failure
 from runners.wheels import Progress
@@ -85,35 +85,28 @@ class NvccFrontEnd(CudaCppFrontEnd):
         """Nothing is held open."""
 
 
-def find(which: str) -> Installed:
-    """Return an nvcc by its version, a folder or a command; "": the newest that is here.
+def in_folder(folder: Path) -> Installed:
+    """Return the nvcc of a toolkit's folder, or of its bin.
 
     Raises
     ------
     UsageError
-        If there is none such.
+        If there is none that works.
     """
-    folder = Path(which).expanduser()
-    if which and folder.is_dir():
-        path = next((p for p in (folder / "bin/nvcc", folder / "nvcc") if p.is_file()), None)
-        version = None if path is None else _version(path)
-        if path is None or version is None:
-            raise UsageError(f"no nvcc is in {folder}, or in its bin; give a toolkit's folder")
-        return _of(path.resolve(), version, spelled=f"nvcc:{which}")
-    if which and RELEASE.fullmatch(which) is None:
-        check_there(stages(which), f"nvcc:{which}")
-        return Nvcc(
-            language="nvcc", version=which, spelled=f"nvcc:{which}", path=which, command=which,
-            who=f"nvcc ({which})",
-        )  # fmt: skip
-    found = next((one for one in _here() if not which or one.has_version(which)), None)
-    if found is not None:
-        return found
-    names = ", ".join(one.version for one in _here()) or "none"
-    raise UsageError(
-        f"no nvcc {which or 'at all'} is here (found: {names}); fetch one with `warpfuzz compilers "
-        f"fetch nvcc:{which or OLDEST_NVCC}`, or give `nvcc:FOLDER` of a toolkit or `nvcc:COMMAND`"
-    )
+    path = next((p for p in (folder / "bin/nvcc", folder / "nvcc") if p.is_file()), None)
+    version = None if path is None else _version(path)
+    if path is None or version is None:
+        raise UsageError(f"no nvcc is in {folder}, or in its bin; give a toolkit's folder")
+    return _of(path.resolve(), version, spelled=f"nvcc:{folder}")
+
+
+def by_command(command: str) -> Installed:
+    """Return a command that makes PTX of CUDA C++."""
+    check_there(stages(command), f"nvcc:{command}")
+    return Nvcc(
+        language="nvcc", version=command, spelled=f"nvcc:{command}", path=command, command=command,
+        who=f"nvcc ({command})",
+    )  # fmt: skip
 
 
 def discover() -> list[Installed]:
@@ -171,8 +164,8 @@ def _works(path: Path) -> bool:
         return False
 
 
-def fetch(version: str, progress: Progress | None = None) -> Installed:
-    """Download an nvcc and unpack it into the user's cache folder, unless it is here.
+def download(version: str, progress: Progress | None = None) -> Installed:
+    """Download an nvcc and unpack it into the user's cache folder.
 
     Raises
     ------
@@ -181,8 +174,5 @@ def fetch(version: str, progress: Progress | None = None) -> Installed:
     InfrastructureError
         If it cannot be downloaded, or does not work.
     """
-    here = (one for one in _here() if RELEASE.fullmatch(version) and one.has_version(version))
-    if (found := next(here, None)) is not None:
-        return found
     path = fetched("nvcc", version, progress) / "bin/nvcc"
     return _of(path, _version(path) or version)

@@ -121,33 +121,19 @@ def _of(folder: Path, version: str, *, spelled: str = "") -> Nvrtc:
     return Nvrtc(language="nvrtc", version=version, spelled=name, path=str(folder))
 
 
-def find(which: str) -> Installed:
-    """Return an NVRTC by its version or a toolkit's folder; "": the newest that is here.
+def in_folder(folder: Path) -> Installed:
+    """Return the NVRTC of a toolkit's folder.
 
     Raises
     ------
     UsageError
-        If there is none such.
+        If it has none.
     InfrastructureError
         If it cannot be run.
     """
-    folder = Path(which).expanduser()
-    if which and folder.is_dir():
-        if _library(folder) is None:
-            raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
-        return _of(folder.resolve(), _version(folder.resolve()), spelled=f"nvrtc:{which}")
-    here = discover()
-    found = [
-        one for one in here if not which or (RELEASE.fullmatch(which) and one.has_version(which))
-    ]
-    if found:
-        return found[0]
-    names = ", ".join(one.version for one in here) or "none"
-    wanted = which if RELEASE.fullmatch(which) else "13.5"
-    raise UsageError(
-        f"no NVRTC {which or 'at all'} is here (found: {names}); fetch one with `warpfuzz "
-        f"compilers fetch nvrtc:{wanted}`, or give `nvrtc:FOLDER` of a toolkit"
-    )
+    if _library(folder) is None:
+        raise UsageError(f"no libnvrtc.so is in {folder}/lib; give a toolkit's folder")
+    return _of(folder.resolve(), _version(folder.resolve()), spelled=f"nvrtc:{folder}")
 
 
 def discover() -> list[Installed]:
@@ -160,8 +146,8 @@ def discover() -> list[Installed]:
     return sorted(found.values(), key=lambda one: one.order, reverse=True)
 
 
-def fetch(version: str, progress: Progress | None = None) -> Installed:
-    """Download an NVRTC and unpack it into the user's cache folder, unless it is here.
+def download(version: str, progress: Progress | None = None) -> Installed:
+    """Download an NVRTC and unpack it into the user's cache folder.
 
     Raises
     ------
@@ -170,8 +156,5 @@ def fetch(version: str, progress: Progress | None = None) -> Installed:
     InfrastructureError
         If it cannot be downloaded, or does not work.
     """
-    here = [one for one in discover() if RELEASE.fullmatch(version) and one.has_version(version)]
-    if here:
-        return here[0]
     folder = fetched("nvrtc", version, progress)
     return _of(folder, _version(folder))

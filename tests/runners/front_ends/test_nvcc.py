@@ -24,6 +24,7 @@ from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import nvcc, nvrtc
 from runners.front_ends.cuda_cpp import HEAD, REGISTERS
 from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.discovery import find
 from runners.front_ends.protocol import FrontEnd
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -49,7 +50,7 @@ def _drawn(forms: type | UnionType, count: int, *, line_bytes: int) -> dict[str,
 def found() -> nvcc.Nvcc:
     if sys.platform != "linux" or not nvcc.discover():
         pytest.skip("no nvcc with its headers is here: nothing to compile with")
-    one = nvcc.find("")
+    one = find("nvcc")
     assert isinstance(one, nvcc.Nvcc)
     return one
 
@@ -117,7 +118,7 @@ def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: 
     command = f"{found.command} | {shlex.quote(sys.executable)} {shlex.quote(str(script))}"
     named = _drawn(MmaForm, 4, line_bytes=32)
     assert any(map(api.is_said, named.values()))
-    with nvcc.find(command).opened(3) as front_end:
+    with find(f"nvcc:{command}").opened(3) as front_end:
         assert front_end.name == f"nvcc ({command}) at -O3"
         assert _wrong(front_end, named)
 
@@ -148,20 +149,20 @@ def test_a_program_that_is_no_working_nvcc_is_none(
     monkeypatch.setenv("PATH", str(program.parent))
     assert all(one.version != "99.0.1" for one in nvcc.discover())
     with pytest.raises(UsageError, match=r"fetch nvcc:99\.0"):
-        nvcc.find("99.0")
-    assert nvcc.find(str(tmp_path)).version == "99.0.1"  # the user's word
+        find("nvcc:99.0")
+    assert find(f"nvcc:{tmp_path}").version == "99.0.1"  # the user's word
     with pytest.raises(UsageError, match="no nvcc is in"):
-        nvcc.find(str(tmp_path / "bin" / ".." / ".."))
+        find(f"nvcc:{tmp_path / 'bin' / '..' / '..'}")
     with pytest.raises(UsageError, match="no program"):
-        nvcc.find("no-such-compiler {level}")
+        find("nvcc:no-such-compiler {level}")
 
 
 def test_releases_without_wheels_and_levels_without_a_meaning_are_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nvrtc:VERSION is the same compiler"):
-        nvcc.fetch("12.4")
+        nvcc.download("12.4")
     with pytest.raises(UsageError, match="no wheel of nvrtc 10"):
-        nvrtc.fetch("10.2")
+        nvrtc.download("10.2")
     with pytest.raises(UsageError, match="no libnvrtc"):
-        nvrtc.find(str(tmp_path))
+        find(f"nvrtc:{tmp_path}")
     with pytest.raises(UsageError, match="--opt 0"):
         nvrtc.NvrtcFrontEnd(tmp_path, level=2)
