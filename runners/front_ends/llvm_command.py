@@ -11,7 +11,7 @@ from typing import Self
 from oracle.errors import InfrastructureError, UsageError
 from runners.front_ends.child import refused
 from runners.front_ends.commands import piped, stages
-from runners.front_ends.llvm_texts import (
+from runners.front_ends.llvm_modules import (
     EMPTY,
     TRIPLE,
     answered,

@@ -8,7 +8,7 @@ from typing import Self
 
 from oracle.errors import InfrastructureError
 from runners.front_ends.child import Child, refused
-from runners.front_ends.llvm_texts import EMPTY, answered, feature, header, written
+from runners.front_ends.llvm_modules import EMPTY, answered, feature, header, written
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 

@@ -17,7 +17,8 @@ from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.front_ends.discovery import find
-from runners.front_ends.llvm_ir import llvm_ir, multiply_name
+from runners.front_ends.llvm_intrinsics import multiply_name
+from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
 from runners.front_ends.protocol import FrontEnd, each, names_program
 from runners.kernels import KernelModule

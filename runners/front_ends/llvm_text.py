@@ -1,0 +1,235 @@
+"""Text of LLVM IR: instructions, calls, stack slots of what names hold, and addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from oracle.held import Fragment, Use
+from oracle.places import Place
+from oracle.program import Program
+from runners.front_ends.llvm_intrinsics import OPAQUE_SINCE, register_type
+from runners.kernels import Kernel
+
+SCALED = "scaled"
+"""Name of a function of the module: a lane's number, times a number of bytes."""
+SCALED_TEXT = f"""define internal i64 @{SCALED}(i32 %lane, i64 %bytes) {{
+  %wide = zext i32 %lane to i64
+  %product = mul i64 %wide, %bytes
+  ret i64 %product
+}}
+"""
+
+
+@dataclass(kw_only=True)
+class LlvmText:
+    """The body of one function, as it is written.
+
+    Parameters
+    ----------
+    program
+        What the kernel does to one image.
+    kernel
+        Its name, and the sizes of its image and of its shared memory.
+    llvm
+        Major version of the LLVM that reads it.
+    """
+
+    program: Program
+    kernel: Kernel
+    llvm: int
+    lines: list[str] = field(default_factory=list)
+    """Of the function, in order."""
+    slots: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Most registers that a name has in a type: a stack slot for each."""
+    declared: dict[str, str] = field(default_factory=dict)
+    """Declarations of the functions that are called, by their names; "" of those defined here."""
+    tables: list[str] = field(default_factory=list)
+    """Variables of the module that it reads."""
+    count: int = 0
+    """Names that were made."""
+
+    @property
+    def opaque(self) -> bool:
+        """Whether pointers are `ptr`; else they have types."""
+        return self.llvm >= OPAQUE_SINCE
+
+    def pointer(self, pointee: str, space: int) -> str:
+        """Return the type of a pointer to a type in an address space."""
+        where = f" addrspace({space})" if space else ""
+        return f"ptr{where}" if self.opaque else f"{pointee}{where}*"
+
+    def value(self, text: str) -> str:
+        """Append an instruction that has a result; return its name."""
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def add(self, text: str) -> None:
+        """Append an instruction."""
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        """Append a label."""
+        self.lines.append(f"{name}:")
+
+    def labels(self, *words: str) -> tuple[str, ...]:
+        """Return labels that no other block has, one for each word."""
+        self.count += 1
+        return tuple(f"{word}{self.count}" for word in words)
+
+    def call(self, result: str, name: str, *arguments: tuple[str, str]) -> str:
+        """Append a call of an intrinsic; return the name of its result, "" of void."""
+        types = ", ".join(type_ for type_, _ in arguments)
+        self.declared[name] = f"{result} @{name}({types})"
+        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        call = f"call {result} @{name}({values})"
+        if result == "void":
+            self.add(call)
+            return ""
+        return self.value(call)
+
+    def register(self, name: str) -> str:
+        """Append the reading of a special register; return its name."""
+        return self.call("i32", f"llvm.nvvm.read.ptx.sreg.{name}")
+
+    def read(self, register: str) -> str:
+        """Return the call that reads a special register."""
+        name = f"llvm.nvvm.read.ptx.sreg.{register}"
+        self.declared[name] = f"i32 @{name}()"
+        return f"call i32 @{name}()"
+
+    def slots_of(self, use: Use) -> tuple[str, list[str]]:
+        """Return the type of what a name holds where a step uses it, and its slots."""
+        holds = use.holds
+        if isinstance(holds, Fragment):
+            type_ = register_type(holds.matrix.type.name)
+        else:
+            type_ = f"i{holds.bits}"
+        key = (use.name, type_)
+        self.slots[key] = max(holds.registers, self.slots.get(key, 0))
+        return type_, [slot_name(use.name, type_, index) for index in range(holds.registers)]
+
+    def values(self, use: Use) -> list[tuple[str, str]]:
+        """Append the loads of what a step reads; return types and names."""
+        type_, slots = self.slots_of(use)
+        pointer = self.pointer(type_, 0)
+        return [(type_, self.value(f"load {type_}, {pointer} {slot}")) for slot in slots]
+
+    def keep(self, use: Use, result: str) -> None:
+        """Append the stores of a result, a struct if there are several registers."""
+        self.fill(use, self.parts(result, self.slots_of(use)[0], use.holds.registers))
+
+    def parts(self, result: str, type_: str, count: int) -> list[str]:
+        """Return the registers of a result of `count` registers."""
+        if count == 1:
+            return [result]
+        struct = self.struct(type_, count)
+        return [self.value(f"extractvalue {struct} {result}, {index}") for index in range(count)]
+
+    def fill(self, use: Use, values: Sequence[str]) -> None:
+        """Append the stores of registers into the slots of what a step writes."""
+        type_, slots = self.slots_of(use)
+        for value, slot in zip(values, slots, strict=True):
+            self.add(f"store {type_} {value}, {self.pointer(type_, 0)} {slot}")
+
+    def result(self, use: Use) -> str:
+        """Return the type of a result that fills the slots of what a step writes."""
+        return self.struct(self.slots_of(use)[0], use.holds.registers)
+
+    def struct(self, type_: str, count: int) -> str:
+        """Return the type of several registers of a type."""
+        return type_ if count == 1 else "{ " + ", ".join([type_] * count) + " }"
+
+    def address(
+        self, place: Place, *, space: int = -1, offset: str = "", pointee: str = "i8"
+    ) -> tuple[str, str]:
+        """Return type and value of a pointer to a place, `offset` bytes on, in a space."""
+        own = 3 if self.program.buffer(place.buffer).space == "shared" else 1
+        base = "%shared" if own == 3 else "%image"
+        distance = self.program.offset(place.buffer) + place.offset
+        type_ = self.pointer("i8", own)
+        value = self.value(f"getelementptr i8, {type_} {base}, i64 {distance}")
+        if offset:
+            value = self.value(f"getelementptr i8, {type_} {value}, i64 {offset}")
+        if space == 0:
+            generic = self.pointer("i8", 0)
+            value = self.value(f"addrspacecast {type_} {value} to {generic}")
+            type_, own = generic, 0
+        if not self.opaque and pointee != "i8":
+            wanted = self.pointer(pointee, own)
+            value = self.value(f"bitcast {type_} {value} to {wanted}")
+            type_ = wanted
+        return type_, value
+
+    def overload(self, space: int, pointee: str = "i8") -> str:
+        """Return the suffix of an intrinsic's name for a pointer in an address space."""
+        return f".p{space}" if self.opaque else f".p{space}{pointee}"
+
+    def assembly(self, integer: str, opcode: str, constant: str, source: str = "") -> str:
+        """Append one PTX instruction on whole registers that LLVM does not look into."""
+        letter = "l" if integer == "i64" else "r"
+        operands = f"$1, {constant}" if source else constant
+        constraints = f"={letter},{letter}" if source else f"={letter}"
+        argument = f"{integer} {source}" if source else ""
+        return self.value(
+            f'call {integer} asm "{opcode}.b{integer[1:]} $0, {operands};", "{constraints}"'
+            f"({argument})"
+        )
+
+    def instruction(
+        self,
+        text: str,
+        result: str,
+        arguments: Sequence[tuple[str, str]],
+        *,
+        memory: bool = False,
+    ) -> str:
+        """Append a warp-level instruction as inline assembly; return the name of its result.
+
+        Parameters
+        ----------
+        text
+            With `$0` and so on for the results and then the arguments.
+        result
+            Type: "void", one type, or a struct of several of one.
+        memory
+            Whether it reads or writes memory.
+        """
+        count = 0 if result == "void" else max(1, result.count("i32") + result.count("i64"))
+        kinds = ["=l" if "i64" in result else "=r"] * count
+        kinds += ["l" if type_ == "i64" else "r" for type_, _ in arguments]
+        kinds += ["~{memory}"] if memory else []
+        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        effect = " sideeffect" if memory else ""
+        call = f'call {result} asm{effect} "{text}", "{",".join(kinds)}"({values}) convergent'
+        if result == "void":
+            self.add(call)
+            return ""
+        return self.value(call)
+
+    def cast(self, from_: str, value: str, to: str) -> str:
+        """Append a bit cast where types differ; return the name of its result."""
+        return value if from_ == to else self.value(f"bitcast {from_} {value} to {to}")
+
+    def lane_bytes(self, size: int) -> str:
+        """Append the lane's number times some bytes, by a function to inline; return its name."""
+        self.declared[SCALED] = ""
+        return self.value(f"call i64 @{SCALED}(i32 %lane, i64 {size})")
+
+
+def slot_name(name: str, type_: str, index: int) -> str:
+    """Return the name of the stack slot of a register of a name."""
+    suffix = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i", "i64": "l"}[type_]
+    return f"%{name}.{suffix}{index}"
+
+
+def vector(first: int, count: int) -> str:
+    """Return operands of inline assembly as a vector."""
+    return "{" + ", ".join(f"${first + index}" for index in range(count)) + "}"
+
+
+def signed(pattern: int, bits: int) -> int:
+    """Return a bit pattern as the number by which LLVM writes it."""
+    return pattern - (1 << bits) if pattern >> (bits - 1) else pattern
