@@ -15,6 +15,7 @@ from corpus import Entry, Finding, Kind, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
+from fuzz.findings.making import Making
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import Event, Trace, Written, trace
 from fuzz.findings.verdicts import Difference, Result, differences, results
@@ -25,6 +26,7 @@ from oracle.lane_steps import LoadRows
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
 from oracle.steps import Main, Product
+from runners.front_ends.sources import Source, source_of
 from strategies.features import main_form
 
 LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
@@ -277,6 +279,17 @@ class ValueFacts:
         """-O level."""
         level = self.finding.details.get("opt", _LEVEL)
         return level if isinstance(level, int) else _LEVEL
+
+    @cached_property
+    def source(self) -> Source | None:
+        """What the front end was given; None where warpfuzz wrote the PTX."""
+        spelled = Making.of(self.entry).front_end
+        if spelled is None:
+            return None
+        level = self.finding.details.get("opt")
+        return source_of(
+            spelled, self.subject.module, level=level if isinstance(level, int) else None
+        )
 
     @cached_property
     def trace(self) -> Trace:

@@ -215,6 +215,8 @@ def _of_values(facts: ValueFacts) -> Mapping[str, bytes]:
     }
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()
+    if facts.source is not None:
+        files[facts.source.name] = facts.source.text.encode()
     if facts.rewritten is not None:
         files["module.ptx"] = facts.subject.module.ptx.encode()
     return files

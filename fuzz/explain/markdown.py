@@ -10,6 +10,7 @@ from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
+from fuzz.findings.making import Making
 from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
@@ -101,12 +102,15 @@ def _kernel(facts: ValueFacts) -> list[str]:
     lines += [f"{number_}. {text}" for number_, text in enumerate(_steps(facts), start=1)]
     lines.append("")
     if facts.rewritten is not None:
-        lines += [
+        written = (
             "**The PTX was changed on its way to the compiler**, by a pass or a planted fault: "
-            "`kernel.ptx` is what was run, `module.ptx` what was written first. Run `module.ptx` "
-            "to see the difference.",
-            "",
-        ]
+            "`kernel.ptx` is what was run, `module.ptx` what was written first."
+            if facts.source is None
+            else f"**A front end wrote the PTX**, `{Making.of(facts.entry).front_end}` at "
+            f"-O{facts.source.level}, from `{facts.source.name}`: `kernel.ptx` is what was run, "
+            "`module.ptx` what the program means."
+        )
+        lines += [f"{written} Run `module.ptx` to see the difference.", ""]
     return lines
 
 
@@ -282,6 +286,15 @@ def _reproduction(facts: ValueFacts) -> list[str]:
         *(other if facts.rewritten is not None else []),
         *(["./repro module.ptx"] if facts.rewritten is not None else []),
     ]
+    compiled = (
+        [
+            f"`{facts.source.name}` is compiled again by",
+            "",
+            *fenced("\n".join(facts.source.commands), "sh"),
+        ]
+        if facts.source is not None
+        else []
+    )
     simulated = (
         [
             "It was found on a simulated device. Where the fault sits inside that device, and not "
@@ -303,6 +316,7 @@ def _reproduction(facts: ValueFacts) -> list[str]:
         "Both print each differing element and end with exit code 1; with 0 if every byte of the "
         "image is as expected.",
         "",
+        *compiled,
         *simulated,
         *hang,
         *_files(facts),
@@ -320,7 +334,11 @@ def _files(facts: ValueFacts) -> Sequence[str]:
     if facts.actual is not None:
         rows.insert(3, ("`actual.bin`", "memory after, as it was found"))
     if facts.rewritten is not None:
-        rows.insert(1, ("`module.ptx`", "before a pass or a planted fault changed it"))
+        changed = "before a pass or a planted fault changed it"
+        meant = "the program as PTX that no front end wrote"
+        rows.insert(1, ("`module.ptx`", changed if facts.source is None else meant))
+    if facts.source is not None:
+        rows.insert(0, (f"`{facts.source.name}`", "what the front end compiled"))
     return table(("file", "what"), rows)
 
 

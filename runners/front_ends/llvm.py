@@ -27,7 +27,7 @@ from runners.wheels import Progress, downloaded, unpack_member
 WHEELS = {"14": "0.43", "15": "0.44", "20": "0.47", "22": "0.50"}
 """Release of llvmlite that carries a major version of LLVM (asked of the wheels of 0.43 to 0.50,
 2026-11)."""
-_LEVEL = 2
+LEVEL = 2
 """-O level where nobody says: that of clang -O2."""
 _PYTHON = "3.11"
 """Python of the wheel that is fetched. llvmlite reaches LLVM through ctypes, so that any later
@@ -43,7 +43,7 @@ class Llvmlite(Installed):
     @property
     def default_level(self) -> int:
         """-O level where nobody says."""
-        return _LEVEL
+        return LEVEL
 
     def knows(self, target: str, version: str) -> bool:
         """Whether this LLVM writes modules of this target and PTX ISA version, by asking it."""
@@ -59,7 +59,7 @@ def by_command(command: str) -> Installed:
     """Return a command that makes PTX of LLVM IR."""
     check_there(stages(command), f"llvm:{command}")
     return LlvmCommand(
-        language="llvm", version=command, spelled=f"llvm:{command}", path=command, level=_LEVEL
+        language="llvm", version=command, spelled=f"llvm:{command}", path=command, level=LEVEL
     )
 
 
@@ -73,7 +73,7 @@ def in_folder(folder: Path) -> Installed:
     """
     command = build_command(folder)
     return LlvmCommand(
-        language="llvm", version=command, spelled=f"llvm:{folder}", path=str(folder), level=_LEVEL
+        language="llvm", version=command, spelled=f"llvm:{folder}", path=str(folder), level=LEVEL
     )
 
 

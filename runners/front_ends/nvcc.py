@@ -19,7 +19,7 @@ from runners.processes import run_tool
 from runners.protocol import Failure
 from runners.wheels import Progress
 
-_LEVEL = 3
+LEVEL = 3
 """-O level where nobody says: cicc's own (the same PTX with and without `-Xcicc -O3`, 13.0)."""
 _COMPILE = "-ptx -x cu -arch={target} -Xcicc -O{level} -w -o - -"
 """nvcc's own -O is of host code; its compiler of device code takes 0 to 3 (13.0 and 13.4)."""
@@ -44,11 +44,11 @@ class Nvcc(Installed):
     @property
     def default_level(self) -> int:
         """-O level where nobody says."""
-        return _LEVEL
+        return LEVEL
 
     def knows(self, target: str, version: str) -> bool:
         """Whether it writes modules of this target that can have what a PTX ISA version has."""
-        with self.opened(_LEVEL) as front_end:
+        with self.opened(LEVEL) as front_end:
             return front_end.writes(target, version)
 
     def opened(self, level: int) -> NvccFrontEnd:
@@ -156,7 +156,7 @@ def _version(path: Path) -> str | None:
 @cache
 def _works(path: Path) -> bool:
     """Tell whether an nvcc compiles a kernel with the headers of half precision."""
-    command = [str(path), *_COMPILE.format(target="sm_80", level=_LEVEL).split()]
+    command = [str(path), *_COMPILE.format(target="sm_80", level=LEVEL).split()]
     source = b"#include <cuda_fp16.h>\n__global__ void nothing() {}\n"
     try:
         return run_tool(command, deadline=_QUESTION_SECONDS, given=source).status == 0

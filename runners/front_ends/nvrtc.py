@@ -19,7 +19,7 @@ _COMPILER = Path(__file__).with_name("nvrtc_compiler.py")
 _OPTIONS: dict[int, tuple[str, ...]] = {0: ("-G",), 3: ()}
 """Options of the -O levels that it has ("if --dopt is not specified, then turns off all
 optimizations": --device-debug, NVRTC, Supported Compile Options)."""
-_LEVEL = 3
+LEVEL = 3
 _LIBRARIES = ("lib", "lib64", "targets/x86_64-linux/lib")
 _HEADERS = ("include", "include/cccl")
 
@@ -31,11 +31,11 @@ class Nvrtc(Installed):
     @property
     def default_level(self) -> int:
         """-O level where nobody says."""
-        return _LEVEL
+        return LEVEL
 
     def knows(self, target: str, version: str) -> bool:
         """Whether it writes modules of this target that can have what a PTX ISA version has."""
-        with self.opened(_LEVEL) as front_end:
+        with self.opened(LEVEL) as front_end:
             return front_end.writes(target, version)
 
     def opened(self, level: int) -> NvrtcFrontEnd:
@@ -112,7 +112,7 @@ def _library(folder: Path) -> Path | None:
 
 @cache
 def _version(folder: Path) -> str:
-    with NvrtcFrontEnd(folder, level=_LEVEL) as front_end:
+    with NvrtcFrontEnd(folder, level=LEVEL) as front_end:
         return front_end.version
 
 

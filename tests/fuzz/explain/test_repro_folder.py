@@ -6,9 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from command_line import ROOT, warpfuzz
@@ -85,6 +86,29 @@ def test_python_fails_on_what_was_run_and_passes_on_what_was_written(
     right = by_python(folder, "--ptx", folder / "module.ptx", "--times", 2, "--copies", 11)
     assert right.code == 0
     assert right.out.count("every byte of 11 image(s) is as expected") == 2
+
+
+@pytest.mark.parametrize(
+    ("front_end", "name", "command"),
+    [
+        ("nvcc:13.0.88", "kernel.cu", "nvcc -ptx -arch=sm_90 -Xcicc -O3 kernel.cu -o new.ptx"),
+        ("nvcc:own -O{level} | more", "kernel.cu", "own -O3 < kernel.cu | more > new.ptx"),
+        ("llvm:15.0.7", "kernel.ll", "llc -O2 -mcpu=sm_90 -mattr=+ptx80 optimised.ll -o new.ptx"),
+    ],
+)
+def test_what_a_front_end_compiled_lies_beside_its_ptx(
+    tmp_path: Path, front_end: str, name: str, command: str
+) -> None:
+    entry = stored(tmp_path / "corpus", HALVES, faults=("accumulator-ignored",))
+    details = {**entry.finding.details, "front end": front_end}
+    entry = replace(entry, finding=msgspec.structs.replace(entry.finding, details=details))
+    folder = reproduced(entry, tmp_path)
+    page = (folder / "README.md").read_text()
+    assert f"`{name}`" in page
+    assert command in page
+    text = (folder / name).read_text()
+    assert ("__global__" in text) == (name == "kernel.cu")
+    assert ("target triple" in text) == (name == "kernel.ll")
 
 
 def test_python_names_each_element_with_both_values(halves: Path) -> None:

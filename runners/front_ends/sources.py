@@ -1,0 +1,77 @@
+"""What a front end is given, as a file: for whoever wants to compile it without warpfuzz."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from oracle.targets import Module
+from runners.front_ends import llvm, nvcc
+from runners.front_ends.cuda_cpp import cuda_cpp
+from runners.front_ends.llvm_ir import llvm_ir
+from runners.front_ends.protocol import order, parted
+from runners.kernels import KernelModule
+
+_NEWEST_LLVM = 22
+"""Major version of the IR for an LLVM whose version is not known (llvmlite 0.50, 2026-11)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A program in the language of a front end."""
+
+    name: str
+    """Of the file: "kernel.cu", "kernel.ll"."""
+    text: str
+    level: int
+    """-O level."""
+    commands: tuple[str, ...]
+    """What makes PTX of it."""
+
+
+def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Source:
+    """Return what a front end is given for a module.
+
+    Parameters
+    ----------
+    spelled
+        The name of the front end, such as "nvcc:13.0.88" or "llvm:15.0.7".
+    level
+        Its -O level; None: the language's default.
+
+    Raises
+    ------
+    UsageError
+        If its language cannot say the programs.
+    """
+    language, which = parted(spelled)
+    place = Module.named(module.target, module.version)
+    feature = f"ptx{module.version.replace('.', '')}"
+    if language == "llvm":
+        level = llvm.LEVEL if level is None else level
+        major = (order(which) or (_NEWEST_LLVM,))[0]
+        text = llvm_ir(module.programs, module.kernels, module=place, llvm=major)
+        return Source(
+            name="kernel.ll", text=text, level=level,
+            commands=_own(which, "kernel.ll", level, module.target, feature)
+            or (
+                f"opt -S -passes='default<O{level}>' kernel.ll -o optimised.ll",
+                f"llc -O{level} -mcpu={module.target} -mattr=+{feature} optimised.ll -o new.ptx",
+            ),
+        )  # fmt: skip
+    level = nvcc.LEVEL if level is None else level
+    text = cuda_cpp(module.programs, module.kernels, module=place)
+    commands = _own(which, "kernel.cu", level, module.target, feature)
+    if not commands:
+        commands = (f"nvcc -ptx -arch={module.target} -Xcicc -O{level} kernel.cu -o new.ptx",)
+    return Source(name="kernel.cu", text=text, level=level, commands=commands)
+
+
+def _own(which: str, name: str, level: int, target: str, feature: str) -> tuple[str, ...]:
+    """Return a user's command on a file, if the front end is one."""
+    if not which or order(which) or Path(which).is_dir():
+        return ()
+    for word, value in (("{level}", str(level)), ("{target}", target), ("{ptx}", feature)):
+        which = which.replace(word, value)
+    first, *rest = which.split(" | ", 1)
+    return (" | ".join([f"{first} < {name}", *rest]) + " > new.ptx",)
