@@ -131,7 +131,8 @@ class MatrixDrawing:
             + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.ptx_version}",
             case="program" if nowhere else "image",
-            agreement="all binaries that ran give what the oracle says",
+            agreement="no binary ran; all compilers accept and reject the same"
+            if nowhere else "all binaries that ran give what the oracle says",
             nothing_compared=self._nothing_compared(nowhere=nowhere),
             runner="the compilers" if nowhere else "compilers and device",
             counters=(
@@ -155,7 +156,10 @@ class MatrixDrawing:
     def _nothing_compared(self, *, nowhere: bool) -> str:
         """Return why no binary may have run; empty where nobody asked for that."""
         if not nowhere:
-            return "no binary ran to its end; the findings and the counters say why"
+            said = "no binary ran to its end; the findings and the counters say why"
+            if self._check.choice.name == "sim":
+                said += ". The simulated device runs no machine code: choose --runner cuda for that"
+            return said
         if self._check.wanted:
             return ""
         return (

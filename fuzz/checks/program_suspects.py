@@ -34,6 +34,9 @@ from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
+from oracle.places import Buffer
+from oracle.program import Program
+from oracle.steps import Barrier
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Runner, Trouble
@@ -222,8 +225,18 @@ class Examiner:
             attempts = sorted([first, *attempts], key=lambda one: -one.failed)
         if concluded is not kind:
             family = _family(concluded, subject, attempts[0])
+        shown = attempts[0].failure
+        if concluded is Kind.COMPILE_FAILURE and shown is not None and self._fails_always(subject):
+            family = family_of_failure(concluded, None, shown)
         evidence = Evidence(kind=concluded, family=family, subject=subject, attempts=attempts)
         return self._named(evidence, self._culprit(concluded, subject))
+
+    def _fails_always(self, subject: Subject) -> bool:
+        """Whether the least of programs is not compiled either: it is not about an instruction."""
+        word = Buffer(name="word", space="global", size=4)
+        least = Program(buffers=(word,), steps=(Barrier(),))
+        module = Module.named(subject.module.target, subject.module.version)
+        return isinstance(self._ready.runner.compile(emit(least, module=module)), Failure)
 
     def _shrunk(
         self, entry: Entry, subject: Subject, job: ShrinkJob

@@ -251,6 +251,21 @@ def test_equal_compilers_give_no_finding(tmp_path):
     assert ended.summary["distinct"] == ended.summary["programs"]
 
 
+@pytest.mark.parametrize(
+    ("runner", "code", "said"),
+    [("ptxas", 0, "No binary ran"), ("sim", 3, "The simulated device runs no machine code")],
+)
+def test_where_no_binary_ran_nobody_says_that_binaries_agree(tmp_path, runner, code, said):
+    for number in (1, 2):
+        planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", text=False)
+    ended = warpfuzz(
+        tmp_path, "run", "--runner", runner, "--compilers", "c", "--opt", "3", "--cases", 2
+    )
+    assert ended.code == code
+    assert said in " ".join(ended.out.split())
+    assert "that ran give" not in ended.out
+
+
 def test_a_compiler_that_does_not_know_the_target_is_skipped_and_said(tmp_path):
     planted_ptxas(tmp_path / "c" / "1", "1.0")
     old = planted_ptxas(tmp_path / "c" / "2", "2.0")
