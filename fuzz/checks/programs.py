@@ -181,7 +181,7 @@ class ProgramDrawing:
         sim = check.choice.name == "sim"
         self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
         self.words = Words(
-            subject=facts.device,
+            subject=", with ".join(filter(None, (facts.device, check.choice.options))),
             where=f"{facts.target} · PTX ISA {facts.ptx_version}",
             case="image",
             agreement="every image that was compared is what the oracle says",

@@ -76,10 +76,10 @@ def _concluded(status: CampaignStatus) -> str:
     """Return what the campaign says of what it judged."""
     if status.nothing_compared:
         sentence = status.nothing_compared
-    elif status.families or status.gone:
-        sentence = f"against {status.words.subject} ({status.words.where})"
     else:
-        sentence = status.words.agreement
+        found = status.families or status.gone
+        sentence = "against" if found else f"{status.words.agreement}:"
+        sentence += f" {status.words.subject} ({status.words.where})"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
