@@ -219,11 +219,11 @@ def test_a_chain_of_many_findings_is_walked_once(tmp_path: Path) -> None:
             entry.finding, shrunk_to=following.id, shrunk_from=saved[0].id
         )
         (entry.path / "finding.json").write_bytes(encode(linked))
-    started = time.monotonic()
+    started = time.thread_time()
     assert [entry.id for entry in corpus.entries()] == [saved[-1].id]
-    seconds = time.monotonic() - started
+    seconds = time.thread_time() - started
     assert len(list(corpus.replaced())) == 399
-    assert seconds < 1.5, "0.1 s on an idle core; walking each chain anew takes 7 s"
+    assert seconds < 2, "0.1 s of a core; walking each chain anew takes 7 s"
 
 
 def test_an_export_is_merged_as_it_is(tmp_path: Path) -> None:
@@ -324,10 +324,10 @@ def test_a_long_module_is_read_in_one_go(text: str, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "case.json").write_text('{"kind": "crash"}')
     (folder / "module.ptx").write_text(text)
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(UsageError):
         import_case(new_corpus(tmp_path), folder)
-    assert time.monotonic() - started < 3
+    assert time.thread_time() - started < 3
 
 
 def test_what_was_stored_before_is_still_sound() -> None:

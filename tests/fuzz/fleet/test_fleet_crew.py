@@ -87,6 +87,7 @@ class Answering:
 
     def __init__(self, check: Check, *, workers: int) -> None:
         self.workers = workers
+        self._chance = random.Random(2026)
         self._jobs: list[Job] = []
         self._events: list[Event] = [Opened(facts=self.facts)]
 
@@ -101,7 +102,7 @@ class Answering:
 
     def poll(self, seconds: float) -> list[Event]:
         events, self._events = self._events, []
-        for job in random.sample(self._jobs, random.randint(0, len(self._jobs))):
+        for job in self._chance.sample(self._jobs, self._chance.randint(0, len(self._jobs))):
             self._jobs.remove(job)
             events.append(self._event(job))
         return events
@@ -184,10 +185,11 @@ def test_twenty_nodes_that_go_and_come_change_nothing(tmp_path: Path) -> None:
     assert len(alone[1]) == FAMILIES
     cluster = FakeCluster([2, 1, 2], host_of(Answering), workers=2)
     removed = []
+    chance = random.Random(2026)
 
     def change(number: int) -> Callable[[], None]:
         def deed() -> None:
-            node = random.choice(sorted(cluster.nodes))
+            node = chance.choice(sorted(cluster.nodes))
             places = cluster.nodes[node]
             cluster.remove(node)
             removed.append(node)

@@ -39,7 +39,7 @@ def _writes(counter: Path) -> str:
         ('while [ "$1" != -o ]; do shift; done; echo junk > "$2"', "wrote no machine code"),
         ("printf '\\377\\376\\200'; exit 3", "ended with status 3"),
         ("kill -SEGV $$", "was killed by SIGSEGV"),
-        ("sleep 100", "did not end by its deadline"),
+        ("sleep 1000", "did not end by its deadline"),
         ("head -c 3000000 /dev/urandom; exit 1", "ended with status 1"),
     ],
 )
@@ -52,7 +52,7 @@ def test_an_assembler_that_breaks_is_a_compile_failure(
     assert outcome.trouble is Trouble.COMPILE_FAILURE
     assert words in outcome.message
     assert len(outcome.detail) < 1 << 20
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
 
 
 def test_a_file_that_cannot_be_run_is_a_compile_failure(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_what_runs_is_what_the_passes_wrote_in_their_order() -> None:
         ("/nowhere/at-all", "cannot be run"),
         ("false", "ended with status 1"),
         ("sh -c 'kill -SEGV $$'", "was killed by SIGSEGV"),
-        ("sleep 100", "did not end by its deadline"),
+        ("sleep 1000", "did not end by its deadline"),
         ("printf '\\377\\376'", "is no text"),
     ],
 )
@@ -49,7 +49,7 @@ def test_a_pass_that_breaks_is_a_compile_failure(command: str, words: str) -> No
     assert isinstance(outcome, Failure)
     assert outcome.trouble is Trouble.COMPILE_FAILURE
     assert words in outcome.message
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
 
 
 def test_a_pass_that_writes_nonsense_is_refused_by_the_compiler() -> None:

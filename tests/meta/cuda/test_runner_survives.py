@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -38,8 +39,13 @@ from runners.emission import emit_screening
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.screening import References, Screened
 
-_SOON = 20.0
-"""Seconds in which all of this must be over, on a machine that does other things as well."""
+_SOON = 120.0
+"""Seconds in which all of this must be over, on a machine that does other things as well: what
+hangs here does so for 1000."""
+_PATIENCE = 60.0
+"""Seconds that are allowed to what ends."""
+_IMPATIENCE = 0.5
+"""Seconds that are allowed to what hangs."""
 
 
 def _group_is_gone(pid: int) -> bool:
@@ -80,7 +86,7 @@ def runner() -> Iterator[CudaRunner]:
     gc.collect()  # What an earlier test left open is not this runner's.
     descriptors = _descriptors()
     start = time.monotonic()
-    with fake_runner(deadline=2.0) as made:
+    with fake_runner(deadline=_PATIENCE) as made:
         _works(made)
         pids = [made.pid]
         yield made
@@ -110,7 +116,11 @@ def test_trouble_costs_one_batch_and_is_called_by_its_name(
     code = compiled(runner)
     pid = runner.pid
     before, after = images(7, seed=1), images(9, seed=2)
-    pending = [runner.submit(code, batch) for batch in (before, _bad(first_byte), after)]
+    pending = []
+    for batch in (before, _bad(first_byte), after):
+        hangs = batch[:, 0].max() == HANGS
+        runner.deadline = _IMPATIENCE if hangs else _PATIENCE
+        pending.append(runner.submit(code, batch))
     first, second, third = (batch.collect() for batch in pending)
     _failure(second, trouble)
     assert isinstance(first, Ran)
@@ -145,7 +155,11 @@ def test_trouble_while_screening_costs_one_launch_and_the_others_have_their_imag
     before = np.random.default_rng(0).integers(0, 256, (2, made.image_bytes), np.uint8)
     references = References(images=before, expected=execute(made, before).images)
     sound, broken = _screening(runner), _screening(runner, break_)
-    pending = [runner.screen(code, references, limit=2) for code in (sound, broken, sound, sound)]
+    pending = []
+    for code in (sound, broken, sound, sound):
+        hangs = code is broken and trouble is Trouble.HANG
+        runner.deadline = _IMPATIENCE if hangs else _PATIENCE
+        pending.append(runner.screen(code, references, limit=2))
     first, second, *others = (launch.collect() for launch in pending)
     failure = _failure(second, trouble)
     assert "screening with screen" in failure.message
@@ -185,7 +199,6 @@ def test_a_crash_tells_how_the_process_ended_and_what_it_said_last(runner: CudaR
 
 def test_a_child_killed_in_the_middle_of_a_batch_is_a_crash(runner: CudaRunner) -> None:
     code = compiled(runner)
-    runner.deadline = 30.0
     pid = runner.pid
     assert pid is not None
     batch = runner.submit(code, _bad(HANGS))
@@ -203,11 +216,16 @@ def test_a_child_killed_between_batches_costs_at_most_the_next_one(runner: CudaR
     _works(runner)
 
 
-def test_a_late_collection_of_a_batch_that_ended_in_time_is_no_hang(runner: CudaRunner) -> None:
-    runner.deadline = 0.2
+def test_a_late_collection_of_a_batch_that_ended_in_time_is_no_hang(
+    runner: CudaRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = compiled(runner)
     pending = [runner.submit(code, images(3)) for _ in range(2)]
-    time.sleep(0.6)
+    child = runner._supervisor._child
+    assert child is not None
+    assert select.select([child._line], [], [], _PATIENCE)[0], "no batch ended"
+    now = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 10 * _PATIENCE)
     assert all(isinstance(batch.collect(), Ran) for batch in pending)
     assert runner.starts == 1
 
@@ -223,7 +241,7 @@ def test_a_late_collection_of_a_batch_that_ended_in_time_is_no_hang(runner: Cuda
 def test_a_module_on_which_the_drivers_compiler_breaks_is_a_failure(
     text: str, trouble: Trouble
 ) -> None:
-    with fake_runner(load_deadline=1.0) as runner:
+    with fake_runner(load_deadline=1.5 if trouble is Trouble.HANG else _PATIENCE) as runner:
         _failure(runner.compile(module(text)), trouble)
         _works(runner)
 
@@ -241,7 +259,7 @@ def test_a_module_on_which_the_drivers_compiler_breaks_is_a_failure(
 )
 def test_a_device_that_is_not_there_at_the_start_is_lost(mode: str, words: str) -> None:
     start = time.monotonic()
-    allowed = 1.5 if mode == "sleeps" else 60.0
+    allowed = 1.5 if mode == "sleeps" else _PATIENCE
     with fake_runner(mode=mode, start_deadline=allowed) as runner:
         failure = _failure(runner.compile(module()), Trouble.DEVICE_LOST)
         assert words in failure.message
@@ -272,9 +290,9 @@ def test_a_device_that_does_not_come_back_after_a_hang_is_lost_for_good(
         pending = [runner.submit(code, batch) for batch in (_bad(HANGS), images(3))]
         _failure(pending[0].collect(), Trouble.HANG)
         _failure(pending[1].collect(), Trouble.DEVICE_LOST)
-        start = time.monotonic()
+        # Nobody asks it again.
+        monkeypatch.delattr(supervisor, "ChildProcess")
         _failure(runner.run(code, images(3)), Trouble.DEVICE_LOST)
-        assert time.monotonic() - start < 0.1
 
 
 _ORPHAN = """

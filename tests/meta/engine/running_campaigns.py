@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from command_line import COMMAND, environment
+from command_line import environment
 
 CORPUS = "warpfuzz-corpus"
+_COMMAND = """
+from fuzz.campaign import campaign
+campaign._SAVE_SECONDS = 0.1
+from fuzz.cli import main
+main()
+"""
+"""The command line, with a campaign that saves often: a test waits for what it has saved."""
 SOON = 60.0
 """Seconds for what takes a few on a machine that does nothing else."""
 
@@ -43,7 +51,7 @@ def started(home: Path, *options: object) -> Iterator[subprocess.Popen[str]]:
     """Start `warpfuzz run --runner sim` in a folder; nothing of it is left in the end."""
     words = ("run", "--runner", "sim", "--json", *map(str, options))
     with subprocess.Popen(
-        [*COMMAND, *words],
+        [sys.executable, "-c", _COMMAND, *words],
         cwd=home,
         env=environment(home),
         stdout=subprocess.PIPE,

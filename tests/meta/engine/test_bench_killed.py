@@ -32,7 +32,7 @@ def test_nothing_goes_on_behind_a_bench_that_ended(tmp_path: Path, number: int) 
         while len(descendants(tmp_path)) < 4 and time.monotonic() < end:
             time.sleep(0.1)
         # They have to be past their start to be of the kind that waits for ever.
-        time.sleep(1)
+        time.sleep(0.3)
         process.send_signal(number)
         try:
             process.wait(timeout=SOON)

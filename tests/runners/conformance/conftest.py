@@ -42,6 +42,13 @@ def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
         yield made
 
 
+@pytest.fixture
+def layout(request: pytest.FixtureRequest) -> int:
+    """Which of the simulated devices the runner is; 0 on a GPU."""
+    name = request.node.callspec.params["runner"]
+    return int(name[-1]) if name.startswith("simulated") else 0
+
+
 @pytest.fixture(autouse=True)
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the simulated device call a kernel endless after a tenth of the steps it gives others."""

@@ -26,7 +26,7 @@ def make_runner(name: str) -> Runner:
     if name.startswith("simulated"):
         return SimulatedRunner("sm_90", layout_seed=int(name[-1]))
     if name == OVER_STAND_IN:
-        return fake_runner(deadline=2.0)
+        return fake_runner(deadline=60.0)
     if name == WITH_PTXAS:
         assemblers = discover().assemblers
         if not assemblers:

