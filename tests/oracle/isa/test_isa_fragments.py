@@ -103,17 +103,12 @@ def test_the_tables_have_every_matrix_that_a_form_has_and_no_other() -> None:
     assert set(matrices()) - f64 == {matrix for matrix, _ in rows()}
 
 
-@pytest.mark.parametrize("matrix", matrices(), ids=name)
-def test_a_fragment_holds_every_element_once_but_multiplicands_of_f16_twice(
-    matrix: Matrix,
-) -> None:
-    held = matrix.registers * matrix.register_bits * LANES // matrix.type.bits
-    elements = matrix.rows * matrix.columns
-    if matrix.type.name == "f16" and matrix.operand in "ab":
+def test_a_fragment_holds_every_element_once_but_multiplicands_of_f16_twice() -> None:
+    for matrix in matrices():
+        held = matrix.registers * matrix.register_bits * LANES // matrix.type.bits
         # A of m8n32k16 has 128 elements, A of m32n8k16 has 512; all have eight .f16x2 registers
-        assert held == 512
-    else:
-        assert held == elements
+        half = matrix.type.name == "f16" and matrix.operand in "ab"
+        assert held == (512 if half else matrix.rows * matrix.columns), matrix
 
 
 # PTX ISA 9.7.14.4.2, "the default strides for the supported matrix shapes".
@@ -150,13 +145,11 @@ def test_the_table_of_strides_has_every_shape() -> None:
     assert len(strides()) == len(SHAPES)
 
 
-@pytest.mark.parametrize("matrix", matrices(), ids=name)
 @pytest.mark.parametrize("layout", ["row", "col"])
-def test_default_stride_times_leading_instances_is_the_whole_matrix(
-    matrix: Matrix, layout: str
-) -> None:
-    elements = matrix.rows * matrix.columns
-    assert matrix.default_stride(layout) * matrix.leading_instances(layout) == elements
+def test_default_stride_times_leading_instances_is_the_whole_matrix(layout: str) -> None:
+    for matrix in matrices():
+        whole = matrix.default_stride(layout) * matrix.leading_instances(layout)
+        assert whole == matrix.rows * matrix.columns, matrix
 
 
 def test_the_fragment_of_the_example_of_alignment_has_32_bytes() -> None:

@@ -85,24 +85,23 @@ def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined
     assert all("fragment's 32 bytes" in text for text in found)
 
 
-@pytest.mark.parametrize("form", isa.LOAD_FORMS + isa.STORE_FORMS, ids=lambda form: form.opcode)
-def test_every_default_stride_is_defined_left_out_or_spelled_out(
-    form: LoadForm | StoreForm,
-) -> None:
-    buffer = "tile" if form.space.startswith("shared") else "out"
-    for stride in (None, form.matrix.default_stride(form.layout)):
-        if isinstance(form, LoadForm):
-            step: Step = Load(form=form, fragment="x", place=at(buffer=buffer), stride=stride)
-            assert reasons(*FILL, step) == []
-        else:
-            source = next(
-                load_ for load_ in isa.LOAD_FORMS
-                if load_.operand == "c" and (load_.shape, load_.type) == (form.shape, form.type)
-                and load_.space == ""
-            )  # fmt: skip
-            first = Load(form=source, fragment="x", place=at())
-            step = Store(form=form, fragment="x", place=at(buffer=buffer), stride=stride)
-            assert reasons(*FILL, first, step) == []
+def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
+    accumulators = {
+        (form.shape, form.type): Load(form=form, fragment="x", place=at())
+        for form in isa.LOAD_FORMS
+        if form.operand == "c" and form.space == ""
+    }
+    for form in isa.LOAD_FORMS + isa.STORE_FORMS:
+        place = at(buffer="tile" if form.space.startswith("shared") else "out")
+        for stride in (None, form.matrix.default_stride(form.layout)):
+            if isinstance(form, LoadForm):
+                steps: tuple[Step, ...] = (
+                    Load(form=form, fragment="x", place=place, stride=stride),
+                )
+            else:
+                first = accumulators[form.shape, form.type]
+                steps = (first, Store(form=form, fragment="x", place=place, stride=stride))
+            assert reasons(*FILL, *steps) == [], form.opcode
 
 
 @pytest.mark.parametrize(("offset", "defined"), [(16, False), (4, False), (32, True)])
