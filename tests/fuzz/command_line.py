@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzz.campaign import crew, worker
+from fuzz.campaign import campaign, crew, worker
 from fuzz.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +131,8 @@ def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Pa
     )
     code = 1
     crew.subprocess = _Subprocess
+    # Seconds by the clock, of which a busy machine gives a core few.
+    campaign.SHRINK_SECONDS = 600.0
     try:
         main(words)
     except SystemExit as end:

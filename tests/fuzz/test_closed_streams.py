@@ -19,11 +19,14 @@ def ended(home: Path, redirection: str, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("isa", "--json"), ("isa",), ("explain", "x"), ("doctor",)], ids=" ".join
-)
-@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-", "<&- >&-"])
+    ("redirection", "arguments"),
+    [
+        (">&-", ("isa", "--json")), (">&-", ("isa",)), (">&-", ("explain", "x")),
+        (">&-", ("doctor",)), (">&- 2>&-", ("isa", "--json")), ("<&- >&-", ("isa",)),
+    ],
+)  # fmt: skip
 def test_a_closed_stream_takes_what_is_written(
-    tmp_path: Path, arguments: tuple[str, ...], redirection: str
+    tmp_path: Path, redirection: str, arguments: tuple[str, ...]
 ) -> None:
     assert ended(tmp_path, redirection, *arguments) == (0, "")
 

@@ -61,13 +61,6 @@ def test_a_long_text_is_cut() -> None:
     assert len(harmless("x" * 10_000_000)) < 300_000
 
 
-def ran(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=home, env=environment(home), capture_output=True, text=True,
-        check=False, timeout=120,
-    )  # fmt: skip
-
-
 HOSTILE = "\x1b]0;owned\x07[/]\u202e\x9b"
 
 
@@ -86,17 +79,17 @@ def test_a_hostile_finding_is_listed_and_shown(tmp_path: Path) -> None:
     )
     for arguments in (("corpus", "list", "c"), ("corpus", "show", saved.id, "--corpus", "c")):
         for json_too in ((), ("--json",)):
-            ended = ran(tmp_path, *arguments, *json_too)
-            assert ended.returncode == 0, ended.stderr
-            assert is_harmless(ended.stdout)
-            assert is_harmless(ended.stderr)
+            ended = warpfuzz(tmp_path, *arguments, *json_too)
+            assert ended.code == 0, ended.err
+            assert is_harmless(ended.out)
+            assert is_harmless(ended.err)
 
 
 def test_a_hostile_name_in_a_message_is_harmless(tmp_path: Path) -> None:
     for arguments in (("corpus", "list", HOSTILE), ("replay", HOSTILE), (HOSTILE,)):
-        ended = ran(tmp_path, *arguments)
-        assert ended.returncode == 2
-        assert is_harmless(ended.stderr)
+        ended = warpfuzz(tmp_path, *arguments)
+        assert ended.code == 2
+        assert is_harmless(ended.err)
 
 
 def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from corpus import Entry, create_corpus, open_corpus
 from corpus.known import Known
+from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp
 from fuzz.campaign.draws import Selection
@@ -22,6 +23,9 @@ from fuzz.checks.protocol import Job
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+
+# Seconds by the clock, of which a busy machine gives a core few.
+coordinator.SHRINK_SECONDS = 600.0
 
 
 class Nobody:

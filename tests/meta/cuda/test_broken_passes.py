@@ -44,7 +44,8 @@ def test_what_runs_is_what_the_passes_wrote_in_their_order() -> None:
 )
 def test_a_pass_that_breaks_is_a_compile_failure(command: str, words: str) -> None:
     start = time.monotonic()
-    with RewritingRunner(fake_runner(), [PtxPass(command, deadline=0.5)]) as runner:
+    deadline = 0.5 if command.startswith("sleep") else 60.0
+    with RewritingRunner(fake_runner(), [PtxPass(command, deadline=deadline)]) as runner:
         outcome = runner.compile(module())
     assert isinstance(outcome, Failure)
     assert outcome.trouble is Trouble.COMPILE_FAILURE

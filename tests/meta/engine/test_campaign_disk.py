@@ -13,7 +13,7 @@ from command_line import COMMAND, ROOT, Ended, environment, warpfuzz
 from running_campaigns import CORPUS
 
 OLDER = ROOT / "tests" / "corpus" / "data" / "schema1"
-RUN = ("run", "--runner", "sim", "--workers", "1", "--only", "*m8n8k4*", "--json")
+RUN = ("run", "--runner", "sim", "--workers", "1", "--only", "wmma*m8n8k32*u4*", "--json")
 FAULT = ("--fault", "accumulator-ignored", "--seed", "5", "--cases", "32")
 _POWERLESS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
 """Before a command of root's: it may then write where permissions say so, like everybody else."""
