@@ -131,6 +131,7 @@ def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Pa
     )
     code = 1
     crew.subprocess = _Subprocess
+    os.fsync = lambda descriptor: None
     # Seconds by the clock, of which a busy machine gives a core few.
     campaign.SHRINK_SECONDS = 600.0
     try:

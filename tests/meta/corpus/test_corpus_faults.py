@@ -66,13 +66,6 @@ def _raw(corpus: Corpus) -> str:
     return next((entry.id for entry in corpus.entries() if entry.finding.text == case(7).text), "")
 
 
-@pytest.fixture(autouse=True)
-def _quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A killed process loses nothing that it has written: flushing is for power cuts, and its
-    # place in the order has a test of its own.
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
 every_call = pytest.mark.parametrize(
     "every",
     [4, pytest.param(1, marks=pytest.mark.slow)],
