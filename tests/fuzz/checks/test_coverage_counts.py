@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,10 +27,12 @@ TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)
 FAMILIES = sorted({family_of(form) for form in SELECTED})
 KEYS = st.integers(0, 2**64 - 1)
-# Drawing programs takes a search of Hypothesis of its own.
+ROUNDS = st.integers(0, 7)
+"""Keys of rounds that several tests look at: drawing one takes a search of its own."""
 NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.too_slow])
 
 
+@cache
 def batches_of(key: int) -> list[Batch]:
     return round_batches(SELECTED, target=TARGET, version=VERSION, key=key, count=8)
 
@@ -42,7 +45,7 @@ def counted(*batches: Batch) -> ProgramCoverage:
 
 
 @settings(NESTED, max_examples=10)
-@given(KEYS, st.data())
+@given(ROUNDS, st.data())
 def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
     key: int, data: st.DataObject
 ) -> None:
@@ -56,7 +59,7 @@ def test_counts_do_not_depend_on_the_order_in_which_they_are_added_and_merged(
 
 
 @settings(NESTED, max_examples=10)
-@given(KEYS)
+@given(ROUNDS)
 def test_counts_come_back_from_json(key: int) -> None:
     coverage = counted(*batches_of(key))
     state = json.loads(json.dumps(coverage.state()))
@@ -76,7 +79,7 @@ def test_what_are_no_counts_is_said_with_a_remedy(state: dict[str, object]) -> N
 
 
 @settings(NESTED, max_examples=10)
-@given(KEYS)
+@given(ROUNDS)
 def test_every_form_feature_and_class_of_a_program_is_counted_once(key: int) -> None:
     batch = batches_of(key)[0]
     coverage = counted(batch)

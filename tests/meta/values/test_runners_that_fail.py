@@ -55,7 +55,7 @@ def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
     ("trouble", "kind"),
     [
         ("misaligned", Kind.LAUNCH_FAILURE),
-        ("refuse", Kind.LAUNCH_FAILURE),
+        pytest.param("refuse", Kind.LAUNCH_FAILURE, marks=pytest.mark.slow),
         ("hang", Kind.HANG),
         ("kill", Kind.CRASH),
         ("garble", Kind.UNREADABLE),
@@ -121,7 +121,7 @@ def test_a_compiler_that_compiles_nothing_ends_the_campaign(tmp_path: Path) -> N
     ("fake", "mode", "code", "words"),
     [
         pytest.param("absent", "", 3, "pip install pycuda", marks=pytest.mark.slow),
-        ("driverless", "", 3, "install the driver"),
+        pytest.param("driverless", "", 3, "install the driver", marks=pytest.mark.slow),
         ("working", "gone", 4, "finds no device"),
         pytest.param("working", "babbles", 4, "answered garbage", marks=pytest.mark.slow),
         ("working", "", 0, ""),
