@@ -18,9 +18,12 @@ def main() -> None:
         raise SystemExit(_INTERRUPTED) from None
     from fuzz.cli import main as run
 
-    if quiet:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    run()
+    try:
+        if quiet:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run()
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
 
 
 if __name__ == "__main__":

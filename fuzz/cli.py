@@ -36,6 +36,8 @@ class Exit(IntEnum):
     DEVICE_LOST = 4
 
 
+_INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a command that SIGINT ends, as shells tell it."""
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 """Exit code where nobody reads the output any more: what a shell shows of other programs."""
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
@@ -838,6 +840,18 @@ def corpus_import(folder: Path, corpus: Path, json: bool) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; the entry point of the console script."""
+    try:
+        code = _run(arguments)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            # What is left is Python's own end, which shows a traceback of any exception.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:
+        # While something was said: what is imported for that takes a tenth of a second.
+        code = _INTERRUPTED
+    sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _terminate)
@@ -847,7 +861,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks is shown as an escape, and is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(_flushed(_exit_code(arguments)))
+    return _flushed(_exit_code(arguments))
 
 
 def _flushed(code: int) -> int:
@@ -898,7 +912,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
         print("warpfuzz: stopped", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return _INTERRUPTED
     except UsageError as error:
         _say(str(error))
         return Exit.USAGE
