@@ -43,6 +43,8 @@ class Builder:
         """As in `Focus`."""
         self.plain_spaces = True
         """Whether matrices lie in global memory unless something else is asked for."""
+        self.lanes: int | None = None
+        """Lanes that store where not all do, once that is chosen."""
         self._names: dict[str, int] = {}
 
     def dice(self) -> Dice:

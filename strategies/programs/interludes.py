@@ -123,9 +123,15 @@ def row_immediate(builder: Builder, dice: Dice, least: int) -> int:
 
 
 def storing_lanes(builder: Builder, dice: Dice) -> int:
-    """Choose how many lanes store registers."""
-    lanes = dice.one_of((LANES, LANES, LANES, LANES // 2, 1, 1 + dice.below(LANES)))
-    return LANES // 2 if builder.take(Feature.STORE_BY_LANE) and lanes == LANES else lanes
+    """Choose how many lanes store registers: all, or as many as elsewhere in the program.
+
+    Compilers join conditions that are the same, whatever stands between them.
+    """
+    few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
+    builder.lanes = few if builder.lanes is None else builder.lanes
+    if builder.take(Feature.STORE_BY_LANE):
+        return min(builder.lanes, LANES - 1)
+    return builder.lanes if some else LANES
 
 
 def _store_registers(builder: Builder, name: str, count: int, dice: Dice) -> None:

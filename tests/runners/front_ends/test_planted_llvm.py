@@ -1,0 +1,74 @@
+"""Front ends with a fault, scripts around llvmlite, are found."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planted_llvm import FAULTS
+
+from fuzz.campaign.draws import draw
+from oracle.execution import execute
+from oracle.forms import MmaForm
+from oracle.isa import FORMS
+from oracle.targets import Module
+from runners.emission import emit_all
+from runners.front_ends.discovery import find
+from runners.protocol import Failure, Trouble
+from runners.simulated_runner import SimulatedRunner
+from strategies.features import Focus
+from strategies.programs import programs
+
+pytest.importorskip("llvmlite", reason="llvmlite is not here: no LLVM to compile with")
+
+MODULE = Module.named("sm_80", "7.1")
+_SCRIPT = Path(__file__).with_name("planted_llvm.py")
+
+
+def _command(fault: str) -> str:
+    words = (sys.executable, str(_SCRIPT), fault)
+    return f"llvm:{shlex.join(words)} {{level}} {{target}} {{ptx}}"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_front_end_is_seen_among_a_few_programs(fault: str) -> None:
+    forms = tuple(form for form in FORMS if isinstance(form, MmaForm))
+    drawn = draw(programs(Focus(), module=MODULE, forms=forms), 9, 7)[1:]
+    named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
+    with find(_command(fault)).opened(1) as front_end, SimulatedRunner("sm_80") as device:
+        translated = front_end(emit_all(named, module=MODULE))
+        assert not isinstance(translated, Failure), translated
+        compiled = device.compile(translated)
+        assert not isinstance(compiled, Failure), compiled
+        generator, seen = np.random.default_rng(1), set[str]()
+        for entry, program in named.items():
+            images = generator.integers(0, 256, (3, program.image_bytes), dtype=np.uint8)
+            ran = device.run(compiled, images, entry=entry)
+            if isinstance(ran, Failure):
+                assert ran.trouble is Trouble.DIVERGENCE, ran
+                seen.add("divergence")
+            else:
+                expected = execute(program, images, target="sm_80").images
+                seen |= {"wrong"} if not np.array_equal(ran.images, expected) else set()
+    assert seen == {"divergence" if "condition" in fault else "wrong"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_campaign_finds_a_planted_front_end_within_a_minute(fault: str, tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "fuzz", "run", "--runner", "sim", "--front-end", _command(fault),
+        "--target", "sm_80", "--ptx-version", "7.1", "--time", "60", "--findings", "1", "--json",
+        "--corpus", str(tmp_path / "corpus"), "--seed", "1",
+    ]  # fmt: skip
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stderr
+    # What is found within the minute is replayed and shrunk after it.
+    summary = json.loads(ended.stdout.splitlines()[-1])["summary"]
+    kinds = {finding["kind"] for finding in summary["findings"]}
+    assert kinds == {"divergence"} if "condition" in fault else kinds
