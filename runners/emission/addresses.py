@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oracle.errors import UsageError
 from oracle.places import Place
 from oracle.program import Program
@@ -60,6 +62,13 @@ def address(
             body.add(f"add.s64 {total}, {register}, {addend}")
             register = total
     return displaced(register, immediate)
+
+
+def progression(offsets: Sequence[int]) -> tuple[int, int] | None:
+    """Return the first of the lanes' offsets and their pitch; None where there is no one pitch."""
+    first, pitch = offsets[0], offsets[1] - offsets[0]
+    regular = all(offset == first + lane * pitch for lane, offset in enumerate(offsets))
+    return (first, pitch) if regular else None
 
 
 def displaced(register: str, immediate: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from oracle.places import Place
 from oracle.program import Program
@@ -17,16 +18,33 @@ _UNROLLED = 8
 """Most rounds of one copy that are written out; more become a loop."""
 
 
-def write_copy(body: Body, program: Program, step: Copy) -> None:
-    """Append the instructions of a copy."""
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A part of a copy, in units of one width."""
+
+    source: Place
+    destination: Place
+    width: int
+    """Bytes of a unit, to whose multiples both ends are aligned: 16, 8, 4, 2 or 1."""
+    units: int
+
+
+def pieces(program: Program, step: Copy) -> Iterator[Piece]:
+    """Iterate over the parts of a copy: each as wide as its ends allow, then what is left."""
     done = 0
     while done < step.size:
         source = _shifted(step.source, done)
         destination = _shifted(step.destination, done)
         width = _width(program, source, destination, step.size - done)
         units = (step.size - done) // width
-        _write_units(body, program, source, destination, width, units)
+        yield Piece(source=source, destination=destination, width=width, units=units)
         done += units * width
+
+
+def write_copy(body: Body, program: Program, step: Copy) -> None:
+    """Append the instructions of a copy."""
+    for piece in pieces(program, step):
+        _write_units(body, program, piece)
 
 
 def _shifted(place: Place, distance: int) -> Place:
@@ -41,10 +59,9 @@ def _width(program: Program, source: Place, destination: Place, size: int) -> in
     )
 
 
-def _write_units(
-    body: Body, program: Program, source: Place, destination: Place, width: int, units: int
-) -> None:
-    """Copy `units` units of `width` bytes; lane l takes every 32nd from the l-th on."""
+def _write_units(body: Body, program: Program, piece: Piece) -> None:
+    """Copy the units of a piece; lane l takes every 32nd from the l-th on."""
+    source, destination, width = piece.source, piece.destination, piece.width
     lane = body.scratch("b64")
     body.add(f"mul.wide.u32 {lane}, {body.use('%lane')}, {width}")
     spaces = [program.buffer(place.buffer).space for place in (source, destination)]
@@ -65,7 +82,7 @@ def _write_units(
         body.add(f"ld.{reading}.{type_} {vector}, {load}", guard=guard)
         body.add(f"st.{writing}.{type_} {store}, {vector}", guard=guard)
 
-    rounds, rest = divmod(units, LANES)
+    rounds, rest = divmod(piece.units, LANES)
     if rounds > _UNROLLED:
         _write_loop(body, pointers, rounds, LANES * width, move)
         rounds = 0

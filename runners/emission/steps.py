@@ -20,7 +20,13 @@ from oracle.matrices import LANES
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
-from runners.emission.addresses import address, base_register, displaced, stride_operand
+from runners.emission.addresses import (
+    address,
+    base_register,
+    displaced,
+    progression,
+    stride_operand,
+)
 from runners.emission.body import Body
 from runners.emission.copies import write_copy
 from runners.emission.elementwise import write_elementwise
@@ -189,11 +195,11 @@ def _lane_offsets(body: Body, offsets: list[int]) -> str:
     """Return a 64-bit register that holds, in each lane, its own offset of the 32."""
     lane = body.use("%lane")
     distance = body.scratch("b64")
-    step = offsets[1] - offsets[0]
-    if all(offset == offsets[0] + index * step for index, offset in enumerate(offsets)):
-        body.add(f"mul.wide.s32 {distance}, {lane}, {step}")
-        if offsets[0]:
-            body.add(f"add.s64 {distance}, {distance}, {offsets[0]}")
+    if (regular := progression(offsets)) is not None:
+        first, pitch = regular
+        body.add(f"mul.wide.s32 {distance}, {lane}, {pitch}")
+        if first:
+            body.add(f"add.s64 {distance}, {distance}, {first}")
         return distance
     body.add(f"mov.b64 {distance}, {offsets[0]}")
     predicate = body.scratch("pred")

@@ -21,10 +21,11 @@ from oracle.lane_steps import (
     StoreRows,
     TransposeRegisters,
 )
-from oracle.places import IMAGE_ALIGNMENT, Place, Uniform, Word
+from oracle.places import IMAGE_ALIGNMENT, Uniform, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.targets import Module
+from runners.emission.copies import Piece, pieces
 from runners.front_ends.llvm_fragment_steps import (
     write_elementwise,
     write_load,
@@ -133,7 +134,8 @@ class LlvmWriter(LlvmText):
             case PackRegisters():
                 write_pack(self, step)
             case Copy():
-                self._copy(step)
+                for piece in pieces(self.program, step):
+                    self._copy(piece)
             case Barrier():
                 self.call("void", "llvm.nvvm.bar.warp.sync", ("i32", "-1"))
             case Branch():
@@ -143,22 +145,9 @@ class LlvmWriter(LlvmText):
             case _:
                 assert_never(step)
 
-    def _copy(self, step: Copy) -> None:
-        ends = (step.source, step.destination)
-        offsets = [self.program.offset(place.buffer) + place.offset for place in ends]
-        done = 0
-        while done < step.size:
-            width = next(
-                unit
-                for unit in _UNITS
-                if unit <= step.size - done and all((at + done) % unit == 0 for at in offsets)
-            )
-            units = (step.size - done) // width
-            self._copy_units(ends, done, width, units)
-            done += units * width
-
-    def _copy_units(self, ends: tuple[Place, Place], done: int, width: int, units: int) -> None:
+    def _copy(self, piece: Piece) -> None:
         """Append a loop in which lane l copies every 32nd unit from the l-th on."""
+        width, units = piece.width, piece.units
         unit = _UNITS[width]
         head, again, end = self.labels("copy", "again", "copied")
         counter = f"%i{self.count}"
@@ -175,10 +164,8 @@ class LlvmWriter(LlvmText):
         wide = self.value(f"zext i32 {counter} to i64")
         offset = self.value(f"mul i64 {wide}, {width}")
         source, destination = (
-            self.address(
-                Place(buffer=place.buffer, offset=place.offset + done), offset=offset, pointee=unit
-            )
-            for place in ends
+            self.address(place, offset=offset, pointee=unit)
+            for place in (piece.source, piece.destination)
         )
         moved = self.value(f"load {unit}, {source[0]} {source[1]}, align {width}")
         self.add(f"store {unit} {moved}, {destination[0]} {destination[1]}, align {width}")

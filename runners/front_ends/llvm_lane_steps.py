@@ -12,6 +12,7 @@ from oracle.lane_steps import (
     TransposeRegisters,
 )
 from oracle.places import IMAGE_ALIGNMENT, Place
+from runners.emission.addresses import progression
 from runners.front_ends.llvm_intrinsics import (
     SPACES,
     multiply_lanes_name,
@@ -110,10 +111,10 @@ def write_pack(out: LlvmText, step: PackRegisters) -> None:
 
 def _row_offsets(out: LlvmText, addresses: tuple[int, ...]) -> str:
     """Return each lane's own of 32 offsets, computed where they form a progression."""
-    pitch = addresses[1] - addresses[0]
-    if all(value == addresses[0] + i * pitch for i, value in enumerate(addresses)):
+    if (regular := progression(addresses)) is not None:
+        first, pitch = regular
         scaled = out.lane_bytes(pitch)
-        return out.value(f"add i64 {scaled}, {addresses[0]}")
+        return out.value(f"add i64 {scaled}, {first}")
     table = f"@{out.kernel.entry}_rows{len(out.tables)}"
     type_ = f"[{LANES} x i64]"
     numbers = ", ".join(f"i64 {value}" for value in addresses)

@@ -22,8 +22,9 @@ from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import nvcc, nvrtc
-from runners.front_ends.cuda_cpp import HEAD, REGISTERS
+from runners.front_ends.cuda_cpp import HEAD
 from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.cuda_cpp_text import REGISTERS
 from runners.front_ends.discovery import find
 from runners.front_ends.protocol import FrontEnd
 from runners.kernels import KernelModule
