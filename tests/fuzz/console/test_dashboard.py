@@ -168,6 +168,19 @@ def test_a_campaign_at_its_start_says_that_nothing_is_known() -> None:
     assert "no worker has done anything yet" in text
 
 
+def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
+    sound = on_a_gpu(families=[], waiting=0, gone=0)
+    assert sound.words.agreement in shown(sound, 160, 60)
+    for status, said in (
+        (replace(sound, waiting=2), "2 suspects wait to be replayed"),
+        (replace(sound, gone=1), "1 case differed once and not when replayed"),
+        (replace(sound, compared=0), "nothing is compared yet"),
+    ):
+        text = shown(status, 160, 60)
+        assert said in text
+        assert sound.words.agreement not in text
+
+
 def test_the_end_and_its_reason_are_shown() -> None:
     text = shown(on_a_gpu(stopped="budget spent"), budget=Budget(quiet=600.0))
     assert "ended: budget spent" in text
