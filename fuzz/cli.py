@@ -124,9 +124,10 @@ def _front_end(command: _Command) -> _Command:
         "--front-end",
         "front_ends",
         multiple=True,
-        help="Compiler that writes the PTX, at the level of --opt: `llvm` (the LLVM of llvmlite), "
-        "`llvm:15` (a version), `llvm:FOLDER` (its opt and llc), `llvm:COMMAND` (LLVM IR from "
-        "input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
+        help="Compiler that writes the PTX, at the level of --opt: `llvm` (LLVM IR), `nvcc` or "
+        "`nvrtc` (CUDA C++), the one that is here; `llvm:15`, `nvrtc:12.4` (a version); "
+        "`llvm:FOLDER` (its opt and llc; of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND` "
+        "(source from input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
         "(llvm:14,llvm:22, or again), or several levels, are compared.  [default: warpfuzz writes "
         "it]",
     )
