@@ -14,20 +14,27 @@ from fuzz.findings.replay import Subject, attempt
 from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS
+from oracle.lane_steps import (
+    LoadRows,
+    MultiplyLanes,
+    PackRegisters,
+    StoreRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
 from oracle.places import Place
 from oracle.program import Program, walk
 from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step, Store
 from oracle.storage import Tile, read, write
-from oracle.targets import Module, parse_target, parse_version
+from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import Fault
 from runners.protocol import Ran, Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
 from strategies.features import Focus
-from strategies.programs import programs
+from strategies.programs import is_valued, programs
 
 TARGETS = (("sm_90", "8.0"), ("sm_100a", "8.8"))
 
@@ -44,11 +51,11 @@ def runner_and_case(fault: Fault, seed: int, rounds: int) -> tuple[Runner, Subje
 def failing(
     fault: Fault, runner: Runner, target: str, version: str, seed: int, rounds: int
 ) -> Iterator[tuple[Subject, Kind]]:
-    row, number = parse_target(target), parse_version(version)
-    known = [
-        form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, Module(row, number))
-    ]
-    forms = tuple(form for form in known if fault.opcodes.search(form.opcode)) or tuple(known)
+    module = Module.named(target, version)
+    known = [form for form in (*MMA_FORMS, *LDMATRIX_FORMS) if is_available(form, module)]
+    others = [form for form in FORMS if is_valued(form, module)]
+    touched = (form for form in (*known, *others) if fault.opcodes.search(form.opcode))
+    forms = tuple(dict.fromkeys(touched)) or tuple(known)
     drawn = st.lists(
         st.tuples(programs(Focus(), module=Module.named(target, version), forms=forms), recipes()),
         min_size=8,
@@ -137,7 +144,10 @@ def with_zeros(subject: Subject) -> Iterator[Subject]:
 
 
 def without_steps(subject: Subject) -> Iterator[Subject]:
-    """The same case without one step, wherever that leaves a program worth running."""
+    """The same case without one step, or with the steps of a branch or loop in its place.
+
+    Wherever that leaves a program worth running.
+    """
     for steps in shorter(subject.program.steps):
         yield from valid(subject, steps, subject.image)
 
@@ -148,11 +158,14 @@ def shorter(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
         yield before + after
         match step:
             case Branch():
+                yield (*before, *step.then, *after)
+                yield (*before, *step.otherwise, *after)
                 for then in shorter(step.then):
                     yield (*before, replace(step, then=then), *after)
                 for otherwise in shorter(step.otherwise):
                     yield (*before, replace(step, otherwise=otherwise), *after)
             case Loop():
+                yield (*before, *step.body, *after)
                 for body in shorter(step.body):
                     yield (*before, replace(step, body=body), *after)
 
@@ -190,13 +203,16 @@ def with_defaults(subject: Subject) -> Iterator[Subject]:
                     yield from valid(subject, steps, moved)
 
 
+LANE_STEPS = LoadRows, MultiplyLanes, PackRegisters, StoreRows, TransposeRegisters
+
+
 def valid(subject: Subject, steps: tuple[Step, ...], image: np.ndarray) -> Iterator[Subject]:
     module = subject.module
     program = replace(subject.program, steps=steps)
     kinds = [type(step) for step in walk(steps)]
     if (
-        {Multiply, LoadRows} & set(kinds)
-        and {Store, StoreRegisters} & set(kinds)
+        {Multiply, *LANE_STEPS} & set(kinds)
+        and {Store, StoreRegisters, StoreRows} & set(kinds)
         and not undefined(program, target=module.target)
     ):
         emitted = emit(program, module=Module.named(module.target, module.version))
