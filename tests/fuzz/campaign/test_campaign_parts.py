@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Kind, ShrinkStatus, durable
+from corpus import Family, Kind, ShrinkStatus, create_corpus, durable
+from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.rounds import Budget
@@ -26,9 +27,10 @@ from fuzz.campaign.store import (
     decode,
     encode,
 )
+from fuzz.campaign.triage import Triage
 from fuzz.checks.program_rounds import different
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Stage
+from fuzz.checks.protocol import Facts, Stage, Suspect
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 
@@ -192,3 +194,22 @@ def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
     )
     assert one.options == other.options
     assert one.options == "--ptx-pass 'python pass.py --twice' --opt 3 --assembler ptxas"
+
+
+def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_last_time(
+    tmp_path: Path,
+) -> None:
+    triage = Triage(
+        corpus=create_corpus(tmp_path / "found", generator="test"),
+        known=Known(entries=()),
+        shrinks=lambda _: False,
+    )
+    family = Family(key="violation/provisional", title="")
+    confirmed = []
+    for met in range(1, 65):
+        if family.key not in triage.settled:
+            confirmed.append(met)
+            triage.turned[family.key] = "violation/what it is"
+            triage.tries[family.key] = len(confirmed)
+        triage.suspect(Suspect(family=family, kind=Kind.VIOLATION, cases=1, stored=None))
+    assert confirmed == [1, 2, 4, 8, 16, 32, 64]
