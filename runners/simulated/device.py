@@ -1,6 +1,8 @@
 """A GPU made of NumPy: modules of PTX text are loaded, and kernels launched on memory images."""
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -30,6 +32,22 @@ _ENTRIES = {
 }
 """The conventions of `runners.kernels`, by the bits of an entry's parameters."""
 _LAUNCH, _SCREEN = _ENTRIES
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let Python's cycle collector rest.
+
+    A module is thousands of objects that all stay. The collector would look at them, and at all
+    others of the process, again and again, which took half of the time of loading one (2026-11).
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class SimulatedDevice:
@@ -78,6 +96,10 @@ class SimulatedDevice:
         """
         for fault in self.faults:
             ptx = fault.rewrite(ptx)
+        with _uncollected():
+            return self._loaded(ptx)
+
+    def _loaded(self, ptx: str) -> "Module":
         listing = parse(ptx)
         try:
             target = Target.named(listing.target)

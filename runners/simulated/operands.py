@@ -1,8 +1,8 @@
 """Operands of an instruction, checked when it is decoded and fetched when it runs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from runners.simulated.syntax import (
     Operand,
     Pair,
     Register,
+    Scope,
     Variable,
     Vector,
 )
@@ -25,18 +26,21 @@ from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
 
 
+AKey = TypeVar("AKey", bound=Key)
+
+
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(Generic[AKey]):
     """Fetches what lies among the registers."""
 
-    key: Key
+    key: AKey
 
     def __call__(self, warps: Warps) -> Values:
         """Return its bits."""
         return warps.registers[self.key]
 
 
-Source = Held | Callable[[Warps], Values]
+Source = Held[Any] | Callable[[Warps], Values]
 """What fetches an operand: (1 or 32 lanes, warps or 1) raw bits."""
 
 SINK = "_"
@@ -75,6 +79,8 @@ class Surroundings:
     """Of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
+    known: dict[tuple[Scope, str, int], Held[str]] = field(default_factory=dict)
+    """Registers that were found to have so many bits, by scope and name."""
 
 
 @dataclass(slots=True)
@@ -123,11 +129,22 @@ class Operands:
         """
         if not isinstance(operand, Name) or operand.negated or operand.offset:
             self.unsupported("the destination is no register")
-        if operand.text == SINK:
+        name = operand.text
+        if name == SINK:
             return SINK
-        register = self.register(operand.text)
-        self._check_width(operand.text, register, bits, wider)
-        return self.surroundings.prefix + register.key
+        known = self.surroundings.known.get((self.instruction.scope, name, bits))
+        if known is not None:
+            return known.key
+        register = self.register(name)
+        self._check_width(name, register, bits, wider)
+        return self._held(name, register, bits).key
+
+    def _held(self, name: str, register: Register, bits: int) -> Held[str]:
+        """Return what fetches a register, once it is known to have so many bits."""
+        held = Held(self.surroundings.prefix + register.key)
+        if TYPE_BITS[register.type] == bits:
+            self.surroundings.known[self.instruction.scope, name, bits] = held
+        return held
 
     def registers(self, operand: Operand, count: int, bits: int) -> tuple[str, ...]:
         """Return the keys of a vector of `count` registers of this width."""
@@ -172,6 +189,9 @@ class Operands:
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")
         name = operand.text
+        plain = not (operand.negated or operand.offset or copied)
+        if plain and (known := self.surroundings.known.get((self.instruction.scope, name, bits))):
+            return known
         special = SPECIAL.get(name)
         if special is not None:
             if bits == 1:
@@ -201,7 +221,7 @@ class Operands:
             has = TYPE_BITS[found.type]
             fetch = lambda warps: warps.read_copied(key, has)  # noqa: E731
         else:
-            fetch = Held(key)
+            fetch = self._held(name, found, bits)
         if wider and TYPE_BITS[found.type] > bits:
             dtype = DTYPES[bits]
             return lambda warps: fetch(warps).astype(dtype)
