@@ -80,9 +80,16 @@ class _Linker:
             parameters.append((end, 8 * parameter.size))
             end += parameter.size
         self._expand(entry, "", 0, bound, ())
+        steps = tuple(self._steps)
+        for step in steps:
+            # Who goes to an end is gone at once, and not waited for until all others come there.
+            step.goals = tuple(
+                len(steps) if goal < len(steps) and steps[goal].ends else goal
+                for goal in step.goals
+            )
         return Kernel(
             name=entry.name,
-            steps=tuple(self._steps),
+            steps=steps,
             parameters=tuple(parameters),
             static=self._statics.static(self._local_bytes),
         )

@@ -16,13 +16,10 @@ def scatter(elements: Elements, layout: Layout) -> list[Values]:
     """Return the registers, (lanes, warps) each, that hold a matrix's elements."""
     dtype = DTYPES[layout.width]
     whole = elements.astype(dtype, copy=False)
-    names = []
-    for slots in layout.elements:
-        word = whole[slots[:, 0]]
-        for position in range(1, slots.shape[1]):
-            word = word | (whole[slots[:, position]] << dtype.type(position * layout.bits))
-        names.append(word)
-    return names
+    words = whole[layout.slots[0]]
+    for position, slots in enumerate(layout.slots[1:], 1):
+        words |= whole[slots] << dtype.type(position * layout.bits)
+    return list(words)
 
 
 def gather(words: list[Values], layout: Layout, warps: int) -> Elements:

@@ -5,6 +5,7 @@ and rounded once.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,12 @@ SIGNIFICAND = 52
 """Bit of the leading one in an unpacked significand, for every format."""
 
 
-def _u(value: int) -> np.uint64:
-    return np.uint64(value)
+@cache
+def _u(value: int) -> Words:
+    """Return a number as an array of no axes: NumPy works with those faster than with scalars."""
+    found = np.array(value, np.uint64)
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

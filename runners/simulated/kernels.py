@@ -34,6 +34,11 @@ class Step:
     members: Source | None = None
     """Lanes to wait for, a bit each."""
 
+    @property
+    def ends(self) -> bool:
+        """Whether it ends every thread that comes to it."""
+        return not (self.guard or self.operation or self.goals or self.waits)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kernel:

@@ -123,6 +123,11 @@ class Layout:
         return max(32, self.bits)
 
     @cached_property
+    def slots(self) -> NDArray[np.int64]:
+        """(positions, registers, lanes) the elements again, one position of all words together."""
+        return np.ascontiguousarray(self.elements.transpose(2, 0, 1))
+
+    @cached_property
     def homes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(elements,) register-and-lane and position of the copy of each that is used."""
         flat = self.elements.reshape(-1)

@@ -25,7 +25,6 @@ from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
 
-
 AKey = TypeVar("AKey", bound=Key)
 
 

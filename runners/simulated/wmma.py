@@ -1,8 +1,8 @@
 """wmma.load, wmma.mma and wmma.store (PTX ISA 9.7.14.4)."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from runners.simulated.counted import count_bits, multiply_integers
 from runners.simulated.fragments import Elements, gather, scatter
 from runners.simulated.layouts import ELEMENT_BITS, Layout, dimensions, layout_of, registers
 from runners.simulated.memory import Space, check_alignment
-from runners.simulated.operands import Operands
+from runners.simulated.operands import Held, Operands, Source
 from runners.simulated.silicon import Silicon
 from runners.simulated.syntax import Operand
 from runners.simulated.traffic import read_runs, write_runs
@@ -28,7 +28,7 @@ from runners.simulated.units import (
     IntegerUnit,
     TransferUnit,
 )
-from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
+from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps, constant
 
 _SPACE = r"global|shared(?:::cta)?"
 _SHAPE = r"m\d+n\d+k\d+"
@@ -105,23 +105,6 @@ class _Transfer:
         rows, columns = dimensions(self.role, self.shape)
         return (rows, columns) if self.order == "row" else (columns, rows)
 
-    def starts(self, base: Values, stride: Values) -> NDArray[np.uint64]:
-        """Return the (instances, warps or 1) addresses of the instances' first elements."""
-        count, _ = self.runs
-        # A stride counts elements; those of 4 and 1 bit lie 2 and 8 in a byte.
-        bits = stride.astype(np.uint64) * np.uint64(self.layout.bits)
-        order = np.arange(count, dtype=np.uint64)
-        if self.unit.swapped_pair:
-            order[[0, 1]] = order[[1, 0]]
-        starts: NDArray[np.uint64] = base + (order[:, None] * bits >> np.uint64(3))
-        return starts
-
-    def check(self, warps: Warps, base: Values, starts: NDArray[np.uint64], mask: Mask) -> None:
-        """Trap on what the hardware does not load or store."""
-        whole, row = _ALIGNMENT[self.layout.bits]
-        for address, alignment in ((base, whole), (starts, row)):
-            check_alignment(address, alignment, warps.indices, mask)
-
     def in_memory(self, elements: Elements) -> Elements:
         """Reorder between (row by row) and (instance by instance); (instances, run, warps)."""
         count, run = self.runs
@@ -160,12 +143,46 @@ def _transfer(operands: Operands, silicon: Silicon, match: re.Match[str]) -> _Tr
     )
 
 
-def _stride(operands: Operands, given: tuple[Operand, ...], default: int) -> Any:
+def _starts(
+    operands: Operands, place: Operand, stride: Source, transfer: _Transfer
+) -> Callable[[Warps, Mask], NDArray[np.uint64]]:
+    """Return what computes where the instances of the leading dimension start.
+
+    It gives (instances, warps or 1) addresses, and traps on what the hardware does not load or
+    store. A stride counts elements; those of 4 and 1 bit lie 2 and 8 in a byte.
+    """
+    address = operands.address(place, transfer.space)
+    count, _ = transfer.runs
+    order = np.arange(count, dtype=np.uint64)[:, None]
+    if transfer.unit.swapped_pair:
+        order[[0, 1]] = order[[1, 0]]
+    bits = np.uint64(transfer.layout.bits)
+    whole, row = _ALIGNMENT[transfer.layout.bits]
+
+    def offsets(step: Values) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = order * (step.astype(np.uint64) * bits) >> np.uint64(3)
+        return found
+
+    key = stride.key if isinstance(stride, Held) else ""
+    fixed = offsets(constant(*key)) if isinstance(key, tuple) else None
+
+    def compute(warps: Warps, mask: Mask) -> NDArray[np.uint64]:
+        base = warps.uniform(address(warps), "the address", mask)
+        step = fixed
+        if step is None:
+            step = offsets(warps.uniform(stride(warps), "the stride", mask))
+        starts: NDArray[np.uint64] = base + step
+        if int(np.bitwise_or.reduce(starts, axis=None)) & (max(whole, row) - 1):
+            for addresses, alignment in ((base, whole), (starts, row)):
+                check_alignment(addresses, alignment, warps.indices, mask)
+        return starts
+
+    return compute
+
+
+def _stride(operands: Operands, given: tuple[Operand, ...], default: int) -> Source:
     """Return what fetches the stride: operand 2, or the default (9.7.14.4.2)."""
-    if len(given) == 3:
-        return operands.source(given[2], 32)
-    value = np.full((1, 1), default, np.uint32)
-    return lambda _: value
+    return operands.source(given[2], 32) if len(given) == 3 else Held((default, 32))
 
 
 def _unpacked(runs: Values, bits: int) -> Elements:
@@ -193,20 +210,16 @@ def load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operatio
     transfer = _transfer(operands, silicon, match)
     layout, unit = transfer.layout, transfer.unit
     names = operands.registers(given[0], layout.count, layout.width)
-    address = operands.address(given[1], transfer.space)
     _, run = transfer.runs
-    stride = _stride(operands, given, run)
+    starts = _starts(operands, given[1], _stride(operands, given, run), transfer)
     width = max(8, layout.bits) // 8
     units = run * layout.bits // (8 * width)
     corrupt = silicon.corruption(operands.instruction.opcode)
 
     def execute(warps: Warps, mask: Mask) -> None:
         mask = warps.whole(mask)
-        base = warps.uniform(address(warps), "the address", mask)
-        step = warps.uniform(stride(warps), "the stride", mask)
-        starts = transfer.starts(base, step)
-        transfer.check(warps, base, starts, mask)
-        runs = read_runs(warps, transfer.space, starts, units, width, mask)
+        begins = starts(warps, mask)
+        runs = read_runs(warps, transfer.space, begins, units, width, mask)
         if unit.missing:
             runs[-unit.missing :] = 0
         elements = transfer.by_rows(_unpacked(runs, layout.bits))
@@ -226,24 +239,20 @@ def store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operati
     given = operands.expect(2, 3)
     transfer = _transfer(operands, silicon, match)
     layout, unit = transfer.layout, transfer.unit
-    address = operands.address(given[0], transfer.space)
     sources = operands.sources(given[1], layout.count, layout.width)
     count, run = transfer.runs
-    stride = _stride(operands, given, run)
+    starts = _starts(operands, given[0], _stride(operands, given, run), transfer)
 
     def execute(warps: Warps, mask: Mask) -> None:
         mask = warps.whole(mask)
-        base = warps.uniform(address(warps), "the address", mask)
-        step = warps.uniform(stride(warps), "the stride", mask)
-        starts = transfer.starts(base, step)
-        transfer.check(warps, base, starts, mask)
+        begins = starts(warps, mask)
         words = [source(warps) for source in sources]
         elements = gather(words, layout, warps.indices.size)
         if unit.quieting:
             elements = _quieted(elements, transfer.kind)
         runs = transfer.in_memory(elements)
         kept = count - unit.missing
-        write_runs(warps, transfer.space, starts[:kept], runs[:kept], mask)
+        write_runs(warps, transfer.space, begins[:kept], runs[:kept], mask)
 
     return execute
 
