@@ -95,6 +95,8 @@ def bisect_case(
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
             member = Member(here=one.here, level=level)
+            if not member.has_level:
+                raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:
                 found = probe.ask(member)
                 modules[index] = _module(probe, member)

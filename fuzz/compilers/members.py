@@ -65,6 +65,11 @@ class Member:
         return self.here if isinstance(self.here, Assembler) else None
 
     @property
+    def has_level(self) -> bool:
+        """Whether the compiler has such a level; a front end may have fewer."""
+        return not isinstance(self.here, Installed) or self.level in self.here.levels
+
+    @property
     def front_end(self) -> Installed | None:
         """The front end, if it is one."""
         return self.here if isinstance(self.here, Installed) else None
@@ -151,9 +156,10 @@ def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
                 f"{candidate.name}`"
             )
     found = [
-        Member(here=candidate.here, level=level)
+        member
         for candidate in selected.candidates
         for level in levels
+        if (member := Member(here=candidate.here, level=level)).has_level
     ]
     if selected.driver:
         found += [Member(here=None, level=level) for level in levels]

@@ -29,6 +29,11 @@ class Nvrtc(Installed):
     """The NVRTC of a toolkit's folder, which is its `path`."""
 
     @property
+    def levels(self) -> tuple[int, ...]:
+        """-O levels that it has."""
+        return tuple(_OPTIONS)
+
+    @property
     def default_level(self) -> int:
         """-O level where nobody says."""
         return LEVEL

@@ -63,6 +63,11 @@ class Installed(ABC):
         return order(self.version)
 
     @property
+    def levels(self) -> tuple[int, ...]:
+        """-O levels that it has."""
+        return (0, 1, 2, 3)
+
+    @property
     @abstractmethod
     def default_level(self) -> int:
         """-O level that it takes where nobody says."""
