@@ -58,6 +58,8 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     "candidate.name": ("13.5",),
     "entry.id": (PLACES["ID"],),
     "focus.form.opcode": ("movmatrix.sync.aligned.m8n8.trans.b16",),
+    **dict.fromkeys(("language", "name"), ("llvm",)),
+    "which or language.releases[-1]": ("15",),
     "option": ("--resume", "--new"),
     "wanted or '13.0'": ("13.0",),
     "*_passed(made)": ("--ptx-pass 'my-pass --opt' --front-end llvm:python3",),
