@@ -22,7 +22,7 @@ from fuzz.cli import main
 main()
 """
 """The command line, with a campaign that saves often: a test waits for what it has saved."""
-SOON = 60.0
+SOON = 180.0
 """Seconds for what takes a few on a machine that does nothing else."""
 
 
