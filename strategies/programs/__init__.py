@@ -4,7 +4,7 @@ from strategies.programs.drawing import programs
 from strategies.programs.forms import VALUED_FORMS, is_valued
 from strategies.programs.undefined import undefined_programs
 
-GENERATOR_VERSION = 8
+GENERATOR_VERSION = 9
 """Goes up when the same seed would give other programs or contents. 6: mma.sync, stmatrix and
 movmatrix are among the forms that are dealt out."""
 

@@ -66,7 +66,7 @@ _LEAST_MULTIPLICATIONS = {
     Feature.D_AS_C: 2, Feature.CHAIN: 3, Feature.A_REUSED: 2, Feature.B_REUSED: 2,
     Feature.SEVERAL_SHAPES: 2, Feature.SEVERAL_TYPES: 2, Feature.LIVE_8: 3, Feature.LIVE_16: 6,
     Feature.TILES: 2, Feature.STORED_AND_LOADED: 2, Feature.IN_PLACE_MEMORY: 2,
-    Feature.D_AS_MULTIPLICAND: 2, Feature.OVER_PART: 2,
+    Feature.D_AS_MULTIPLICAND: 2, Feature.OVER_PART: 2, Feature.STORE_BY_LANE: 2,
     Feature.STEPS_12: 3, Feature.STEPS_24: 5,
 }  # fmt: skip
 _LIVE = (Feature.LIVE_8, Feature.LIVE_16)
@@ -173,7 +173,7 @@ class _Drawing:
         known = builder.palette.lane_multiplications
         least = max([_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted], default=0)
         number = 1 if self.one else max(dice.one_of(_SIZES), least)
-        hoisted = dice.once_in(5) or builder.wants(_LIVE)
+        hoisted = dice.once_in(5) or builder.wants((*_LIVE, Feature.STORE_BY_LANE))
         copied = dice.once_in(8)
         controls = self._controls(dice)
         if builder.take(Feature.COPY) or copied:

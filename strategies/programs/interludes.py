@@ -128,9 +128,10 @@ def storing_lanes(builder: Builder, dice: Dice) -> int:
     Compilers join conditions that are the same, whatever stands between them.
     """
     few, some = dice.one_of((LANES // 2, LANES // 2, 1, 1 + dice.below(LANES))), dice.below(2)
+    some = some or Feature.STORE_BY_LANE in builder.asked
     builder.lanes = few if builder.lanes is None else builder.lanes
     if builder.take(Feature.STORE_BY_LANE):
-        return min(builder.lanes, LANES - 1)
+        builder.lanes = min(builder.lanes, LANES - 1)
     return builder.lanes if some else LANES
 
 

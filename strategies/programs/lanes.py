@@ -68,8 +68,15 @@ def multiply_lanes(
     """Append multiplications of some forms; with `hoisted`, all is loaded before the first."""
     if hoisted:
         planned = [_operands(builder, form, near, fresh=True) for form in forms]
+        by_lane = Feature.STORE_BY_LANE in builder.asked
+        # Nothing but multiplications between stores: compilers join what they do for some lanes.
+        at_once = not builder.wants((Feature.LIVE_8, Feature.LIVE_16)) and (
+            builder.dice().once_in(2) or by_lane
+        )
         for form, operands in zip(forms, planned, strict=True):
-            _multiply(builder, form, operands)
+            d = _multiply(builder, form, operands)
+            if at_once:
+                _store_plainly(builder, d, builder.dice(), shared=False)
         return
     for form in forms:
         d = _multiply(builder, form, _operands(builder, form, near, fresh=False))
