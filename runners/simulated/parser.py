@@ -20,6 +20,7 @@ from runners.simulated.syntax import (
     Instruction,
     Listing,
     Name,
+    Operand,
     Register,
     Scope,
     Variable,
@@ -51,6 +52,14 @@ _PERFORMANCE = re.compile(
 )
 _DEEPEST = 100
 """Braces inside each other."""
+
+
+def _operands(text: str, line: int, *, calls: bool = False) -> tuple[Operand, ...]:
+    """Return the operands of an instruction or a directive, or refuse at its line."""
+    try:
+        return operands_of(text, calls=calls)
+    except BadConstant as error:
+        refuse(error.kind, line, str(error))
 
 
 @dataclass(eq=False)
@@ -222,10 +231,7 @@ class _Parser:
         reader.place = match.start(3)
         line = reader.here()
         negated, register, opcode, rest = match.groups()
-        try:
-            operands = operands_of(rest.strip(), calls=opcode in CALLS)
-        except BadConstant as error:
-            refuse(error.kind, line, str(error))
+        operands = _operands(rest.strip(), line, calls=opcode in CALLS)
         guard = None if register is None else Guard(register, bool(negated))
         body.instructions.append(Instruction(line, guard, opcode, operands, body.open[-1]))
         reader.place = match.end()
@@ -235,7 +241,8 @@ class _Parser:
         reader = self.reader
         scope, name = body.open[-1], match[1]
         if match[2] == ".branchtargets":
-            given = operands_of(reader.need(_TO_SEMICOLON)[0].rstrip("; \t\n"))
+            line = reader.here()
+            given = _operands(reader.need(_TO_SEMICOLON)[0].rstrip("; \t\n"), line)
             parts = given[0].parts if isinstance(given[0], Vector) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
             return

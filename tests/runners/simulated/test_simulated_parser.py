@@ -198,6 +198,7 @@ def test_aligned_may_be_left_out_before_version_6_3_only(version: str) -> None:
         ("    mov.u32 %r1, " + "9" * 5000 + ";", "too long for a constant"),
         ("    mov.u64 %rd1, 0x1ffffffffffffffff;", "more than 64 bits"),
         ("    mov.u32 %r1, 1/0;", "divides by zero"),
+        ("TARGETS: .branchtargets 077A, GO;", "'077A' is no integer constant"),
         ("    mov.u32 %r1, " + "(" * 2000 + "1" + ")" * 2000 + ";", "too deep"),
         ("    " + "{" * 2000 + "}" * 2000, "braces are too deep"),
         ("    .reg .b32 %many<4000000000>;", "registers"),
