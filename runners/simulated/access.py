@@ -20,7 +20,7 @@ from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warp
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
 _ORDER = (
-    r"(?:\.(?:weak|volatile|relaxed|acquire|release|mmio|cta|cluster|gpu|sys|unified"
+    r"(?:\.(?:weak|volatile|relaxed|acquire|release|acq_rel|mmio|cta|cluster|gpu|sys|unified"
     r"|nc|ca|cg|cs|lu|cv|wb|wt|level::\w+|L1::\w+|L2::\w+))*"
 )
 _TYPE = r"\.(?P<type>[bus](?:8|16|32|64)|f16|bf16|f32|f64)"
