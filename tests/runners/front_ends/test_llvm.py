@@ -21,6 +21,7 @@ from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
 from runners.front_ends.protocol import FrontEnd, each, names_program
+from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
@@ -166,3 +167,17 @@ def test_a_program_that_is_not_there_is_a_sentence() -> None:
         find("llvm:3.9")
     with pytest.raises(UsageError, match="names no front end"):
         find("fortran:77")
+
+
+def test_kernels_that_differ_in_comments_and_labels_alone_are_one() -> None:
+    text = (
+        ".version 7.1\n.global .b8 table_0[2] = {1, 2};\n.global .b8 table_1[2] = {3, 4};\n"
+        ".visible .entry one()\n{\nbra LBB0_1; // LBB0_1\nLBB0_1:\nmov.u64 %rd1, table_0;\n}\n"
+        ".visible .entry two()\n{\nmov.u64 %rd1, table_1;\n}\n"
+    )
+    digests = ptx_digests(text)
+    assert list(digests) == ["one", "two"]
+    assert ptx_digests(text.replace("// LBB0_1", "").replace("LBB", "$L__BB")) == digests
+    changed = ptx_digests(text.replace("{3, 4}", "{3, 5}"))
+    assert changed["one"] == digests["one"]
+    assert changed["two"] != digests["two"]
