@@ -63,7 +63,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-def warpfuzz(home: Path, *arguments, stdin=b"", timeout=120, **more) -> Ended:
+def warpfuzz(home: Path, *arguments, stdin=b"", timeout=600, **more) -> Ended:
     """Run a command in `home`; whatever comes of it, no traceback does.
 
     A campaign has one worker, if it is not told another number. An environment that is not the

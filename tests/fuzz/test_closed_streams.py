@@ -13,7 +13,7 @@ def ended(home: Path, redirection: str, *arguments: str) -> tuple[int, str]:
     shell = ["sh", "-c", f'exec "$0" "$@" {redirection}', *COMMAND, *arguments]
     done = subprocess.run(
         shell, cwd=home, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        check=False, timeout=120, text=True,
+        check=False, timeout=600, text=True,
     )  # fmt: skip
     return done.returncode, done.stderr
 

@@ -44,7 +44,7 @@ def ended(command: list[object], **environment: str) -> Ended:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment},
     )
     assert "Traceback" not in done.stderr, done.stderr

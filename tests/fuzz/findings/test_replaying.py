@@ -192,7 +192,7 @@ def test_the_file_for_pytest_fails_for_what_disagrees_and_passes_when_it_is_gone
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
         ended = subprocess.run(
             command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
-            check=False, timeout=120,
+            check=False, timeout=600,
         )  # fmt: skip
         assert (ended.returncode, words in ended.stdout) == (code, True), ended.stdout
 

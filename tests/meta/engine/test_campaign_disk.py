@@ -36,7 +36,7 @@ main()
 
 def ended(home: Path, *command: str) -> Ended:
     ran = subprocess.run(
-        command, cwd=home, env=environment(home), capture_output=True, text=True, timeout=120,
+        command, cwd=home, env=environment(home), capture_output=True, text=True, timeout=600,
         check=False,
     )  # fmt: skip
     assert "Traceback" not in ran.stderr, ran.stderr

@@ -35,13 +35,13 @@ def test_a_signal_ends_a_campaign_cleanly_and_soon(tmp_path: Path, number: int) 
         wait_for_cases(tmp_path, process, 8)
         began = time.monotonic()
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         took = time.monotonic() - began
     assert process.returncode == 0, err
     summary = json.loads(out.splitlines()[-1])["summary"]
     assert summary["stopped"] == "stopped on request"
     assert summary["cases"] == state(tmp_path)["cases"]
-    assert took < 30
+    assert took < 120
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path: Path) -> N
         workers = [one for one in descendants(tmp_path) if one.pid != process.pid]
         assert workers
         workers[0].kill()
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     summary = json.loads(out.splitlines()[-1])["summary"]
     assert (summary["cases"], summary["compared"], summary["skipped_rounds"]) == (240, 240, {})
