@@ -115,8 +115,8 @@ def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path:
 def test_a_campaign_with_a_planted_fault_ends_with_one_line_that_names_the_culprit(
     tmp_path: Path,
 ) -> None:
-    options = ("--lines", "--images", 64, "--jobs", 1, "--target", "sm_90", "--json")
-    ended = warpfuzz(tmp_path, "bench", "--only", "store-layout-flipped", *options)
+    options = ("--lines", "--images", 16, "--jobs", 1, "--target", "sm_90", "--json")
+    ended = warpfuzz(tmp_path, "bench", "--only", "store-missing", *options)
     assert ended.code == 0, ended.err
     (row,) = ended.summary["faults"]
     assert (row["lines"], row["named"], row["known"], row["flaky"]) == (1, True, 0, 0)
