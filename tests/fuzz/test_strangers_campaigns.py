@@ -70,17 +70,25 @@ def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
 OPTIONS: dict[str, Any] = {
     "runner": None, "target": None, "ptx_version": None, "ptx_pass": None, "only": "*",
     "include_undefined": False, "faults": (), "level": None, "assemblers": (), "trust": False,
-    "compilers": None,
+    "compilers": None, "front_ends": (),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("option", ["--ptx-pass", "--assembler"])
-def test_a_command_that_a_state_names_is_not_run(option: str) -> None:
-    state = State(options={"--runner": "sim", option: "touch owned"}, started="")
-    with pytest.raises(UsageError, match="the campaign's state names the command 'touch owned'"):
+@pytest.mark.parametrize(
+    ("option", "command", "given"),
+    [
+        ("--ptx-pass", "touch owned", {"ptx_pass": "cat"}),
+        ("--assembler", "touch owned", {"assemblers": ("13.5",)}),
+        ("--front-end", "llvm:touch owned", {"front_ends": ("llvm",)}),
+    ],
+)
+def test_a_command_that_a_state_names_is_not_run(
+    option: str, command: str, given: dict[str, Any]
+) -> None:
+    state = State(options={"--runner": "sim", option: command}, started="")
+    with pytest.raises(UsageError, match=f"the campaign's state names the command '{command}'"):
         resumed(OPTIONS, state)
     assert resumed({**OPTIONS, "trust": True}, state)["runner"] == "sim"
-    given = {"ptx_pass": "cat"} if option == "--ptx-pass" else {"assemblers": ("13.5",)}
     assert resumed({**OPTIONS, **given}, state) | given == resumed({**OPTIONS, **given}, state)
 
 

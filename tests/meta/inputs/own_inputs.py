@@ -53,7 +53,7 @@ PROGRAM = multiplication(half())
 OPTIONS: dict[str, Any] = {
     "runner": None, "target": None, "ptx_version": None, "ptx_pass": None, "only": "*",
     "include_undefined": False, "faults": (), "level": None, "assemblers": (), "trust": False,
-    "compilers": None, "seed": None,
+    "compilers": None, "front_ends": (), "seed": None,
 }  # fmt: skip
 
 
