@@ -26,7 +26,7 @@ from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
-from runners.protocol import Failure, Trouble
+from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 
 
@@ -129,20 +129,17 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     assert not device.is_wrong
 
 
-class _Troubled:
-    """A runner on which some kernels bring the device down."""
+class _Troubled(RewritingRunner):
+    """A runner on which one kernel brings the device down."""
 
-    def __init__(self, runner: object, name: str) -> None:
-        self._runner, self._name = runner, name
+    def __init__(self, runner: Runner, name: str) -> None:
+        super().__init__(runner, [])
+        self._name = name
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._runner, name)
-
-    def prepare(self, module: KernelModule) -> object:
-        compiled = self._runner.prepare(module)  # type: ignore[attr-defined]
+    def prepare(self, module: KernelModule) -> Compiled | Failure:
         if module.kernel().entry == self._name:
             return Failure(trouble=Trouble.HANG, message="loading did not end")
-        return compiled
+        return super().prepare(module)
 
 
 def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
@@ -151,7 +148,7 @@ def test_a_program_that_hangs_is_attributed_and_left_out_and_screening_goes_on(
     examiner = Examiner(description=small_set.description, device="GPU 0")
     bad = small_set.programs[0].entry
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
-        troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))  # type: ignore[arg-type]
+        troubled: OpenRunner = replace(ready, runner=_Troubled(ready.runner, bad))
         sightings: list[Sighting] = []
         screen = Screen(troubled, small_set.description, seen=sightings.append)
         for program in small_set.programs:
@@ -197,7 +194,7 @@ def test_a_trap_is_attributed_to_its_program_whatever_else_is_on_its_way(
 def test_nothing_that_can_be_run_is_said(small_set: ScreeningSet) -> None:
     with opened(RunnerChoice(name="sim", target="sm_90")) as ready:
         bad = small_set.programs[0]
-        troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))  # type: ignore[arg-type]
+        troubled = replace(ready, runner=_Troubled(ready.runner, bad.entry))
         screen = Screen(troubled, small_set.description, seen=lambda _: None)
         screen.add(bad)
         with pytest.raises(InfrastructureError, match="no program of the set"):
