@@ -353,9 +353,6 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
             f"{', '.join(RUNNERS)}; --new in place of --resume begins another campaign there (the "
             "findings stay)"
         )
-    front_ends = before["--front-end"]
-    if front_ends is not None and options["front_ends"]:
-        front_ends = None
     if before["--compilers"] and options["compilers"] is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
@@ -371,7 +368,7 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
         "shard": before["--shard"],
         "faults": tuple((before["--fault"] or "").split()),
         "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
-        "front_ends": () if front_ends is None else (front_ends,),
+        "front_ends": _several(before["--front-end"]),
         "assemblers": _several(state.options.get("--assembler")),
     }
     if options["compilers"] is not None:

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from oracle.targets import Module
 from runners.front_ends.child import refused
 from runners.front_ends.cuda_cpp import cuda_cpp
+from runners.front_ends.protocol import Installed
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Trouble
 
+LEVEL = 3
+"""-O level where nobody says: cicc's own (the same PTX with and without `-Xcicc -O3`, 13.0)."""
 MODULE_SECONDS = 240.0
 """Time that one module may take: 100 drawn programs take 6 s on a quiet machine."""
 _EMPTY = 'extern "C" __global__ void nothing() {}\n'
 _HEADER = re.compile(r"^\s*\.version\s+(\d+\.\d+).*?^\s*\.target\s+(\w+)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaCppInstalled(Installed):
+    """A compiler of CUDA C++ that is here, not opened."""
+
+    @property
+    def default_level(self) -> int:
+        """-O level where nobody says."""
+        return LEVEL
+
+    def knows(self, target: str, version: str) -> bool:
+        """Whether it writes modules of this target that can have what a PTX ISA version has."""
+        with self.opened(LEVEL) as front_end:
+            return front_end.writes(target, version)
+
+    @abstractmethod
+    def opened(self, level: int) -> CudaCppFrontEnd:
+        """Return the compiler, ready to work; raises as that of any front end does."""
 
 
 class CudaCppFrontEnd(ABC):

@@ -12,15 +12,18 @@ from pathlib import Path
 from oracle.errors import UsageError
 from runners.assemblers.discovery import places
 from runners.front_ends.commands import check_there, piped, stages
-from runners.front_ends.cuda_cpp_front_end import MODULE_SECONDS, CudaCppFrontEnd
+from runners.front_ends.cuda_cpp_front_end import (
+    LEVEL,
+    MODULE_SECONDS,
+    CudaCppFrontEnd,
+    CudaCppInstalled,
+)
 from runners.front_ends.cuda_wheels import fetched, fetched_folders
 from runners.front_ends.protocol import Installed, order
 from runners.processes import run_tool
 from runners.protocol import Failure
 from runners.wheels import Progress
 
-LEVEL = 3
-"""-O level where nobody says: cicc's own (the same PTX with and without `-Xcicc -O3`, 13.0)."""
 _COMPILE = "-ptx -x cu -arch={target} -Xcicc -O{level} -w -o - -"
 """nvcc's own -O is of host code; its compiler of device code takes 0 to 3 (13.0 and 13.4)."""
 _QUESTION_SECONDS = 60.0
@@ -30,7 +33,7 @@ _RELEASE = re.compile(r"release \d+\.\d+, V(\d+(?:\.\d+)+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nvcc(Installed):
+class Nvcc(CudaCppInstalled):
     """A command that reads CUDA C++ from standard input and writes PTX to standard output.
 
     In its words `{level}` stands for the -O level of device code, and `{target}` for the value of
@@ -40,16 +43,6 @@ class Nvcc(Installed):
     command: str
     who: str
     """The compiler in words."""
-
-    @property
-    def default_level(self) -> int:
-        """-O level where nobody says."""
-        return LEVEL
-
-    def knows(self, target: str, version: str) -> bool:
-        """Whether it writes modules of this target that can have what a PTX ISA version has."""
-        with self.opened(LEVEL) as front_end:
-            return front_end.writes(target, version)
 
     def opened(self, level: int) -> NvccFrontEnd:
         """Return the compiler."""

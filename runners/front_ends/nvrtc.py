@@ -9,7 +9,12 @@ from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.front_ends.child import Child, refused
-from runners.front_ends.cuda_cpp_front_end import MODULE_SECONDS, CudaCppFrontEnd
+from runners.front_ends.cuda_cpp_front_end import (
+    LEVEL,
+    MODULE_SECONDS,
+    CudaCppFrontEnd,
+    CudaCppInstalled,
+)
 from runners.front_ends.cuda_wheels import fetched, fetched_folders
 from runners.front_ends.protocol import RELEASE, Installed
 from runners.protocol import Failure
@@ -19,29 +24,18 @@ _COMPILER = Path(__file__).with_name("nvrtc_compiler.py")
 _OPTIONS: dict[int, tuple[str, ...]] = {0: ("-G",), 3: ()}
 """Options of the -O levels that it has ("if --dopt is not specified, then turns off all
 optimizations": --device-debug, NVRTC, Supported Compile Options)."""
-LEVEL = 3
 _LIBRARIES = ("lib", "lib64", "targets/x86_64-linux/lib")
 _HEADERS = ("include", "include/cccl")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nvrtc(Installed):
+class Nvrtc(CudaCppInstalled):
     """The NVRTC of a toolkit's folder, which is its `path`."""
 
     @property
     def levels(self) -> tuple[int, ...]:
         """-O levels that it has."""
         return tuple(_OPTIONS)
-
-    @property
-    def default_level(self) -> int:
-        """-O level where nobody says."""
-        return LEVEL
-
-    def knows(self, target: str, version: str) -> bool:
-        """Whether it writes modules of this target that can have what a PTX ISA version has."""
-        with self.opened(LEVEL) as front_end:
-            return front_end.writes(target, version)
 
     def opened(self, level: int) -> NvrtcFrontEnd:
         """Return the compiler, with a process of its own.

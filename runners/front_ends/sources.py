@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.targets import Module
-from runners.front_ends import llvm, nvcc
+from runners.front_ends import cuda_cpp_front_end, llvm
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.protocol import order, parted
@@ -59,7 +59,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
                 f"llc -O{level} -mcpu={module.target} -mattr=+{feature} optimised.ll -o new.ptx",
             ),
         )  # fmt: skip
-    level = nvcc.LEVEL if level is None else level
+    level = cuda_cpp_front_end.LEVEL if level is None else level
     text = cuda_cpp(module.programs, module.kernels, module=place)
     commands = _own(which, "kernel.cu", level, module.target, feature)
     if not commands:
