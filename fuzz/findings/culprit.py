@@ -9,9 +9,10 @@ the ISA leaves fragments open between them, both are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import cache
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -63,23 +64,31 @@ def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequenc
     """Return what overwrites its multiplicands, for each image that comes out wrong.
 
     That is believed of a multiplication whose D is in the registers of A or B if the image comes
-    out right with D elsewhere; None where it does not.
+    out right with D elsewhere, and wrong without that; where several do so in one program, with
+    the D of all others elsewhere. None where neither shows it.
     """
     found: list[Culprit | None] = [None] * len(images)
-    renamed = list(_renamed(program))
-    again = bench.results(program, images) if renamed else None
+    forms = tuple(dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))))
+
+    @cache
+    def wrong(moved: frozenset[MmaForm]) -> NDArray[np.bool_] | None:
+        results = bench.results(_with_d_elsewhere(program, moved), images)
+        return None if results is None else results.wrong
+
+    # What does not come out wrong again may have come out right for no reason.
+    again = wrong(frozenset()) if forms else None
     if again is None:
         return found
-    for form, cured in renamed:
-        results = bench.results(cured, images)
-        if results is None:
-            continue
-        # What does not come out wrong again may have come out right for no reason.
-        cured_images = np.flatnonzero(again.wrong & ~results.wrong).tolist()
+    for form in forms:
+        cured = np.zeros(len(images), bool)
+        for others in (frozenset[MmaForm](), frozenset(forms) - {form}):
+            before, after = wrong(others), wrong(others | {form})
+            if before is not None and after is not None:
+                cured |= again & before & ~after
         # What is wrong in registers of its own as well may be right there by chance.
-        if not cured_images or wrong_alone(bench, alone(form), ()) is not None:
+        if not cured.any() or wrong_alone(bench, alone(form), ()) is not None:
             continue
-        for index in cured_images:
+        for index in np.flatnonzero(cured).tolist():
             found[index] = found[index] or Culprit(
                 steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE, form=form
             )
@@ -91,30 +100,36 @@ def _in_place(step: Step) -> MmaForm | None:
     return step.form if isinstance(step, Multiply) and step.d in (step.a, step.b) else None
 
 
-def _renamed(program: Program) -> Iterator[tuple[MmaForm, Program]]:
-    """Iterate over the multiplications in place, each with a program in which its D is elsewhere.
+def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
+    """Return a program in which multiplications in place have a D of their own.
 
-    It has registers of its own there, and is copied to where it was afterwards.
+    It is copied to where it was afterwards.
+
+    Parameters
+    ----------
+    forms
+        Of those that are changed.
     """
     names = {use.name for step in walk(program.steps) for use in step.uses}
-    fresh = next(f"d{number}" for number in range(len(names) + 1) if f"d{number}" not in names)
-    for form in dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))):
-        yield form, replace(program, steps=_with_d_in(fresh, form, program.steps))
+    fresh = (f"d{number}" for number in count() if f"d{number}" not in names)
+    elsewhere = {form: next(fresh) for form in forms}
+    return replace(program, steps=_moved(elsewhere, program.steps))
 
 
-def _with_d_in(fresh: str, form: MmaForm, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _moved(elsewhere: Mapping[MmaForm, str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
     made: list[Step] = []
     for step in steps:
         inside: dict[str, Any] = {
-            field: _with_d_in(fresh, form, block) for field, block in step.blocks.items()
+            field: _moved(elsewhere, block) for field, block in step.blocks.items()
         }
         step = replace(step, **inside)
-        if isinstance(step, Multiply) and _in_place(step) == form:
-            made.append(replace(step, d=fresh))
+        form = _in_place(step)
+        if form is not None and form in elsewhere and isinstance(step, Multiply):
+            made.append(replace(step, d=elsewhere[form]))
             step = Elementwise(
                 operation=Operation.COPY,
                 matrix=form.matrix("d"),
-                source=fresh,
+                source=elsewhere[form],
                 destination=step.d,
             )
         made.append(step)

@@ -142,6 +142,28 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_if_d_elsewhere_is_righ
     assert culprit.key == f"wmma.mma of f16/{IN_PLACE}"
 
 
+def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once() -> None:
+    """Image 16 of round 58 of seed 8 on an H200 (2026-11-22) was a new finding."""
+    first, second = in_place(), in_place(mma_form(str(HALF.opcode).replace("row.col", "row.row")))
+    again = tuple(
+        replace(step, place=replace(step.place, buffer="again")) if isinstance(step, Store)
+        else step
+        for step in second.steps
+    )  # fmt: skip
+    size = first.buffer("d").size
+    program = Program(
+        buffers=(*first.buffers, Buffer(name="again", space="global", size=size)),
+        steps=(*first.steps, *again),
+    )
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [overwriting])
+    bench = Bench(broken, emit(program, module=MODULE))
+    image = drawn_image(program)
+    assert not bench.right(program, image)
+    culprit = culprit_of(bench, program, image)
+    assert culprit is not None
+    assert culprit.key == f"wmma.mma of f16/{IN_PLACE}"
+
+
 @pytest.mark.parametrize("fault", ["load-a-layout-flipped", "accumulator-ignored", "stuck-bit"])
 def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: str) -> None:
     program = in_place()
