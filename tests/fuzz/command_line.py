@@ -11,10 +11,14 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing import forkserver
 from pathlib import Path
 
+from fuzz.bench import pooling
 from fuzz.campaign import campaign, crew, worker
 from fuzz.cli import main
 
@@ -63,78 +67,121 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-def warpfuzz(home: Path, *arguments, stdin=b"", timeout=600, **more) -> Ended:
+def warpfuzz(home: Path, *arguments, stdin=b"", timeout=600, prepare=None, **more) -> Ended:
     """Run a command in `home`; whatever comes of it, no traceback does.
 
-    A campaign has one worker, if it is not told another number. An environment that is not the
-    usual one takes a new interpreter, but for the width of the terminal.
+    A campaign has one worker, if it is not told another number.
+
+    Parameters
+    ----------
+    prepare
+        Is called in the command's process before the command: a function of a module.
+    more
+        Variables of its environment.
     """
+    with started(home, *arguments, stdin=stdin, prepare=prepare, **more) as command:
+        ended = command.ended(timeout)
+    assert "Traceback" not in ended.err + ended.out, ended.err
+    return ended
+
+
+class Started:
+    """A command that goes on in a process of its own."""
+
+    def __init__(self, process, folder: Path) -> None:
+        self._process, self._folder = process, folder
+        self.pid = process.pid
+
+    @property
+    def err(self):
+        return (self._folder / "stderr").read_text(errors="replace")
+
+    def poll(self):
+        """Return its exit code, None while it goes on."""
+        return self._process.exitcode
+
+    def send_signal(self, number) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it, and wait for its end."""
+        self._process.kill()
+        self._process.join()
+
+    def ended(self, timeout=600) -> Ended:
+        """Wait for its end."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            self.kill()
+            raise subprocess.TimeoutExpired("warpfuzz", timeout)
+        out = (self._folder / "stdout").read_text(errors="replace")
+        return Ended(code=self._process.exitcode, out=out, err=self.err)
+
+
+@contextmanager
+def started(home: Path, *arguments, stdin=b"", prepare=None, **more) -> Iterator[Started]:
+    """Start a command in `home` as `warpfuzz` does; it is killed in the end if it still goes on."""
     words = [os.fsdecode(_argument(argument)) for argument in arguments]
     if words[:1] == ["run"] and not {"--workers", "--help"} & set(words):
         words[1:1] = ["--workers", "1"]
+    _start_server()
     with tempfile.TemporaryDirectory() as folder:
-        streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
-        streams[0].write_bytes(stdin)
-        run = _in_new_interpreter if more.keys() - {"COLUMNS"} else _in_server
-        code = run(home, words, environment(home, **more), streams, timeout)
-        out, err = (path.read_text(errors="replace") for path in streams[1:])
-    assert "Traceback" not in err + out, err
-    return Ended(code=code, out=out, err=err)
-
-
-def _in_new_interpreter(home, words, env, streams, timeout):
-    with streams[0].open("rb") as given, streams[1].open("wb") as out, streams[2].open("wb") as err:
-        return subprocess.run(
-            [*COMMAND, *words], cwd=home, env=env, stdin=given, stdout=out, stderr=err,
-            timeout=timeout, check=False,
-        ).returncode  # fmt: skip
-
-
-def _in_server(home, words, env, streams, timeout):
-    process = _SERVER.Process(target=_command, args=(home, words, env, streams))
-    process.start()
-    process.join(timeout)
-    if process.exitcode is None:
-        process.kill()
-        process.join()
-        raise subprocess.TimeoutExpired(words, timeout)
-    code = process.exitcode
-    process.close()
-    return code
+        Path(folder, "stdin").write_bytes(stdin)
+        process = _SERVER.Process(
+            target=_command, args=(home, words, environment(home, **more), Path(folder), prepare)
+        )
+        process.start()
+        try:
+            yield Started(process, Path(folder))
+        finally:
+            process.kill()
+            process.join()
+            process.close()
 
 
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(
-    [
-        "fuzz.commands.run",
-        "fuzz.checks.compilers",
-        "fuzz.checks.instructions",
-        "fuzz.checks.undefined",
-        "fuzz.console.view",
-        "runners.simulated_runner",
-    ]
-)
 
 
-def _command(home: Path, words: list[str], env: dict[str, str], streams: list[Path]) -> None:
+@cache
+def _start_server() -> None:
+    """Start the process whose children are commands; it has done already what takes them long."""
+    _SERVER.set_forkserver_preload(["warm_command"])
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        map(str, (ROOT, Path(__file__).parent, Path(__file__).parent / "checks"))
+    )
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def _command(home: Path, words: list[str], env: dict[str, str], folder: Path, prepare) -> None:
     """Be the command, in a process that has imported it already: a start takes 2 s else."""
     os.chdir(home)
     sys.argv = ["-c", *words]
     os.environ.clear()
     os.environ.update(env)
+    sys.path[:0] = env["PYTHONPATH"].split(os.pathsep)
     flags = (os.O_RDONLY, os.O_CREAT | os.O_WRONLY, os.O_CREAT | os.O_WRONLY)
-    for number, (path, flag) in enumerate(zip(streams, flags, strict=True)):
-        os.dup2(os.open(path, flag), number)
+    for number, (name, flag) in enumerate(zip(("stdin", "stdout", "stderr"), flags, strict=True)):
+        os.dup2(os.open(folder / name, flag), number)
     sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = (
         os.fdopen(number, "w", encoding="utf-8", closefd=False) for number in (1, 2)
     )
+    # Whoever runs the tests in the background lets them ignore it, and their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
-    crew.subprocess = _Subprocess
+    crew.subprocess, pooling.multiprocessing = _Subprocess, _Multiprocessing
     os.fsync = lambda descriptor: None
     # Seconds by the clock, of which a busy machine gives a core few.
     campaign.SHRINK_SECONDS = 600.0
     try:
+        if prepare is not None:
+            prepare()
         main(words)
     except SystemExit as end:
         code = end.code
@@ -220,6 +267,16 @@ class _Worker:
     def _tell(self, number):
         if self.poll() is None:
             os.kill(self.pid, number)
+
+
+class _Multiprocessing:
+    """What a bench needs of `multiprocessing`: processes that have imported it already."""
+
+    parent_process = staticmethod(multiprocessing.parent_process)
+
+    @staticmethod
+    def get_context(name):
+        return _SERVER
 
 
 class _Subprocess:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import command_line
 import psutil
-from command_line import environment
+from command_line import Started
+
+from fuzz.campaign import campaign
 
 CORPUS = "warpfuzz-corpus"
-_COMMAND = """
-from fuzz.campaign import campaign
-campaign._SAVE_SECONDS = 0.1
-from fuzz.cli import main
-main()
-"""
-"""The command line, with a campaign that saves often: a test waits for what it has saved."""
 SOON = 180.0
 """Seconds for what takes a few on a machine that does nothing else."""
 
@@ -46,22 +40,17 @@ def nothing_left(home: Path) -> bool:
     return False
 
 
+def save_often() -> None:
+    """Have a campaign save often: a test waits for what it has saved."""
+    campaign._SAVE_SECONDS = 0.1
+
+
 @contextmanager
-def started(home: Path, *options: object) -> Iterator[subprocess.Popen[str]]:
+def started(home: Path, *options: object) -> Iterator[Started]:
     """Start `warpfuzz run --runner sim` in a folder; nothing of it is left in the end."""
-    words = ("run", "--runner", "sim", "--json", *map(str, options))
-    with subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, *words],
-        cwd=home,
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    words = ("run", "--runner", "sim", "--json", *options)
+    with command_line.started(home, *words, prepare=save_often) as command:
+        yield command
     assert nothing_left(home)
 
 
@@ -74,11 +63,11 @@ def state(home: Path) -> dict[str, Any]:
     return {}
 
 
-def wait_for_cases(home: Path, process: subprocess.Popen[str], cases: int) -> None:
+def wait_for_cases(home: Path, command: Started, cases: int) -> None:
     """Wait until a campaign has committed so many cases."""
     end = time.monotonic() + SOON
-    while time.monotonic() < end and process.poll() is None:
+    while time.monotonic() < end and command.poll() is None:
         if state(home).get("cases", 0) >= cases:
             return
         time.sleep(0.05)
-    raise AssertionError(f"{cases} cases were not reached: {process.poll()}, {state(home)}")
+    raise AssertionError(f"{cases} cases were not reached: {command.poll()}, {state(home)}")

@@ -1,0 +1,29 @@
+"""Does what every command would do first, once for all of them.
+
+The process that commands of the tests are forked from (`command_line`) imports this module: what
+was imported and looked up by then takes each of them and of their workers no time, 1.5 s else.
+"""
+
+import gc
+import tempfile
+from pathlib import Path
+
+from value_runs import run
+
+import fuzz.checks.compilers
+import fuzz.checks.undefined
+import fuzz.commands.run
+import fuzz.console.view  # noqa: F401
+from fuzz.checks.instruction_draws import round_drafts
+from oracle.isa import FORMS
+from oracle.legality import verdict_of
+from oracle.targets import parse_target, parse_version
+
+with tempfile.TemporaryDirectory() as _folder:
+    run(Path(_folder, "corpus"), cases=1)
+for _draft in round_drafts(FORMS, parse_target("sm_90"), parse_version("8.0"), seed=0, number=0):
+    verdict_of(_draft.text, target="sm_90", ptx_version="8.0")
+round_drafts.cache_clear()
+gc.collect()
+# Pages with objects that nobody looks at again are not copied.
+gc.freeze()
