@@ -39,6 +39,9 @@ class Format:
     raw: str
     """NumPy dtype that holds one element's raw bit pattern at the Python interface."""
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def is_float(self) -> bool:
         """Whether the format is a floating-point format."""

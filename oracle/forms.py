@@ -35,6 +35,11 @@ class Slot:
     text: str
 
 
+def _hash(form: Form) -> int:
+    """Return a hash that Python keeps, the opcode's: programs are drawn with tables by forms."""
+    return hash(form.opcode)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadForm:
     """One form of wmma.load (9.7.14.4.3)."""
@@ -74,6 +79,8 @@ class LoadForm:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True, kw_only=True)
 class StoreForm:
@@ -111,6 +118,8 @@ class StoreForm:
     def opcode(self) -> str:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
+
+    __hash__ = _hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +173,8 @@ class MmaForm:
     def opcode(self) -> str:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
+
+    __hash__ = _hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +235,8 @@ class LdmatrixForm:
     def opcode(self) -> str:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
+
+    __hash__ = _hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,6 +315,8 @@ class MmaSyncForm:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True, kw_only=True)
 class StmatrixForm:
@@ -353,6 +368,8 @@ class StmatrixForm:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
 
+    __hash__ = _hash
+
 
 @dataclass(frozen=True, kw_only=True)
 class MovmatrixForm:
@@ -381,6 +398,8 @@ class MovmatrixForm:
     def opcode(self) -> str:
         """Instruction text without operands, as the page's syntax has it."""
         return _opcode(self)
+
+    __hash__ = _hash
 
 
 ProductForm = MmaForm | MmaSyncForm

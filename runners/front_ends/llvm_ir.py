@@ -1,15 +1,16 @@
 """Programs as LLVM IR: the nvvm intrinsics, with what optimisers like to change around them.
 
 Fragments are stack slots that `mem2reg` has to take apart; addresses are computed from lane, warp
-and image, some by a function that wants to be inlined; copies are loops over units of the widest
-type, and loops of a constant count can be unrolled; row addresses of ldmatrix without a pattern
-come out of a constant table; what some lanes alone store stands under a condition on the lane. The
-intrinsics are those of `llvm_intrinsics`; what a version has none for is inline assembly.
+and image, some by a function that wants to be inlined; long copies are loops over units of the
+widest type, and loops of a constant count can be unrolled; row addresses of ldmatrix without a
+pattern come out of a constant table; what some lanes alone store stands under a condition on the
+lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is inline assembly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from oracle.lane_steps import (
@@ -44,6 +45,9 @@ from runners.kernels import LANES, Kernel
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 """Types that a copy moves, by their bytes."""
+_UNROLLED = 4
+"""Most rounds of a copy that are written out; more, as in one of five, become a loop. With loops
+alone they took more than half of LLVM's time, most of it for where each loop ends (22, 2026-11)."""
 
 
 class LlvmWriter(LlvmText):
@@ -146,9 +150,26 @@ class LlvmWriter(LlvmText):
                 assert_never(step)
 
     def _copy(self, piece: Piece) -> None:
-        """Append a loop in which lane l copies every 32nd unit from the l-th on."""
-        width, units = piece.width, piece.units
-        unit = _UNITS[width]
+        """Append what copies: lane l takes every 32nd unit from the l-th on."""
+        rounds, rest = divmod(piece.units, LANES)
+        if rounds + bool(rest) > _UNROLLED:
+            self._copy_loop(piece)
+            return
+        wide = self.value("zext i32 %lane to i64")
+        offset = self.value(f"mul i64 {wide}, {piece.width}")
+        for number in range(rounds):
+            self._move(piece, offset, LANES * number)
+        if rest:
+            then, end = self.labels("copy", "copied")
+            more = self.value(f"icmp ult i32 %lane, {rest}")
+            self.add(f"br i1 {more}, label %{then}, label %{end}")
+            self.label(then)
+            self._move(piece, offset, LANES * rounds)
+            self.add(f"br label %{end}")
+            self.label(end)
+
+    def _copy_loop(self, piece: Piece) -> None:
+        """Append a copy as a loop."""
         head, again, end = self.labels("copy", "again", "copied")
         counter = f"%i{self.count}"
         following = f"%j{self.count}"
@@ -158,20 +179,27 @@ class LlvmWriter(LlvmText):
         self.add(f"br label %{head}")
         self.label(head)
         self.add(f"{counter} = phi i32 [ %lane, %{entry} ], [ {following}, %{again} ]")
-        more = self.value(f"icmp ult i32 {counter}, {units}")
+        more = self.value(f"icmp ult i32 {counter}, {piece.units}")
         self.add(f"br i1 {more}, label %{again}, label %{end}")
         self.label(again)
         wide = self.value(f"zext i32 {counter} to i64")
-        offset = self.value(f"mul i64 {wide}, {width}")
+        self._move(piece, self.value(f"mul i64 {wide}, {piece.width}"))
+        self.add(f"{following} = add i32 {counter}, {LANES}")
+        self.add(f"br label %{head}")
+        self.label(end)
+
+    def _move(self, piece: Piece, offset: str, units: int = 0) -> None:
+        """Append the copy of a unit that is `units` and then `offset` bytes behind the first."""
+        width = piece.width
+        unit = _UNITS[width]
         source, destination = (
-            self.address(place, offset=offset, pointee=unit)
+            self.address(
+                replace(place, offset=place.offset + units * width), offset=offset, pointee=unit
+            )
             for place in (piece.source, piece.destination)
         )
         moved = self.value(f"load {unit}, {source[0]} {source[1]}, align {width}")
         self.add(f"store {unit} {moved}, {destination[0]} {destination[1]}, align {width}")
-        self.add(f"{following} = add i32 {counter}, {LANES}")
-        self.add(f"br label %{head}")
-        self.label(end)
 
     def _uniform(self, value: Uniform) -> str:
         """Return a number that is the same in every lane."""

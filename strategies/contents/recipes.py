@@ -34,6 +34,10 @@ class Recipe:
             raise UsageError(f"the seed is {self.seed}; it must lie in 0 to 2^64 - 1")
 
 
+_OMITTED = st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2)
+_SEEDS = st.integers(0, (1 << 64) - 1)
+
+
 @st.composite
 def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
     """Draw a recipe; it shrinks towards all classes and a small seed.
@@ -44,10 +48,10 @@ def recipes(draw: st.DrawFn, wanted: tuple[ValueClass, ...] = ()) -> Recipe:
         Classes that come first, whatever is drawn. The others follow in the order of `ValueClass`,
         which starts with those that reveal most.
     """
-    omitted = draw(st.sets(st.sampled_from(ValueClass), max_size=len(ValueClass) // 2))
+    omitted = draw(_OMITTED)
     others = (one for one in ValueClass if one not in wanted and one not in omitted)
     classes = (*dict.fromkeys(wanted), *others)
-    return Recipe(classes=classes, seed=draw(st.integers(0, (1 << 64) - 1)))
+    return Recipe(classes=classes, seed=draw(_SEEDS))
 
 
 _APART = frozenset(
