@@ -18,6 +18,7 @@ from fuzz.shrinking.draft import (
     moved,
     new_buffer,
     places_of,
+    room_for,
     visit,
     with_form,
 )
@@ -233,7 +234,7 @@ def _plain(draft: Draft, sites: _Sites) -> Draft:
         )  # fmt: skip
         key = (step.place, tile, isinstance(step, Load))
         if key not in homes:
-            buffer = new_buffer(buffers, form.matrix.operand, other.tile)
+            buffer = new_buffer(buffers, form.matrix.operand, room_for(other.tile))
             buffers.append(buffer)
             homes[key] = Place(buffer=buffer.name)
             moves += [

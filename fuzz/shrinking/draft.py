@@ -6,7 +6,7 @@ tile has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,14 +107,14 @@ def shows_something(program: Program, like: Program) -> bool:
 
 Access = Load | Store
 
-_GUARD_BYTES = 32
-"""Bytes kept behind a matrix and its next line, so that a store that is a line or an element off
-stays in its own image."""
+GUARD_BYTES = 32
+"""Bytes kept behind rows and registers, and behind a matrix and its next line, so that a store that
+is a line or an element off stays in its own image."""
 
 
 def room_for(tile: Tile) -> int:
     """Return the bytes of a buffer that holds a tile at its start, with a guard behind it."""
-    return tile.extent + tile.pitch + _GUARD_BYTES
+    return tile.extent + tile.pitch + GUARD_BYTES
 
 
 def with_form(step: Access, *, layout: str, space: str) -> Access:
@@ -209,8 +209,14 @@ def bytes_moved(draft: Draft, runs: list[tuple[Place, Place, int]], target: Draf
     return target.with_image(image)
 
 
-def new_buffer(buffers: list[Buffer], operand: str, tile: Tile) -> Buffer:
-    """Return a global buffer of its own for a tile, under a name that no other has."""
+def new_buffer(buffers: Sequence[Buffer], name: str, size: int) -> Buffer:
+    """Return a global buffer of its own, under a name like `name` that no other has.
+
+    Parameters
+    ----------
+    size
+        Bytes: of what lies in it and of a guard behind that.
+    """
     names = {buffer.name for buffer in buffers}
-    number = next(n for n in range(len(names) + 1) if f"{operand}{n or ''}" not in names)
-    return Buffer(name=f"{operand}{number or ''}", space="global", size=room_for(tile))
+    number = next(n for n in range(len(names) + 1) if f"{name}{n or ''}" not in names)
+    return Buffer(name=f"{name}{number or ''}", space="global", size=size)

@@ -6,19 +6,12 @@ A program gets smaller by one kind of change after the other, until none is left
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.bare import alone
 from fuzz.findings.replay import Subject, replays_of
-from fuzz.findings.tracing import trace
 from fuzz.shrinking.accesses import (
     plain_all,
     plain_one,
@@ -27,62 +20,10 @@ from fuzz.shrinking.accesses import (
     row_major,
 )
 from fuzz.shrinking.contents import shrink_contents, zero_cells
-from fuzz.shrinking.draft import Draft, new_buffer, visit
-from fuzz.shrinking.structure import drops, trims, unwraps
+from fuzz.shrinking.draft import Draft, visit
+from fuzz.shrinking.isolation import isolated, loaded, shared_sources, stored
+from fuzz.shrinking.structure import drops, loads_first, trims, unwraps
 from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
-from oracle.forms import MmaForm
-from oracle.places import Buffer
-from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
-from oracle.storage import write
-
-_STEPS = 5
-"""Three loads, the multiplication, a store: a program with no more has nothing around it."""
-_MULTIPLICATIONS = 32
-"""Most that are tried, of a program with loops."""
-
-
-def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
-    """Iterate over drafts with one multiplication of a program by itself.
-
-    Its operands are loaded from the image, with the values that they have where the program does
-    what it should. So what came before it, and shared memory, can go at once; and of a chain the
-    link that fails is left.
-
-    Parameters
-    ----------
-    target
-        Whose model computes what the program made on the way.
-    """
-    if sum(1 for _ in visit(draft.program.steps)) <= _STEPS:
-        return
-    multiplications = (
-        (event.step.form, event.inputs)
-        for event in trace(draft.program, draft.image, target=target).events
-        if isinstance(event.step, Multiply)
-    )
-    for form, operands in islice(multiplications, _MULTIPLICATIONS):
-        yield _alone(form, operands)
-
-
-def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
-    plain = alone(form)
-    loads = list(plain.loads.values())
-    buffers: list[Buffer] = []
-    accesses: list[Load | Store] = [*loads, plain.store]
-    for access in accesses:
-        buffers.append(new_buffer(buffers, access.place.buffer, access.tile))
-    steps: tuple[Step, ...] = (*loads, plain.multiply, plain.store)
-    return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
-
-
-def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Draft:
-    image = np.zeros(program.image_bytes, np.uint8)
-    for load in loads:
-        values = operands[load.fragment][None]
-        write(image[None], program.offset(load.place.buffer), load.tile, values)
-    return Draft(program=program, image=image)
-
 
 Reduction = Callable[[Draft], Iterator[Draft]]
 """Smaller drafts in place of one, the most promising first."""
@@ -95,6 +36,9 @@ _SINGLE: tuple[Reduction, ...] = (
     row_major,
     plainer_accesses,
     plainer_transfers,
+    stored,
+    shared_sources,
+    loads_first,
     trims,
 )
 _COMPILED = 16
@@ -119,15 +63,16 @@ def shrink_program(trials: Trials) -> bool:
     """
     before = trials.best
     alone: Reduction = partial(isolated, target=trials.target)
-    _reduce(trials, alone)
-    _reduce(trials, plain_all)
+    given: Reduction = partial(loaded, target=trials.target)
+    for reduction in (alone, given, plain_all):
+        _reduce(trials, reduction)
     size = sum(1 for _ in visit(trials.best.program.steps)) // 2
     while size > 1:
         _reduce(trials, partial(drops, size=size))
         size //= 2
     while True:
         at, apart = trials.best, trials.apart
-        for reduction in (alone, *_SINGLE):
+        for reduction in (alone, given, *_SINGLE):
             _reduce(trials, reduction)
         if trials.best is at and trials.apart is apart:
             return trials.best is not before

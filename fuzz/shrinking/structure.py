@@ -1,6 +1,7 @@
 """Fewer steps: dropped alone and in groups, branches and loops unwrapped, words to constants.
 
-What nothing needs any more, steps and buffers, goes with them (`tidied`).
+What can be loaded before anything else happens is. What nothing needs any more, steps and buffers,
+goes with them (`tidied`).
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fuzz.shrinking.draft import Draft, Edits, Site, Steps, edited, room_for, visit
+from fuzz.shrinking.draft import GUARD_BYTES, Draft, Edits, Site, Steps, edited, room_for, visit
 from oracle.image import position
-from oracle.lane_steps import LoadRows, StoreRows
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
@@ -72,10 +73,6 @@ def _without_idle_barriers(steps: Steps) -> Steps:
     return tuple(kept)
 
 
-_GUARD_BYTES = 32
-"""Bytes kept behind rows and registers; behind matrices it is a line more."""
-
-
 def trims(draft: Draft) -> Iterator[Draft]:
     """Iterate over drafts with shorter buffers: all of them, then one at a time; never longer."""
     program = draft.program
@@ -125,9 +122,9 @@ def _needs(program: Program) -> dict[str, int]:
         if isinstance(step, Load | Store):
             reach(step.place.buffer, step.place.offset + room_for(step.tile))
         elif isinstance(step, LoadRows | StoreRows):
-            reach(step.buffer, max(step.addresses) + step.form.ROW_BYTES + _GUARD_BYTES)
+            reach(step.buffer, max(step.addresses) + step.form.ROW_BYTES + GUARD_BYTES)
         elif not isinstance(step, Copy):
-            guard = 0 if step.blocks else _GUARD_BYTES
+            guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
                 reach(span.buffer, span.end + guard)
     return {name: min(end, program.buffer(name).size) for name, end in ends.items()}
@@ -220,6 +217,35 @@ def _simpler(draft: Draft, step: Step) -> Iterator[Steps]:
             if isinstance(count, Word):
                 fewer.append(most)
             yield from ((replace(step, count=number),) for number in fewer)
+
+
+def loads_first(draft: Draft) -> Iterator[Draft]:
+    """Iterate over drafts in which what can be loaded before anything else happens is.
+
+    Compilers join and move what stands beside each other: a branch or a loop may stay for nothing
+    but keeping a load away from there.
+    """
+    yield draft.with_program(draft.program.buffers, _loads_first(draft.program.steps))
+
+
+def _loads_first(steps: Steps) -> Steps:
+    first: list[Step] = []
+    rest: list[Step] = []
+    names, written = set[str](), set[str]()
+    for step in steps:
+        if (
+            isinstance(step, Load | LoadRegisters)
+            and names.isdisjoint(use.name for use in step.uses)
+            and written.isdisjoint(span.buffer for span in step.bytes_read)
+        ):
+            first.append(step)
+            continue
+        blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
+        rest.append(step.with_blocks(blocks))
+        every = list(walk((step,)))
+        names |= {use.name for inside in every for use in inside.uses}
+        written |= {span.buffer for inside in every for span in inside.bytes_written}
+    return (*first, *rest)
 
 
 def _value(draft: Draft, value: Uniform) -> int:

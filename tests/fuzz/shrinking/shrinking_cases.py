@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corpus import Kind
 from fuzz.findings.replay import Subject
 from oracle.image import position
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, MMA_SYNC_FORMS
 from oracle.program import Program
 from oracle.storage import read
 from oracle.targets import Module
@@ -27,6 +27,9 @@ WANTED = Kind.VIOLATION
 PRODUCTS = programs(Focus(), module=Module.named(TARGET, VERSION), forms=MMA_FORMS)
 PROGRAMS = programs(
     Focus(), module=Module.named(TARGET, VERSION), forms=(*MMA_FORMS, *LDMATRIX_FORMS)
+)
+LANE_PROGRAMS = programs(
+    Focus(), module=Module.named(TARGET, VERSION), forms=(*MMA_SYNC_FORMS, *LDMATRIX_FORMS)
 )
 
 

@@ -1,17 +1,20 @@
-"""A multiplication that is taken out of its program multiplies what it multiplied there."""
+"""What is loaded in the place of a step has the values that the step gave in its program."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
-from shrinking_cases import TARGET, subjects
+from hypothesis import Phase, assume, given, settings
+from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
 from fuzz.findings.replay import Subject
 from fuzz.findings.tracing import trace
+from fuzz.shrinking import shrink
 from fuzz.shrinking.draft import Draft
-from fuzz.shrinking.shrinker import isolated
+from fuzz.shrinking.isolation import isolated, loaded
 from oracle.definedness import undefined
 from oracle.execution import execute
+from oracle.image import position
+from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
 from oracle.program import walk
 from oracle.steps import Multiply, Store
 from oracle.storage import Tile, read
@@ -38,3 +41,37 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         tile = Tile(matrix=store.form.matrix, layout=store.form.layout)
         stored = read(after, draft.program.offset(store.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
+
+
+@settings(max_examples=20)
+@given(subjects(LANE_PROGRAMS))
+def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subject: Subject) -> None:
+    program = subject.program
+    before = execute(program, subject.image[None], target=TARGET).images[0]
+    for draft in loaded(Draft(program=program, image=subject.image), target=TARGET):
+        smaller = draft.program
+        if undefined(smaller, target=TARGET) or any(step.blocks for step in walk(program.steps)):
+            continue
+        after = execute(smaller, draft.image[None], target=TARGET).images[0]
+        for step in smaller.steps:
+            if (
+                isinstance(step, StoreRegisters)
+                and smaller.buffer(step.place.buffer).space != "shared"
+            ):
+                old, new = position(program, step.place), position(smaller, step.place)
+                assert np.array_equal(before[old : old + step.size], after[new : new + step.size])
+
+
+@settings(max_examples=6, phases=[Phase.generate])
+@given(subjects(LANE_PROGRAMS))
+def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject: Subject) -> None:
+    def fails(candidate: Subject) -> bool:
+        return any(isinstance(step, MultiplyLanes) for step in walk(candidate.program.steps))
+
+    assume(fails(subject))
+    got = shrink(subject, verdicts_of(fails), wanted=WANTED, seconds=600)
+    *loads, multiply, store = walk(got.subject.program.steps)
+    assert len(loads) <= 3
+    assert all(isinstance(step, LoadRegisters) for step in loads)
+    assert isinstance(multiply, MultiplyLanes)
+    assert isinstance(store, StoreRegisters)
