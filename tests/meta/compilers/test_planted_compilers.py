@@ -253,16 +253,21 @@ def test_equal_compilers_give_no_finding(tmp_path):
 
 @pytest.mark.parametrize(
     ("runner", "code", "said"),
-    [("ptxas", 0, "No binary ran"), ("sim", 3, "The simulated device runs no machine code")],
+    [
+        (("--runner", "ptxas"), 0, "No binary ran"),
+        (("--runner", "sim"), 3, "The simulated device runs no machine code"),
+        ((), 3, "no GPU is here, so no binary ran"),
+    ],
 )
-def test_where_no_binary_ran_nobody_says_that_binaries_agree(tmp_path, runner, code, said):
+def test_where_no_binary_ran_nobody_says_that_binaries_agree(
+    tmp_path, monkeypatch, runner, code, said
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for number in (1, 2):
         planted_ptxas(tmp_path / "c" / str(number), f"{number}.0", text=False)
-    ended = warpfuzz(
-        tmp_path, "run", "--runner", runner, "--compilers", "c", "--opt", "3", "--cases", 2
-    )
+    ended = warpfuzz(tmp_path, "run", *runner, "--compilers", "c", "--opt", "3", "--cases", 2)
     assert ended.code == code
-    assert said in " ".join(ended.out.split())
+    assert said in " ".join((ended.out + ended.err).split())
     assert "that ran give" not in ended.out
 
 
