@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oracle.arithmetic import fma, integers
+from oracle.arithmetic import integers
 from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
@@ -142,7 +143,8 @@ def product(
         return integers.accumulate(products, c, clamped=overflow.value == "clamp")
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
-        return fma.chain(a, b, c, rounding=rounding, rule=model.double_chain)
+        rule = model.double_chain
+        return chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch).transpose(2, 0, 1)
     scalar = model.scalar_for(form)
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)

@@ -12,7 +12,7 @@ import numpy as np
 from fuzz.explain.notation import Number, decimal, exact, hexadecimal, number, pattern, table
 from oracle.arithmetic.conversions import CANONICAL_NAN
 from oracle.arithmetic.dots import dot_product
-from oracle.arithmetic.fma import chain as fma_chain
+from oracle.arithmetic.double_chain import chain as fma_chain
 from oracle.formats import FORMATS, Format
 from oracle.forms import ProductForm
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot, Unit
@@ -88,7 +88,8 @@ def _computed_double(form: ProductForm, element: Element, rule: DoubleChain) -> 
     """Name the figures of an f64 unit whose steps are not written down here, and its result."""
     a, b, c = (np.array(x, np.uint64) for x in (element.a, element.b, element.c))
     operands = (a[None, None, :], b[None, :, None], c[None, None, None])
-    bits = int(fma_chain(*operands, rounding=form.rounding or "rn", rule=rule)[0, 0, 0])
+    rounding, scratch = form.rounding or "rn", own_scratch()
+    bits = int(fma_chain(*operands, rounding=rounding, rule=rule, scratch=scratch)[0, 0, 0])
     return _named(bits, FORMATS["f64"], rule)
 
 

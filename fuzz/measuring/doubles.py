@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from fuzz.measuring.inference import Contradiction, Finding, Fit
 from fuzz.measuring.units import Dots, Sheet
-from oracle.arithmetic.fma import chain
+from oracle.arithmetic.double_chain import chain
 from oracle.formats import FORMATS
 from oracle.models import Confidence, DoubleChain, Figure, NanRule
+from oracle.scratch import own_scratch
 
 Array = NDArray[Any]
 _F64 = FORMATS["f64"]
@@ -149,7 +150,8 @@ def _computed(values: Mapping[str, Any], dots: Dots, rounding: str) -> Array:
         }
     )
     operands = (dots.a[:, None, :], dots.b[:, :, None], dots.c[:, None, None])
-    return np.array(chain(*operands, rounding=rounding, rule=rule)[:, 0, 0])
+    d = chain(*operands, rounding=rounding, rule=rule, scratch=own_scratch())
+    return np.array(d[0, 0])
 
 
 def _wrong(values: Mapping[str, Any], dots: Dots, returned: Mapping[str, Array]) -> int:

@@ -10,35 +10,54 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Outputs = tuple[Floats | None, ...]
 
 _SPLITTER = 2.0**27 + 1.0
 """Veltkamp's constant for 53-bit significands."""
+_NEW = (None, None, None)
 
 
-def split(x: Floats) -> tuple[Floats, Floats]:
-    """Return parts of at most 26 bits whose sum is exactly x (Dekker 1971)."""
-    product = x * _SPLITTER
-    high = product - (product - x)
-    return high, x - high
+def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
+    """Return parts of at most 26 bits whose sum is exactly x (Dekker 1971).
+
+    `out` names arrays for the two parts; without them, fresh ones are made.
+    """
+    product = np.multiply(x, _SPLITTER, out=out[0])
+    rest = np.subtract(product, x, out=out[1])
+    high = np.subtract(product, rest, out=product)
+    return high, np.subtract(x, high, out=rest)
 
 
-def two_sum(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B)."""
-    total = x + y
-    part = total - x
-    rest = total - part
-    np.subtract(x, rest, out=rest)
-    np.subtract(y, part, out=part)
+def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
+    """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B).
+
+    `out` names arrays for the two and a third to work in, none of them x or y; without them,
+    fresh ones are made.
+    """
+    total = np.add(x, y, out=out[0])
+    part = np.subtract(total, x, out=out[2])
+    rest = np.subtract(y, part, out=out[1])
+    np.subtract(total, part, out=part)
+    np.subtract(x, part, out=part)
     rest += part
     return total, rest
 
 
-def product_error(product: Floats, a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> Floats:
-    """Return what the rounded product of two split factors lacks (Dekker 1971)."""
+def product_error(
+    product: Floats,
+    a: tuple[Floats, Floats],
+    b: tuple[Floats, Floats],
+    *,
+    out: Outputs = _NEW,
+) -> Floats:
+    """Return what the rounded product of two split factors lacks (Dekker 1971).
+
+    `out` names an array for it and another to work in; without them, fresh ones are made.
+    """
     (a_high, a_low), (b_high, b_low) = a, b
-    error = a_high * b_high
+    error = np.multiply(a_high, b_high, out=out[0])
     error -= product
-    term = a_high * b_low
+    term = np.multiply(a_high, b_low, out=out[1])
     error += term
     error += np.multiply(a_low, b_high, out=term)
     error += np.multiply(a_low, b_low, out=term)

@@ -6,11 +6,9 @@ are summed with one rounding to odd in between (Boldo and Melquiond 2008, "Emula
 correctly rounded sums: proved algorithms using rounding to odd"). The sign of the error that the
 final addition leaves says which neighbour a directed mode takes.
 
-With ordinary operands that is all (`_ordinary_chain`). With others it is done on normalised
-significands, the addend scaled into the frame of the product (`fma`): in the frame nothing can
-overflow or underflow, and results that are subnormal once the frame's exponent is put back are
-rounded again from the exact parts, on the grid of 2^-1074. `chain` sends each tile one of the two
-ways.
+It is done on normalised significands, the addend scaled into the frame of the product: in the frame
+nothing can overflow or underflow, and results that are subnormal once the frame's exponent is put
+back are rounded again from the exact parts, on the grid of 2^-1074.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from oracle.arithmetic.error_free import directed_step, odd_sum, product_error, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.models import DoubleChain, NanRule
+    from oracle.models import NanRule
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     """Indices along each axis, as of np.nonzero."""
 
 _SIGN = 1 << 63
-_ONE = 0x3FF0_0000_0000_0000
 _QUIET = 0x0008_0000_0000_0000
 """Quiet bit of a binary64 NaN (IEEE 754-2019, 6.2.1)."""
 _SIGN_AND_FRACTION = -(1 << 63) | (1 << 52) - 1
@@ -50,18 +47,6 @@ then lies at most at 2^-1300, far below half of the least subnormal, where only 
 _SPAN = 200
 """A term whose exponent is this far from the other's only counts by its sign: 53-bit addend,
 106-bit product, one bit to tell a tie; 160 would do."""
-
-
-_ORDINARY = 480
-"""Exponents of ordinary multiplicands lie between -480 and 480: a product is then a multiple of
-2^-1064 or zero, so that its error is a double, and is below 2^960."""
-_ORDINARY_ADDEND = 900
-"""Addends below 2^900 and a few such products are far from overflow."""
-
-
-_BLOCK = 1 << 14
-"""Elements of C that go through a chain together: 15 arrays of 128 KiB, which stay in the cache.
-Of 2^11 to 2^17 the fastest for m16n8k16 (1.3 to 2 times, 2 cores, November 2026)."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +170,7 @@ def _finite(
     scaled = _power(np.maximum(exponent, -_SPAN, out=exponent))
     scaled *= addend
     head, tail = _fused(product, error, scaled)
-    total = _sum(head, tail, rounding)
+    total = rounded_sum(head, tail, rounding)
     result = _scaled_up(total, frame)
     # Within one step of the least normal number, one rounding to 53 bits may be one too many.
     out: Bits = result.view(np.uint64)
@@ -203,7 +188,7 @@ def _finite(
     return out
 
 
-def _sum(head: Floats, tail: Floats, rounding: str) -> Floats:
+def rounded_sum(head: Floats, tail: Floats, rounding: str) -> Floats:
     """Return the sum, rounded once, where it neither overflows nor is subnormal and inexact."""
     if rounding == "rn":
         return head + tail
@@ -278,111 +263,3 @@ def _overwrite_special(out: Bits, at: Places, a: Bits, b: Bits, c: Bits, nan: Na
         given = picked[name][is_nan] | np.uint64(_QUIET)
         result[is_nan] = given if nan.order else nan.canonical
     out[at] = result
-
-
-def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain) -> Bits:
-    """Return a @ b + c as a chain of multiply-adds.
-
-    Shapes (tiles, m, k), (tiles, k, n) and (tiles, m, n), raw bit patterns. The result has the
-    tiles last in memory.
-    """
-    if rule.order.value == "falling":
-        a, b = a[:, :, ::-1], b[:, ::-1]
-    a, b, c = (
-        _flushed(bits) if figure.value == "flushed" else bits
-        for bits, figure in (
-            (a, rule.a_subnormals), (b, rule.b_subnormals), (c, rule.c_subnormals)
-        )
-    )  # fmt: skip
-    d = np.empty((*c.shape[1:], len(c)), np.uint64).transpose(2, 0, 1)
-    tiles = max(1, _BLOCK // max(1, c[:1].size))
-    with np.errstate(all="ignore"):
-        for start in range(0, len(c), tiles):
-            part = slice(start, start + tiles)
-            d[part] = _any_chain(a[part], b[part], c[part], rounding, rule)
-    return _flushed(d) if rule.d_subnormals.value == "flushed" else d
-
-
-def _flushed(bits: Bits) -> Bits:
-    """Return patterns with zeros of their sign in place of subnormals."""
-    return np.where(bits & np.uint64(0x7FF << 52) == 0, bits & np.uint64(_SIGN), bits)
-
-
-def _any_chain(a: Bits, b: Bits, c: Bits, rounding: str, rule: DoubleChain) -> Bits:
-    """Return the chain, tile by tile in the way that its operands allow."""
-    nan = rule.nan.value
-    if rule.multiply_add.value == "separate":
-        return _separate_chain(a, b, c, rounding, nan).transpose(2, 0, 1)
-    ordinary = _are_ordinary(a, b, c)
-    if ordinary.all():
-        return _ordinary_chain(a, b, c, rounding).transpose(2, 0, 1)
-    if not ordinary.any():
-        return _chain(a, b, c, rounding, nan).transpose(2, 0, 1)
-    result = np.empty((*c.shape[1:], len(c)), np.uint64)
-    tiles = np.flatnonzero(ordinary)
-    result[..., tiles] = _ordinary_chain(a[tiles], b[tiles], c[tiles], rounding)
-    tiles = np.flatnonzero(~ordinary)
-    result[..., tiles] = _chain(a[tiles], b[tiles], c[tiles], rounding, nan)
-    return result.transpose(2, 0, 1)
-
-
-def _are_ordinary(a: Bits, b: Bits, c: Bits) -> Bools:
-    """Return for each tile whether nothing in it is special or can become so."""
-    least, most, most_addend = (
-        np.uint64((1023 + exponent) << 52) for exponent in (-_ORDINARY, _ORDINARY, _ORDINARY_ADDEND)
-    )
-    magnitudes = np.uint64(_SIGN - 1)
-    ordinary: Bools = np.all((c & magnitudes) < most_addend, axis=(1, 2))
-    for factor in (a, b):
-        magnitude = factor & magnitudes
-        near = magnitude - least < most - least
-        near |= magnitude == 0
-        ordinary &= np.all(near, axis=(1, 2))
-    return ordinary
-
-
-def _ordinary_chain(a: Bits, b: Bits, c: Bits, rounding: str) -> Bits:
-    """Return the chain of ordinary operands, with the tiles last."""
-    left = np.ascontiguousarray(a.transpose(2, 1, 0)).view(np.float64)[:, :, None]
-    right = np.ascontiguousarray(b.transpose(1, 2, 0)).view(np.float64)
-    total = np.ascontiguousarray(c.transpose(1, 2, 0)).view(np.float64)
-    (left_high, left_low), (right_high, right_low) = split(left), split(right)
-    for k, (x, y) in enumerate(zip(left, right, strict=True)):
-        product = x * y
-        x_parts, y_parts = (left_high[k], left_low[k]), (right_high[k], right_low[k])
-        head, tail = _fused(product, product_error(product, x_parts, y_parts), total)
-        result = _sum(head, tail, rounding)
-        # Exact sums of subnormals, and of what cancels down to them: no second rounding.
-        zero = result == 0.0
-        if zero.any():
-            x_bits, y_bits, bits = (array.view(np.uint64) for array in (x, y, total))
-            out = result.view(np.uint64)
-            _sign_zeros(out, np.nonzero(zero), x_bits, y_bits, bits, rounding)
-        total = result
-    return total.view(np.uint64)
-
-
-def _chain(a: Bits, b: Bits, c: Bits, rounding: str, nan: NanRule) -> Bits:
-    """Return the chain of any operands, with the tiles last."""
-    left = Decoded.of(np.ascontiguousarray(a.transpose(2, 1, 0)))
-    right = Decoded.of(np.ascontiguousarray(b.transpose(1, 2, 0)))
-    total = np.ascontiguousarray(c.transpose(1, 2, 0))
-    for k in range(a.shape[2]):
-        multiplicand = left.at((k, slice(None), None))
-        total = fma(multiplicand, right.at(k), total, rounding=rounding, nan=nan)
-    return total
-
-
-def _separate_chain(a: Bits, b: Bits, c: Bits, rounding: str, nan: NanRule) -> Bits:
-    """Return the chain with every product rounded before it is added, with the tiles last."""
-    left = np.ascontiguousarray(a.transpose(2, 1, 0))
-    right = np.ascontiguousarray(b.transpose(1, 2, 0))
-    total = np.ascontiguousarray(c.transpose(1, 2, 0))
-    one = Decoded.of(np.full((1, 1, 1), _ONE, np.uint64))
-    for k in range(a.shape[2]):
-        x, y = np.ascontiguousarray(left[k][:, None]), right[k]
-        # A zero of the product's own sign changes no product.
-        zero = (x ^ y) & np.uint64(_SIGN)
-        product = fma(Decoded.of(x), Decoded.of(y), zero, rounding=rounding, nan=nan)
-        total = fma(Decoded.of(product), one, total, rounding=rounding, nan=nan)
-    return total

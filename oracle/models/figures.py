@@ -212,7 +212,7 @@ class NanRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleChain(Unit):
-    """A chain of multiply-adds in f64: see `oracle.arithmetic.fma`."""
+    """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
 
     order: Figure[str]
     """"rising" or "falling" k."""
