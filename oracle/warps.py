@@ -145,11 +145,11 @@ class Warps:
             memory[plane][:, index] = collect(step.form, self.names[step.registers][plane])
 
     def load_registers(self, step: LoadRegisters) -> Planes:
-        """Return words of memory, lane after lane, uint32 (count, 32, words)."""
+        """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
         memory, offset = self.at(step.place)
         (use,) = step.uses
         return {
-            plane: np.ascontiguousarray(memory[plane][:, offset : offset + step.size])
+            plane: np.array(memory[plane][:, offset : offset + step.size], order="C")
             .view("<u4")
             .astype(np.uint32, copy=False)
             .reshape(self.count, LANES, use.holds.words)

@@ -11,6 +11,7 @@ from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.image import writable
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.models import Confidence
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
@@ -118,6 +119,23 @@ def _copying() -> Program:
             Copy(source=Place(buffer="data"), destination=Place(buffer="data", offset=32), size=8),
         ),
     )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_registers_keep_what_they_loaded_when_their_place_is_written(count: int) -> None:
+    program = Program(
+        buffers=tuple(Buffer(name=name, space="global", size=128) for name in ("a", "b", "out")),
+        steps=(
+            LoadRegisters(registers="a", count=1, place=Place(buffer="a")),
+            LoadRegisters(registers="b", count=1, place=Place(buffer="b")),
+            StoreRegisters(registers="b", count=1, place=Place(buffer="a")),
+            StoreRegisters(registers="a", count=1, place=Place(buffer="out")),
+        ),
+    )
+    images = program_draws.images(program, count, count)
+    result = execute(program, images).images
+    out = program.offset("out")
+    assert np.array_equal(result[:, out : out + 128], images[:, :128])
 
 
 def test_an_empty_batch_gives_an_empty_batch() -> None:
