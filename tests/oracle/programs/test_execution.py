@@ -128,6 +128,7 @@ def test_registers_keep_what_they_loaded_when_their_place_is_written(count: int)
         steps=(
             LoadRegisters(registers="a", count=1, place=Place(buffer="a")),
             LoadRegisters(registers="b", count=1, place=Place(buffer="b")),
+            Barrier(),
             StoreRegisters(registers="b", count=1, place=Place(buffer="a")),
             StoreRegisters(registers="a", count=1, place=Place(buffer="out")),
         ),
