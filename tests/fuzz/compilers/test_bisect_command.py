@@ -4,6 +4,12 @@ import pytest
 from campaign_fakes import fake_ptxas
 from command_line import warpfuzz
 
+from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
+from runners.assemblers.assembler import identify
+from runners.assemblers.judgements import Outcome
+from runners.assemblers.judging import judge_module
+
+ILLEGAL = "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%d0, %d1}, [%addr];"
 RELEASES = ("11.8", "12.0", "12.1", "12.2", "12.3")
 
 
@@ -21,13 +27,16 @@ def compilers(tmp_path_factory):
 def finding(compilers, tmp_path_factory):
     """Return a home with a corpus, and the id of the crash in it."""
     home = tmp_path_factory.mktemp("home")
-    ended = warpfuzz(
-        home, "run", "--runner", "ptxas", "--assembler", compilers / "12.3" / "ptxas",
-        "--only", "wmma.load.a*m8n8k4*f64*", "--cases", "40", "--seed", "1", "--target", "sm_80",
-        "--ptx-version", "8.0", "--json",
+    corpus = create_corpus(home / "warpfuzz-corpus", generator="test")
+    assembler = identify(compilers / "12.3" / "ptxas")
+    text = f".version 8.0\n.target sm_80\n.visible .entry k()\n{{\n{ILLEGAL}\nret;\n}}\n"
+    assert judge_module(assembler, text).outcome is Outcome.CRASHED
+    crash = Case(
+        kind=Kind.CRASH, family=Family(key="k", title="crash"), instructions=(ILLEGAL,),
+        target="sm_80", ptx_version="8.0",
+        runners=(RunnerVerdict(runner="ptxas", version=assembler.version, outcome="crashed"),),
     )  # fmt: skip
-    (crash, *_) = [one["id"] for one in ended.findings if one["kind"] == "crash"]
-    return home, crash
+    return home, corpus.add(crash, {"module.ptx": text.encode()}).id
 
 
 def test_the_first_version_that_crashes_is_named(finding, compilers):

@@ -119,21 +119,21 @@ from fuzz.campaign.rounds import Budget
 from fuzz.console import watching
 with watching(Budget(), json=False) as watcher:
     print(type(watcher).__name__)
-    end = time.monotonic() + 1
+    end = time.monotonic() + float(sys.argv[2])
     while time.monotonic() < end:
         watcher.update(on_a_gpu())
         time.sleep(0.005)
 """
 
 
-def _on_a_terminal(tmp_path: Path, **environment: str) -> str:
-    """Run the program on a terminal of 80 x 24 and return what it wrote there."""
+def _on_a_terminal(tmp_path: Path, seconds: float, **environment: str) -> str:
+    """Run the program on a terminal of 80 x 24 for so long and return what it wrote there."""
     script = tmp_path / "watched.py"
     script.write_text(_PROGRAM)
     mine, its = pty.openpty()
     given_here = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24", **environment}
     with subprocess.Popen(
-        [sys.executable, str(script), str(Path(__file__).parent)],
+        [sys.executable, str(script), str(Path(__file__).parent), str(seconds)],
         stdin=its, stdout=its, stderr=its, env={**os.environ, **given_here},
     ) as child:  # fmt: skip
         os.close(its)
@@ -153,20 +153,20 @@ def _on_a_terminal(tmp_path: Path, **environment: str) -> str:
 
 
 def test_a_terminal_is_redrawn_about_four_times_a_second(tmp_path: Path) -> None:
-    text = _on_a_terminal(tmp_path)
+    text = _on_a_terminal(tmp_path, 1.0)
     assert "LiveWatching" in text
     # A second or a little more, whatever the number of updates, and the first and last drawing.
     assert 2 <= text.count("what takes the time") <= 30
 
 
 def test_a_dumb_terminal_gets_lines_without_escape_codes(tmp_path: Path) -> None:
-    text = _on_a_terminal(tmp_path, TERM="dumb")
+    text = _on_a_terminal(tmp_path, 0.1, TERM="dumb")
     assert "LineWatching" in text
     assert "\x1b" not in text
 
 
 def test_a_live_view_without_colour_has_none(tmp_path: Path) -> None:
-    text = _on_a_terminal(tmp_path, NO_COLOR="1")
+    text = _on_a_terminal(tmp_path, 0.1, NO_COLOR="1")
     assert "LiveWatching" in text
     assert "\x1b[31m" not in text
     assert "\x1b[1;31m" not in text

@@ -194,6 +194,8 @@ def test_every_command_on_a_page_runs(
     monkeypatch.chdir(tmp_path)
     path = planted_ptxas(tmp_path / "c c", "1.0")
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    # No other compilers than this one are there.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "400")
     entry = stored(
         tmp_path / "a folder", multiplication(half()), faults=(FAULT,), ptx_pass=ptx_pass,

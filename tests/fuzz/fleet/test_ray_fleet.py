@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import socket
@@ -31,8 +32,14 @@ from oracle.errors import InfrastructureError
 
 # The clusters of these tests ask for no token, whether or not there is one for others.
 os.environ["RAY_AUTH_MODE"] = "disabled"
-pytest.importorskip("ray", reason="Ray is not installed (the extra `fleet`)")
-pytestmark = pytest.mark.fleet
+pytestmark = [
+    pytest.mark.fleet,
+    # Importing it takes a second, in each of the tests' processes.
+    pytest.mark.skipif(
+        importlib.util.find_spec("ray") is None,
+        reason="Ray is not installed (the extra `fleet`)",
+    ),
+]
 CHECK = Programs(
     choice=RunnerChoice(name="sim", faults=("store-one-row-off",), layout=1),
     seed=11,

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from campaign_fakes import fake_ptxas
-from command_line import warpfuzz
+from command_line import draw_little, leave_as_found, warpfuzz
 
 from corpus import Kind, open_corpus
 from oracle.legality import Verdict, verdict_of
@@ -23,10 +23,10 @@ OUTCOMES = {
 }
 
 
-def campaign(home, program, *arguments, corpus="corpus", seed=1, **more):
+def campaign(home, program, *arguments, corpus="corpus", seed=1, prepare=draw_little, **more):
     return warpfuzz(
         home, "run", "--assembler", program, "--seed", seed, "--corpus", corpus, "--json",
-        *arguments, **more,
+        *arguments, prepare=prepare, **more,
     )  # fmt: skip
 
 
@@ -38,22 +38,22 @@ def stored(home, name="corpus"):
 
 
 def test_a_sound_assembler_has_no_finding(tmp_path):
-    told = campaign(tmp_path, fake_ptxas(tmp_path / "sound"), "--cases", 900)
+    told = campaign(tmp_path, fake_ptxas(tmp_path / "sound"), "--cases", 300)
     assert (told.code, told.findings, told.err) == (0, [], "")
-    assert told.summary["cases"] == 900
+    assert told.summary["cases"] == 300
     assert told.summary["seed"] == 1
     assert 0 < told.summary["seconds"] < 120
     assert told.summary["unconfirmed"] == 0
-    assert told.summary["oracle"]["legal"] > 20
-    assert told.summary["oracle"]["illegal"] > 500
-    assert told.summary["compared"] + told.summary["accepted_or_rejected"] == 900
+    assert told.summary["oracle"]["legal"] > 8
+    assert told.summary["oracle"]["illegal"] > 150
+    assert told.summary["compared"] + told.summary["accepted_or_rejected"] == 300
     assert stored(tmp_path) == []
 
 
 # Fault, word that every finding has, what it is called, and forms to draw, so that there are few
 # families: each takes twenty processes.
 FAULTS = [
-    ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32", 20),
+    ("crash", "tf32", Kind.CRASH, "wmma.load.a*tf32", 40),
     ("late crash", "bf16", Kind.CRASH, "wmma.load.b*bf16", 200),
     ("inside", "b1", Kind.INTERNAL, "wmma.mma*b1*", 1500),
     ("mumble", ".f64", Kind.UNREADABLE, "wmma.load.a*f64", 60),
@@ -92,7 +92,8 @@ def test_a_fault_is_found_isolated_shrunk_and_stored(tmp_path, fault, word, kind
 
 
 def test_every_finding_is_announced_before_the_summary_lists_it(tmp_path):
-    told = campaign(tmp_path, fake_ptxas(tmp_path / "broken", "crash", "tf32"), "--cases", 25)
+    program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
+    told = campaign(tmp_path, program, "--cases", 25, prepare=leave_as_found)
     announced = [row["finding"] for row in told.rows[:-1]]
     keys = {"id", "family", "kind", "verdict", "known", "path"}
     assert sorted(row["id"] for row in announced) == told.ids
@@ -104,9 +105,12 @@ def test_every_finding_is_announced_before_the_summary_lists_it(tmp_path):
 def test_the_same_seed_has_the_same_findings_and_another_seed_others(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "accept", "ldmatrix")
     told = [
-        campaign(tmp_path, program, "--cases", 4, "--only", "ldmatrix", corpus=name, seed=seed)
+        campaign(
+            tmp_path, program, "--cases", 4, "--only", "ldmatrix", corpus=name, seed=seed,
+            prepare=leave_as_found,
+        )
         for name, seed in (("one", 3), ("two", 3), ("three", 4))
-    ]
+    ]  # fmt: skip
     assert told[0].ids == told[1].ids
     assert told[0].ids != told[2].ids
     first = [(finding["family"], finding["text"]) for finding in told[0].findings]
@@ -115,10 +119,10 @@ def test_the_same_seed_has_the_same_findings_and_another_seed_others(tmp_path):
 
 def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "crash", "tf32")
-    some = ("--cases", 20, "--only", "wmma.load.a*tf32")
-    first = campaign(tmp_path, program, *some)
+    some = ("--cases", 40, "--only", "wmma.load.a*tf32")
+    first = campaign(tmp_path, program, *some, prepare=leave_as_found)
     before = {entry.id for entry in stored(tmp_path)}
-    again = campaign(tmp_path, program, *some, "--new")
+    again = campaign(tmp_path, program, *some, "--new", prepare=leave_as_found)
     assert first.ids == again.ids
     assert {entry.id for entry in stored(tmp_path)} == before
     assert again.code == 1
@@ -126,7 +130,7 @@ def test_a_campaign_into_an_old_corpus_reports_what_is_stored_there_already(tmp_
 
 def test_an_assembler_that_accepts_everything_has_each_family_once(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "accept")
-    told = campaign(tmp_path, program, "--cases", 10, "--only", "ldmatrix")
+    told = campaign(tmp_path, program, "--cases", 10, "--only", "ldmatrix", prepare=leave_as_found)
     assert {finding["kind"] for finding in told.findings} == {Kind.ACCEPTED}
     assert len({finding["family"] for finding in told.findings}) == len(told.findings) <= 10
 
@@ -171,8 +175,9 @@ def test_two_assemblers_that_differ_are_told_apart(tmp_path):
     sound = fake_ptxas(tmp_path / "sound")
     other = fake_ptxas(tmp_path / "other", "reject", "bf16", release="12.1")
     told = campaign(
-        tmp_path, sound, "--assembler", other, "--cases", 150, "--only", "wmma.load.a*bf16"
-    )
+        tmp_path, sound, "--assembler", other, "--cases", 150, "--only", "wmma.load.a*bf16",
+        prepare=leave_as_found,
+    )  # fmt: skip
     assert told.code == 1
     assert {finding["kind"] for finding in told.findings} == {Kind.DIFFER}
     for entry in stored(tmp_path):
@@ -196,13 +201,13 @@ def test_known_discrepancies_are_shown_and_do_not_fail(tmp_path):
     program = fake_ptxas(tmp_path / "broken", "accept", "wmma.store")
     (tmp_path / "known.toml").write_text(KNOWN)
     arguments = ("--cases", 6, "--only", "wmma.store*f64", "--known", "known.toml")
-    told = campaign(tmp_path, program, *arguments)
+    told = campaign(tmp_path, program, *arguments, prepare=leave_as_found)
     assert told.findings
     assert all(one["known"] for one in told.findings)
     # Some spellings are known without the file.
     assert "stores-of-everything" in {one["known_as"] for one in told.findings}
     assert told.code == 0
     assert len(stored(tmp_path)) == len(told.findings)
-    without = campaign(tmp_path, program, *arguments[:-2], corpus="other")
+    without = campaign(tmp_path, program, *arguments[:-2], corpus="other", prepare=leave_as_found)
     assert without.code == 1
     assert without.ids == told.ids
