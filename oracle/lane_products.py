@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _PRODUCTS = 16 * 16 * 16
 """Products of the largest tile of wmma, of which CHUNK_TILES are computed together."""
+_CHUNK_BYTES = 4 << 20
+"""Registers of all operands that are gathered together. Of 1 to 32 MiB the fastest for f64, whose
+m8n8k4 takes 1.3 times as long without a bound; other forms care little (2026-11-22)."""
 
 
 def mma_sync(
@@ -89,7 +92,9 @@ def multiply_lanes(
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
     shape = form.shape
-    size = max(1, CHUNK_TILES * _PRODUCTS // (form.groups * shape.m * shape.n * shape.k))
+    products = form.groups * shape.m * shape.n * shape.k
+    registers = 4 * LANES * sum(map(form.words, "abcd"))  # bytes
+    size = max(1, min(CHUNK_TILES * _PRODUCTS // products, _CHUNK_BYTES // registers))
     for start in range(0, len(a), size):
         part = slice(start, start + size)
         left, right, addend = (

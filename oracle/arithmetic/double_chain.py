@@ -16,7 +16,6 @@ is h. Where that is not excluded, t + e is rounded to odd instead (Boldo and Mel
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bits = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
+    Parts = tuple[Floats, Floats, Floats]
+    """Elements, their upper and their lower parts."""
     Places = NDArray[np.intp]
     """Indices of elements in the order of memory."""
 
@@ -77,49 +78,59 @@ def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratc
     """
     if rule.order.value == "falling":
         a, b = a[:, :, ::-1], b[:, ::-1]
-    left = scratch.tiles_last("f64 a", a, (2, 1, 0))
-    right = scratch.tiles_last("f64 b", b, (1, 2, 0))
-    total = scratch.tiles_last("f64 c", c, (1, 2, 0))
-    for bits, figure in (
-        (left, rule.a_subnormals), (right, rule.b_subnormals), (total, rule.c_subnormals)
-    ):  # fmt: skip
-        if figure.value == "flushed":
-            _flush(bits)
+    left = _tiles_last("f64 a", a, (2, 1, 0), rule.a_subnormals.value, scratch)
+    right = _tiles_last("f64 b", b, (1, 2, 0), rule.b_subnormals.value, scratch)
+    start = _tiles_last("f64 c", c, (1, 2, 0), rule.c_subnormals.value, scratch)
+    total = scratch.array("f64 d", start.shape, np.uint64)
     with np.errstate(all="ignore"):
-        _add_products(left, right, total, rounding, rule, scratch)
-    if rule.d_subnormals.value == "flushed":
-        _flush(total)
-    return total
+        _chain(left, right, start, total, rounding, rule, scratch)
+    return _flushed(total) if rule.d_subnormals.value == "flushed" else total
 
 
-def _flush(bits: Bits) -> None:
-    """Put zeros of their sign in place of subnormals."""
-    bits[bits & _EXPONENT == 0] &= _SIGN
+def _tiles_last(
+    name: str, bits: Bits, axes: tuple[int, int, int], subnormals: str, scratch: Scratch
+) -> Bits:
+    """Return matrices with other axes, of which tiles are the last, as they reach the unit."""
+    turned = bits.transpose(axes)
+    if not turned.flags.c_contiguous:
+        turned = scratch.tiles_last(name, bits, axes)
+    return _flushed(turned) if subnormals == "flushed" else turned
 
 
-def _add_products(
-    left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
+def _flushed(bits: Bits) -> Bits:
+    """Return patterns with zeros of their sign in place of subnormals."""
+    return np.where(bits & _EXPONENT == 0, bits & _SIGN, bits)
+
+
+def _chain(
+    left: Bits,
+    right: Bits,
+    start: Bits,
+    total: Bits,
+    rounding: str,
+    rule: DoubleChain,
+    scratch: Scratch,
 ) -> None:
-    """Add the products to `total`, tile by tile in the way that its operands allow."""
+    """Put the sums into `total`, tile by tile in the way that the operands allow."""
     nan, slow = rule.nan.value, _any_chain
     if rule.multiply_add.value == "separate":
-        ordinary, slow = np.zeros(total.shape[2], np.bool_), _separate_chain
+        ordinary, slow = np.zeros(start.shape[2], np.bool_), _separate_chain
     else:
-        ordinary = _are_ordinary(left, right, total, scratch)
+        ordinary = _are_ordinary(left, right, start, scratch)
     if ordinary.all():
-        _ordinary_chain(left, right, total, rounding, scratch)
+        _ordinary_chain(left, right, start, total, rounding, scratch)
         return
     tiles = np.flatnonzero(ordinary)
     if tiles.size:
-        x, y, some = (bits.take(tiles, axis=-1) for bits in (left, right, total))
-        _ordinary_chain(x, y, some, rounding, scratch)
-        total[..., tiles] = some
+        x, y, z = (bits.take(tiles, axis=-1) for bits in (left, right, start))
+        _ordinary_chain(x, y, z, z, rounding, scratch)
+        total[..., tiles] = z
     tiles = np.flatnonzero(~ordinary)
-    size = max(1, _BLOCK // total[..., 0].size)
-    for start in range(0, len(tiles), size):
-        part = tiles[start : start + size]
-        x, y, some = (bits.take(part, axis=-1) for bits in (left, right, total))
-        total[..., part] = slow(x, y, some, rounding, nan)
+    size = max(1, _BLOCK // start[..., 0].size)
+    for first in range(0, len(tiles), size):
+        some = tiles[first : first + size]
+        x, y, z = (bits.take(some, axis=-1) for bits in (left, right, start))
+        total[..., some] = slow(x, y, z, rounding, nan)
 
 
 def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Bools:
@@ -141,47 +152,38 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
     return ordinary
 
 
-@dataclass(frozen=True)
-class _Factors:
-    """Elements of A or B with the parts of at most 26 bits that they are sums of."""
-
-    values: Floats
-    high: Floats
-    low: Floats
-
-    @classmethod
-    def of(cls, name: str, bits: Bits, scratch: Scratch) -> _Factors:
-        values = bits.view(np.float64)
-        high, low = (scratch.array(f"f64 {name} {part}", bits.shape, np.float64) for part in "hl")
-        split(values, out=(high, low))
-        return cls(values, high, low)
-
-    def at(self, index: tuple[int | slice | None, ...]) -> _Factors:
-        """Return the elements at a NumPy index."""
-        return _Factors(self.values[index], self.high[index], self.low[index])
+def _parts(name: str, values: Floats, scratch: Scratch) -> Parts:
+    """Return elements of A or B with the parts of at most 26 bits that they are sums of."""
+    high, low = (scratch.array(f"f64 {name} {part}", values.shape, np.float64) for part in "hl")
+    return values, *split(values, out=(high, low))
 
 
-def _ordinary_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
-    """Add products of ordinary operands to `total`; the signs of `left` may be lost."""
+def _at(parts: Parts, index: tuple[int | slice | None, ...]) -> Parts:
+    values, high, low = parts
+    return values[index], high[index], low[index]
+
+
+def _ordinary_chain(
+    left: Bits, right: Bits, start: Bits, total: Bits, rounding: str, scratch: Scratch
+) -> None:
+    """Put the sums of ordinary operands into `total`, which may be `start`."""
+    mode, a, c = rounding, left.view(np.float64), start.view(np.float64)
     if rounding == "rm":  # -(-a b - c), rounded upward
-        left ^= _SIGN
-        total ^= _SIGN
-    mode = "rp" if rounding == "rm" else rounding
-    row_parts, column_parts = _Factors.of("a", left, scratch), _Factors.of("b", right, scratch)
+        mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
+        c = np.negative(c, out=total.view(np.float64))
+    rows, columns = _parts("a", a, scratch), _parts("b", right.view(np.float64), scratch)
     depth, m, tiles = left.shape
-    n = right.shape[1]
-    size = max(1, min(m, _BLOCK // (n * min(_TILES, tiles))))
+    size = max(1, min(m, _BLOCK // (right.shape[1] * min(_TILES, tiles))))
     with _small_buffer():
-        for start in range(0, tiles, _TILES):
-            within = slice(start, start + _TILES)
+        for tile in range(0, tiles, _TILES):
+            within = slice(tile, tile + _TILES)
             for row in range(0, m, size):
-                rows = slice(row, row + size)
-                block = total[rows, :, within]
-                step = _Step(block, mode, scratch)
+                block = slice(row, row + size), slice(None), within
+                steps = _Steps(c[block], mode, scratch)
                 for k in range(depth):
-                    x = row_parts.at((k, rows, None, within))
-                    step.add(x, column_parts.at((k, None, slice(None), within)))
-                block[...] = step.total.view(np.uint64)
+                    x = _at(rows, (k, block[0], None, within))
+                    steps.add(x, _at(columns, (k, None, slice(None), within)))
+                total[block] = steps.total.view(np.uint64)
     if rounding == "rm":
         total ^= _SIGN
 
@@ -195,42 +197,42 @@ def _small_buffer() -> Iterator[None]:
         np.setbufsize(before)
 
 
-class _Step:
+class _Steps:
     """A block of sums, to which one product after the other is added."""
 
-    def __init__(self, start: Bits, mode: str, scratch: Scratch) -> None:
+    def __init__(self, start: Floats, mode: str, scratch: Scratch) -> None:
         self._mode = mode
         self.total: Floats
         self.total, *self._arrays = (
-            scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(7)
+            scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(6)
         )
-        self.total[...] = start.view(np.float64)
+        self.total[...] = start
 
-    def add(self, x: _Factors, y: _Factors) -> None:
+    def add(self, x: Parts, y: Parts) -> None:
         """Add the product of factors that broadcast to the block."""
-        c, (p, e, s, t, v, z) = self.total, self._arrays
-        np.multiply(x.values, y.values, out=p)
-        product_error(p, (x.high, x.low), (y.high, y.low), out=(e, s))
-        two_sum(p, c, out=(s, t, v))
-        np.add(t, e, out=v)
-        result = np.add(s, v, out=p)
-        near = _near_midpoints(v) if self._mode == "rn" else self._step_away(result, s, v, z)
+        c, (p, e, s, t, free) = self.total, self._arrays
+        np.multiply(x[0], y[0], out=p)
+        product_error(p, x[1:], y[1:], out=(e, s))
+        two_sum(p, c, out=(s, t, free))
+        v = np.add(t, e, out=t)
+        result = np.add(s, v, out=free)
+        near = _near_midpoints(v) if self._mode == "rn" else self._step_away(result, s, v)
         if near is not None:
-            _settle(result, near, s, t, e, self._mode)
-        self.total, self._arrays[0] = result, c
+            _settle(result, near, p, c, e, self._mode)
+        self.total, self._arrays[-1] = result, c
 
-    def _step_away(self, result: Floats, s: Floats, v: Floats, z: Floats) -> Places | None:
+    def _step_away(self, result: Floats, s: Floats, v: Floats) -> Places | None:
         """Go from the nearest sums to those of the mode; return where they were exact."""
-        np.subtract(result, s, out=z)
+        rest = np.subtract(result, s, out=s)
         # What the result lacks, or has too much: +0 of an exact sum, which is no step upward.
-        np.subtract(*((v, z) if self._mode == "rz" else (z, v)), out=z)
-        exact = z == 0.0
-        near = np.flatnonzero(exact) if exact.any() else None
-        pattern, step = result.view(np.int64), z.view(np.int64)
+        left, right = (v, rest) if self._mode == "rz" else (rest, v)
+        np.subtract(left, right, out=rest)
+        pattern, step = result.view(np.int64), rest.view(np.int64)
+        exact = step == 0 if np.count_nonzero(step) < step.size else None
         step ^= pattern
         step >>= 63  # -1 where the signs differ
         if self._mode == "rz":
-            if near is not None:
+            if exact is not None:
                 step *= ~exact
             pattern += step
         else:
@@ -238,7 +240,7 @@ class _Step:
             pattern -= step
             np.right_shift(pattern, 63, out=step)
             pattern += step
-        return near
+        return None if exact is None else np.flatnonzero(exact)
 
 
 def _near_midpoints(v: Floats) -> Places | None:
@@ -249,10 +251,11 @@ def _near_midpoints(v: Floats) -> Places | None:
     return np.flatnonzero(v.reshape(-1).view(np.uint64).astype(np.uint32) == 0)
 
 
-def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
-    """Round s + t + e once, where that may not have been done; zeros get the sign of s."""
+def _settle(result: Floats, at: Places, p: Floats, c: Floats, e: Floats, mode: str) -> None:
+    """Round p + c + e once, where that may not have been done; zeros get the sign of p + c."""
     flat = result.reshape(-1)
-    s, t, e = (part.reshape(-1).take(at) for part in (s, t, e))
+    p, c, e = (part.reshape(-1).take(at) for part in (p, c, e))
+    s, t = two_sum(p, c)
     zero = np.flatnonzero((s == 0.0) & (e == 0.0))
     flat[at[zero]] = s[zero]
     inexact = np.flatnonzero((t != 0.0) & (e != 0.0))
