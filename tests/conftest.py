@@ -1,7 +1,7 @@
 """How hard the tests look: Hypothesis profiles, chosen by HYPOTHESIS_PROFILE.
 
 `dev` is the default; `ci`, the default where CI=true, draws the same examples every time;
-`thorough` draws fifty times as many. A test that sets its own number of examples keeps it.
+`thorough` draws eighty times as many. A test that sets its own number of examples keeps it.
 """
 
 import compileall
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 # Nothing is timed here: the machines are shared. Speed is measured by benchmarks/.
 settings.register_profile(
-    "dev", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+    "dev", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
     "ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True

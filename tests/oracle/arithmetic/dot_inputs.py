@@ -2,7 +2,7 @@
 
 import numpy as np
 
-COUNT = 300
+COUNT = 120
 
 
 def _f16(values):

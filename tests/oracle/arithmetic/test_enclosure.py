@@ -49,14 +49,14 @@ def _moderate(name, spread=12):
     """Finite patterns around one, subnormals and zeros."""
     fmt = FORMATS[name]
     fraction = fmt.fraction_bits + fmt.ignored_bits
-    return st.builds(
-        lambda exponent, bits, negative: (
-            (fmt.bias + exponent << fraction) | bits | negative << (fmt.bits - 1)
-        ),
-        st.integers(-spread, 3),
-        st.integers(0, (1 << fraction) - 1),
-        st.integers(0, 1),
+    powers = st.sampled_from(
+        [
+            fmt.bias + exponent << fraction | negative << (fmt.bits - 1)
+            for exponent in range(-spread, 4)
+            for negative in (0, 1)
+        ]
     )
+    return st.builds(int.__or__, powers, st.integers(0, (1 << fraction) - 1))
 
 
 def _small(name):

@@ -123,10 +123,12 @@ def test_strided_operands_and_batches_beyond_a_chunk_give_the_same(opcode):
     assert np.array_equal(mma(opcode, a[::-1], b[::-1], c[::-1])[::-1], d)
 
 
-@pytest.mark.parametrize("form", FORMS[::12], ids=lambda form: form.opcode)
+@pytest.mark.parametrize(
+    "form", {form.a_type: form for form in FORMS}.values(), ids=lambda form: form.opcode
+)
 def test_working_memory_does_not_grow_with_the_batch(form):
     """Operands are one tile seen many times, so that only D and working memory are new."""
-    count = 3000
+    count = 2000
     tile = random_operands(form, ())
     operands = [np.broadcast_to(x, (30, count // 30, *x.shape)) for x in tile]
     for function, results in ((mma, 1), (permitted, 3)):

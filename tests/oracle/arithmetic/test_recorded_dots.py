@@ -71,18 +71,17 @@ def test_enclosures_contain_what_gpus_returned(dots):
     _, multiplicand, accumulator, a, b, c, d = dots
     form = mma_form(f"wmma.mma.sync.aligned.row.col.{OPCODES[multiplicand, accumulator]}")
     shape, count = form.shape, len(d) // form.shape.m
-    # One dot product in each row, in column 0; what the recorded block lacks of K is zero.
+    # Recorded products stand on the diagonal; what the recorded block lacks of K is zero.
+    diagonal = np.arange(shape.m)
     left = np.zeros((count, shape.m, shape.k), a.dtype)
     left[..., : a.shape[1]] = a[: count * shape.m].reshape(count, shape.m, -1)
+    right = np.zeros((count, shape.k, shape.n), b.dtype)
+    columns = b[: count * shape.m].reshape(count, shape.n, -1)
+    right[:, : b.shape[1]] = columns.transpose(0, 2, 1)
     start = np.zeros((count, shape.m, shape.n), c.dtype)
-    start[..., 0] = c[: count * shape.m].reshape(count, shape.m)
-    contained = 0
-    for row in range(shape.m):
-        right = np.zeros((count, shape.k, shape.n), b.dtype)
-        right[:, : b.shape[1], 0] = b[: count * shape.m].reshape(count, shape.m, -1)[:, row]
-        low, high, _ = enclosure(form, left, right, start)
-        value = d[: count * shape.m].reshape(count, shape.m)[:, row]
-        floats = np.float16 if accumulator == "f16" else np.float32
-        number = value.view(floats).astype(np.float64)
-        contained += np.count_nonzero((low[:, row, 0] <= number) & (number <= high[:, row, 0]))
-    assert contained == count * shape.m
+    start[:, diagonal, diagonal] = c[: count * shape.m].reshape(count, shape.m)
+    low, high, _ = (bound[:, diagonal, diagonal] for bound in enclosure(form, left, right, start))
+    value = d[: count * shape.m].reshape(count, shape.m)
+    floats = np.float16 if accumulator == "f16" else np.float32
+    number = value.view(floats).astype(np.float64)
+    assert ((low <= number) & (number <= high)).all()

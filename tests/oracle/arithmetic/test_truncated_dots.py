@@ -14,22 +14,23 @@ PAIRS = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("tf32", "f32"))
 
 
 def patterns(name):
-    """Any pattern of a format; shrinks towards zeros, then small finite numbers."""
+    """Any pattern of a format; shrinks towards zeros, then small finite numbers.
+
+    In few draws, which are what drawing lines of them costs.
+    """
     fmt = FORMATS[name]
     sign = 1 << (fmt.bits - 1)
     fraction = fmt.fraction_bits + fmt.ignored_bits
     infinity = ((1 << fmt.exponent_bits) - 1) << fraction
     one = fmt.bias << fraction
-    near_one = st.builds(
-        lambda exponent, bits: one + (exponent << fraction) + bits,
-        st.integers(-4, 3),
-        st.integers(0, (1 << fraction) - 1),
+    special = [0, 1, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity + 1, one]
+    near_one = [one + (exponent << fraction) for exponent in range(-4, 4)]
+    starts = st.sampled_from([start | negative for start in near_one for negative in (0, sign)])
+    return st.one_of(
+        st.sampled_from([bits | negative for negative in (0, sign) for bits in special]),
+        st.builds(int.__or__, starts, st.integers(0, (1 << fraction) - 1)),
+        st.integers(0, 2 * sign - 1),
     )
-    special = st.sampled_from(
-        [0, 1, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity + 1, one]
-    )
-    magnitude = st.one_of(special, near_one, st.integers(0, sign - 1))
-    return st.builds(lambda m, negative: m | sign * negative, magnitude, st.booleans())
 
 
 @pytest.mark.parametrize(("multiplicand", "accumulator"), PAIRS)
@@ -40,7 +41,7 @@ def test_any_dot_product_is_that_of_the_reference(multiplicand, accumulator, dat
     fmt = FORMATS[multiplicand]
     k = 8 if multiplicand == "tf32" else 16
     line = st.lists(patterns(multiplicand), min_size=k, max_size=k)
-    rows = data.draw(st.lists(st.tuples(line, line, patterns(accumulator)), min_size=1, max_size=4))
+    rows = data.draw(st.lists(st.tuples(line, line, patterns(accumulator)), min_size=1, max_size=2))
     a = np.array([row[0] for row in rows], fmt.raw)
     b = np.array([row[1] for row in rows], fmt.raw)
     c = np.array([row[2] for row in rows], FORMATS[accumulator].raw)
@@ -111,8 +112,13 @@ def test_zero_results_are_positive():
 def test_widening_f16_is_exact_for_every_pattern():
     bits = np.arange(1 << 16, dtype=np.uint16)
     wide = conversions.widen(bits)
-    for pattern, widened in zip(bits.tolist(), wide.tolist(), strict=True):
-        narrow, single = decode(pattern, F16), decode(widened, F32)
+    numbers, widened = bits.view(np.float16), wide.view(np.float32)
+    special = np.isnan(numbers)
+    assert np.array_equal(np.isnan(widened), special)
+    assert np.array_equal(numbers[~special].astype(np.float32).view(np.uint32), wide[~special])
+    # NumPy's conversion is one witness; the reference, of some patterns, another.
+    for pattern, single_bits in zip(bits[::31].tolist(), wide[::31].tolist(), strict=True):
+        narrow, single = decode(pattern, F16), decode(single_bits, F32)
         assert (narrow.kind, narrow.negative, narrow.value) == (
             single.kind,
             single.negative,

@@ -203,15 +203,15 @@ def test_a_target_or_version_is_known_or_an_error(target: str, version: str) -> 
                 parse(text)
 
 
-def test_a_hundred_thousand_lines_have_a_hundred_thousand_verdicts() -> None:
+def test_ten_thousand_lines_have_ten_thousand_verdicts() -> None:
     texts = [draft.text for form in FORMS for draft in legal_drafts(form)]
     damaged = [text.replace("sync", "sink") for text in texts]
-    lines = (texts * 50)[:50_000] + (damaged * 50)[:50_000]
+    lines = (texts * 9)[:5_000] + (damaged * 9)[:5_000]
     found = explain_lines(iter(lines), target="sm_90", ptx_version="9.3")
     verdicts = [one.verdict for one in found]
-    assert len(verdicts) == 100_000
-    assert Verdict.LEGAL in verdicts[:50_000]
-    assert set(verdicts[50_000:]) == {Verdict.ILLEGAL}
+    assert len(verdicts) == 10_000
+    assert Verdict.LEGAL in verdicts[:5_000]
+    assert set(verdicts[5_000:]) == {Verdict.ILLEGAL}
 
 
 def test_explanations_are_given_line_by_line_and_not_at_the_end() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.forms import LdmatrixForm, LoadForm, StoreForm
@@ -173,6 +173,7 @@ def test_an_offset_of_a_register_or_variable_is_taken_to_keep_it_aligned(
      "64", "[%addr*2]", "[é]"],
     ids=lambda address: address[:20],
 )  # fmt: skip
+@settings(max_examples=8)
 @given(form=ADDRESSED)
 def test_any_other_address_is_illegal_with_the_section_on_addresses(
     address: str, form: LoadForm | StoreForm | LdmatrixForm

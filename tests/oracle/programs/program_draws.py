@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from hypothesis import assume
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from oracle import isa
 from oracle.definedness import undefined
-from oracle.forms import Form, LoadForm, MmaForm
+from oracle.forms import LoadForm, MmaForm, StoreForm
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import operations
@@ -43,9 +44,18 @@ def buffers() -> tuple[Buffer, ...]:
     )
 
 
-def _form(forms: tuple[Form, ...], draw: st.DrawFn, **wanted: object) -> Form:
-    some = [form for form in forms if all(getattr(form, k) == v for k, v in wanted.items())]
-    return draw(st.sampled_from(some))
+@cache
+def _loads(**wanted: object) -> st.SearchStrategy[LoadForm]:
+    return st.sampled_from(
+        [form for form in isa.LOAD_FORMS if all(getattr(form, k) == v for k, v in wanted.items())]
+    )
+
+
+@cache
+def _stores(matrix: Matrix, spaces: tuple[str, ...]) -> st.SearchStrategy[StoreForm]:
+    return st.sampled_from(
+        [form for form in isa.STORE_FORMS if form.matrix == matrix and form.space in spaces]
+    )
 
 
 def _access(draw: st.DrawFn, matrix: Matrix, layout: str, buffer: str) -> tuple[Place, int | None]:
@@ -65,16 +75,14 @@ def _access(draw: st.DrawFn, matrix: Matrix, layout: str, buffer: str) -> tuple[
 def _load(draw: st.DrawFn, names: Names, name: str, **wanted: object) -> list[Step]:
     buffer = draw(st.sampled_from(["data", "out", "tile"]))
     spaces = ("", "global") if buffer != "tile" else ("", "shared", "shared::cta")
-    form = _form(isa.LOAD_FORMS, draw, space=draw(st.sampled_from(spaces)), **wanted)
-    assert isinstance(form, LoadForm)
+    form = draw(_loads(space=draw(st.sampled_from(spaces)), **wanted))
     place, stride = _access(draw, form.matrix, form.layout, buffer)
     names[name] = (form.matrix, form.layout if form.operand in "ab" else None)
     return [Load(form=form, fragment=name, place=place, stride=stride)]
 
 
 def _multiply(draw: st.DrawFn, names: Names) -> list[Step]:
-    form = draw(st.sampled_from(FAMILIES))
-    form = draw(st.sampled_from([f for f in isa.MMA_FORMS if family(f) == form]))
+    form = draw(_family(draw(st.sampled_from(FAMILIES))))
     steps: list[Step] = []
     for name, operand, layout in (("a", "a", form.a_layout), ("b", "b", form.b_layout)):
         type_ = form.matrix(operand).type
@@ -100,6 +108,11 @@ def family(form: MmaForm) -> tuple[object, ...]:
     return (form.a_type.name, form.c_type.name, form.d_type.name, form.satfinite, form.op)
 
 
+@cache
+def _family(wanted: tuple[object, ...]) -> st.SearchStrategy[MmaForm]:
+    return st.sampled_from([form for form in isa.MMA_FORMS if family(form) == wanted])
+
+
 # Floats with .satfinite have no known arithmetic: the oracle refuses them.
 FAMILIES = sorted(
     {family(f) for f in isa.MMA_FORMS if not (f.satfinite and f.a_type.is_float)}, key=str
@@ -114,8 +127,7 @@ def _store(draw: st.DrawFn, names: Names) -> list[Step]:
     matrix = replace(held[name][0], operand="d")
     buffer = draw(st.sampled_from(["out", "data", "tile"]))
     spaces = ("", "global") if buffer != "tile" else ("", "shared", "shared::cta")
-    forms = [f for f in isa.STORE_FORMS if f.matrix == matrix and f.space in spaces]
-    form = draw(st.sampled_from(forms))
+    form = draw(_stores(matrix, spaces))
     place, stride = _access(draw, matrix, form.layout, buffer)
     return [Store(form=form, fragment=name, place=place, stride=stride)]
 
@@ -138,8 +150,9 @@ def _elementwise(draw: st.DrawFn, names: Names) -> list[Step]:
 
 def _rows(draw: st.DrawFn, names: Names) -> list[Step]:
     form = draw(st.sampled_from(isa.LDMATRIX_FORMS))
-    rows = st.integers(0, BUFFER // 16 - 1).map(lambda row: 16 * row)
-    addresses = tuple(draw(st.lists(rows, min_size=32, max_size=32)))
+    # Drawing a number for each of the 32 lanes would take longer than all else of a program.
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    addresses = tuple((16 * rng.integers(0, BUFFER // 16, 32)).tolist())
     place = Place(buffer="out", offset=4 * draw(st.integers(0, (BUFFER - 512) // 4)))
     names["r"] = form.registers
     return [

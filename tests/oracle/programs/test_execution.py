@@ -19,16 +19,16 @@ from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Store
 
 QUIET = settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
 
-@QUIET
+@settings(QUIET, max_examples=20)
 @given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
 def test_execution_equals_interpretation_one_image_at_a_time(program: Program, seed: int) -> None:
-    images = program_draws.images(program, seed, 3)
+    images = program_draws.images(program, seed, 2)
     expected = [interpret(program, image.tobytes()) for image in images]
     result = execute(program, images).images
     for index, image in enumerate(expected):

@@ -33,12 +33,12 @@ def patterns(type_: Format) -> st.SearchStrategy[int]:
 
 
 @pytest.mark.parametrize(("operation", "type_"), PAIRS, ids=lambda x: str(getattr(x, "name", x)))
-@settings(max_examples=15)  # of up to 20 elements
+@settings(max_examples=8)  # of up to 12 elements
 @given(data=st.data())
 def test_every_element_becomes_what_exact_arithmetic_rounds_to(
     operation: Operation, type_: Format, data: st.DataObject
 ) -> None:
-    xs = data.draw(st.lists(patterns(type_), min_size=1, max_size=20))
+    xs = data.draw(st.lists(patterns(type_), min_size=1, max_size=12))
     constant = data.draw(patterns(type_)) if operation.takes_constant else 0
     unsigned = np.array(xs, dtype=f"u{np.dtype(type_.raw).itemsize}")
     values = unsigned.view(type_.raw)

@@ -25,7 +25,7 @@ from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Multiply, Ste
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
@@ -133,7 +133,7 @@ class ArbitraryWarps(Warps):
         return quiet | payload | sign
 
 
-@settings(QUIET, max_examples=80)
+@settings(QUIET, max_examples=30)
 @given(program=program_draws.programs(), seed=st.integers(0, 2**32 - 1))
 def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, seed: int) -> None:
     images = program_draws.images(program, seed, 4)

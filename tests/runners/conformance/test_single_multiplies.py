@@ -14,7 +14,7 @@ from runners.emission import emit_all
 from runners.protocol import Compiled, Ran, Runner
 
 _ALL = tuple(accesses())
-_SAMPLE = 2
+_SAMPLE = 1
 """Accesses of each variant that each of the simulated devices tries; a GPU tries all."""
 _IMAGES = 8
 

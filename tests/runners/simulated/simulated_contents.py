@@ -167,12 +167,32 @@ FLOAT_FLAVOURS = (
 INTEGER_FLAVOURS = ("bits", "high", "low", "least")
 
 
+_KEPT = 100
+"""Sets of elements that are kept: some megabytes."""
+_MADE: dict[tuple[object, ...], dict[str, Elements]] = {}
+
+
 def flavours(variant: Variant) -> tuple[str, ...]:
     return FLOAT_FLAVOURS if variant.kind in FORMATS else INTEGER_FLAVOURS
 
 
 def elements(variant: Variant, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
-    """Return (count, rows, columns) raw elements of a, b and c."""
+    """Return (count, rows, columns) raw elements of a, b and c, to be read only.
+
+    Variants that differ in layouts alone have the same, which are made once.
+    """
+    key = (seed, flavour, count, variant.kind)
+    key += tuple((variant.type_of(role), *variant.size(role)) for role in "abc")
+    if key not in _MADE:
+        if len(_MADE) == _KEPT:
+            del _MADE[next(iter(_MADE))]
+        _MADE[key] = _elements(variant, flavour, count=count, seed=seed)
+        for words in _MADE[key].values():
+            words.flags.writeable = False
+    return _MADE[key]
+
+
+def _elements(variant: Variant, flavour: str, *, count: int, seed: int) -> dict[str, Elements]:
     rng = np.random.default_rng([seed, *flavour.encode()])
     if variant.kind in FORMATS:
         return _floats(rng, variant, flavour, count)

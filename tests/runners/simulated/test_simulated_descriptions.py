@@ -12,7 +12,7 @@ from runners.simulated import SimulatedDevice
 
 DEVICE = SimulatedDevice("sm_100")
 CASES = integer_cases() | float_cases() | selecting_cases()
-COUNT = 60
+COUNT = 40
 """Operands that each instruction is tried with."""
 
 
