@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from oracle.formats import Format, Kind
 from oracle.forms import MmaSyncForm
 from oracle.matrices import LANES
+from oracle.scratch import Scratch
 from oracle.transposition import in_order, transpose
 
 
@@ -81,12 +82,17 @@ def _quad_pair_places(
     return (t + 0 * i, i + upper) if form.b_layout == "row" else (i + 0 * t, t + upper + 0 * i)
 
 
-def unpack(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArray[Any]:
+def unpack(
+    form: MmaSyncForm, operand: str, words: NDArray[np.uint32], scratch: Scratch | None = None
+) -> NDArray[Any]:
     """Gather matrices from the registers of the lanes.
 
     Parameters
     ----------
     words : uint32 (tiles, 32, words)
+    scratch
+        Working memory for floats of 32 bits and more, which are then good until the next call for
+        the operand.
 
     Returns
     -------
@@ -98,7 +104,7 @@ def unpack(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArra
     rows, columns = form.shape.matrix(operand)
     tiles = len(words)
     if type_.is_float:
-        matrices = _gathered(form, operand, words)
+        matrices = _gathered(form, operand, words, scratch or Scratch())
     else:
         elements = _elements(words, type_)
         return elements.take(_order(form, operand), axis=1).reshape(tiles, rows, columns)
@@ -107,17 +113,20 @@ def unpack(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArra
     return matrices.reshape(rows, columns, form.groups * tiles).transpose(2, 0, 1)
 
 
-def _gathered(form: MmaSyncForm, operand: str, words: NDArray[np.uint32]) -> NDArray[Any]:
+def _gathered(
+    form: MmaSyncForm, operand: str, words: NDArray[np.uint32], scratch: Scratch
+) -> NDArray[Any]:
     """Return the elements of floats in the order of `unpack`, (elements, tiles)."""
     kind = np.dtype(form.type(operand).raw).newbyteorder("<")
     order, tiles = _order(form, operand), len(words)
+    if kind.itemsize >= 4:
+        found = scratch.array(f"lanes {operand}", (len(order), tiles), kind)
+        _copy_in_order(found.T, words.view(kind), order)
+        return found
     if form.groups > 1:
         elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
         gathered: NDArray[Any] = elements.take(order, axis=0)
         return gathered
-    if kind.itemsize >= 4:
-        lanes = in_order(words.view(kind), (1, 2, 0)).transpose(1, 2, 0)
-        return lanes.reshape(-1, tiles).take(order, axis=0)
     # Neighbours in a register are neighbours along one axis: registers are gathered, then parted.
     lanes = in_order(words, (1, 2, 0)).transpose(1, 2, 0).reshape(-1, tiles)
     parts = 4 // kind.itemsize
@@ -151,6 +160,22 @@ def pack(
         lanes = _joined(lanes, bits)
     registers = target.view(lanes.dtype)
     transpose(registers, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
+
+
+def _copy_in_order(target: NDArray[Any], source: NDArray[Any], order: NDArray[np.int64]) -> None:
+    """Copy the elements of tiles: element i of the target is element `order[i]` of the source.
+
+    Parameters
+    ----------
+    target, source : (tiles, elements), or with the elements along more axes
+    order
+        A permutation of the bits of i, as that of all operands of 32 bits and more is: one copy
+        between arrays with an axis for each bit.
+    """
+    bits = len(order).bit_length() - 1
+    axes = (1 + bits - int(order[1 << bit]).bit_length() for bit in reversed(range(bits)))
+    shape = len(target), *(2,) * bits
+    transpose(target.reshape(shape), source.reshape(shape).transpose(0, *axes))
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:

@@ -98,7 +98,8 @@ def multiply_lanes(
     for start in range(0, len(a), size):
         part = slice(start, start + size)
         left, right, addend = (
-            unpack(form, name, words[part]) for name, words in (("a", a), ("b", b), ("c", c))
+            unpack(form, name, words[part], scratch)
+            for name, words in (("a", a), ("b", b), ("c", c))
         )
         pack(form, product(form, left, right, addend, model, scratch), result[part])
     return result

@@ -9,6 +9,7 @@ each part of it a cache line further on than before.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _LINE_BYTES = 64
 """A cache line of x86-64 and of most 64-bit Arm processors."""
+
+_BLOCK_BYTES = 1 << 18
+"""Copied at once: little enough for the cache, and for memory that is not fresh from the system."""
 
 
 def in_order(matrices: NDArray[Any], order: tuple[int, int, int]) -> NDArray[Any]:
@@ -44,10 +48,16 @@ def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
 
     Parameters
     ----------
-    target, source : (count, rows, columns)
+    target, source : (count, rows, columns), or with more axes
         Of one dtype; they do not share memory.
     """
-    np.copyto(target, _spread(source) if _crosses(target, source) else source)
+    if not _crosses(target, source):
+        np.copyto(target, source)
+        return
+    count = max(1, _BLOCK_BYTES * len(source) // source.nbytes)
+    for start in range(0, len(source), count):
+        part = slice(start, start + count)
+        np.copyto(target[part], _spread(source[part]))
 
 
 def _crosses(target: NDArray[Any], source: NDArray[Any]) -> bool:
@@ -63,13 +73,14 @@ def _memory_order(array: NDArray[Any]) -> list[int]:
 def _spread(source: NDArray[Any]) -> NDArray[Any]:
     """Copy an array in its order in memory, with a cache line between what lies far apart."""
     axes = _memory_order(source)
-    outer, middle, inner = (source.shape[axis] for axis in axes)
+    shape = [source.shape[axis] for axis in axes]
     gap = max(1, _LINE_BYTES // source.itemsize)
     if axes[0] == 0:  # the batch comes first: a gap after each matrix
-        lines = np.empty((outer, middle * inner + gap), source.dtype)
-        spread = lines[:, : middle * inner].reshape(outer, middle, inner)
+        size = prod(shape[1:])
+        spread = np.empty((shape[0], size + gap), source.dtype)[:, :size].reshape(shape)
     else:  # a gap after the elements that one place has in the batch
-        spread = np.empty((outer, middle, inner + gap), source.dtype)[:, :, :inner]
+        *outer, inner = shape
+        spread = np.empty((*outer, inner + gap), source.dtype)[..., :inner]
     copy = spread.transpose(np.argsort(axes))
     np.copyto(copy, source)
     return copy
