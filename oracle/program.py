@@ -90,10 +90,14 @@ class Program:
         UsageError
             If there is none.
         """
-        for buffer in self.buffers:
-            if buffer.name == name:
-                return buffer
-        raise UsageError(f"the program has no buffer {name!r}")
+        found = self._named.get(name)
+        if found is None:
+            raise UsageError(f"the program has no buffer {name!r}")
+        return found
+
+    @cached_property
+    def _named(self) -> dict[str, Buffer]:
+        return {buffer.name: buffer for buffer in self.buffers}
 
     @cached_property
     def _offsets(self) -> dict[str, int]:

@@ -16,6 +16,8 @@ _DECLARATOR = re.compile(rf"\s*({IDENTIFIER})\s*(?:<([^>]*)>)?((?:\s*\[[^\]]*\])
 _ALIGN = re.compile(r"\.align\s+(\w+)\s*")
 _ATTRIBUTE = re.compile(r"\.attribute\s*\([^)]*\)\s*")
 _POINTER = re.compile(r"\.ptr\b\s*(?:\.(?:global|shared|local|const|param)\b\s*)?")
+_MARK = re.compile(r"\{[\s0-9,]*+\}|[{},;]")
+"""What may end an initialiser, or is around what does not; a flat table is passed as a whole."""
 _LARGEST_FAMILY = 1 << 24
 """Registers that one declaration may make."""
 
@@ -109,15 +111,15 @@ class Declarations:
             return ()
         start = reader.place
         depth = 0
-        while reader.place < len(reader.text):
-            letter = reader.text[reader.place]
-            if letter == "{":
+        reader.place = len(reader.text)
+        for mark in _MARK.finditer(reader.text, start):
+            if mark[0] == "{":
                 depth += 1
-            elif letter == "}":
+            elif mark[0] == "}":
                 depth -= 1
-            elif letter == ";" or (letter == "," and depth == 0):
+            elif mark[0] == ";" or (mark[0] == "," and depth == 0):
+                reader.place = mark.start()
                 break
-            reader.place += 1
         try:
             return initial_of(reader.text[start : reader.place])
         except BadConstant as error:

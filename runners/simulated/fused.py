@@ -204,13 +204,17 @@ def round_words(
     field = np.clip(held + (binary.top - 1), 0, 1 << binary.exponent).astype(np.uint64)
     words = (field << _u(binary.fraction)) + kept + up
     infinity = _u(((1 << binary.exponent) - 1) << binary.fraction)
-    to_infinity = {
-        Rounding.ZERO: np.zeros(rest.shape, np.bool_),
-        Rounding.DOWN: negative,
-        Rounding.UP: ~negative,
-    }.get(rounding, np.ones(rest.shape, np.bool_))
-    words = np.where(words >= infinity, np.where(to_infinity, infinity, infinity - _u(1)), words)
-    return words << _u(binary.unused)
+    beyond = words >= infinity
+    if beyond.any():
+        largest = infinity - _u(1)
+        limit: Words = {
+            Rounding.ZERO: largest,
+            Rounding.DOWN: np.where(negative, infinity, largest),
+            Rounding.UP: np.where(negative, largest, infinity),
+        }.get(rounding, infinity)
+        words = np.where(beyond, limit, words)
+    shifted: Words = words << _u(binary.unused)
+    return shifted
 
 
 @dataclass(frozen=True, kw_only=True)

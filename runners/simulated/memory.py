@@ -25,6 +25,8 @@ VARIABLES_BASE = 0x7FC0_0000_0000
 _POISON = 0xA5
 # Buffers are padded so that they can be seen as elements of up to 16 bytes.
 _PADDING = 16
+_LAST = (1 << 64) - 1
+"""The highest address that there could be."""
 
 
 ELEMENTS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)} | {16: np.dtype(np.complex128)}
@@ -108,7 +110,7 @@ class Place(NamedTuple):
 
     segment: Segment
     offsets: NDArray[np.int64]
-    """(rows, warps) byte offsets into `segment.data`; 0 where not chosen."""
+    """(rows, warps) byte offsets into `segment.data`; of it where not chosen, too."""
     chosen: NDArray[np.bool_] | None
     """(rows, warps or 1) which of them go to this segment; None is all."""
 
@@ -200,11 +202,11 @@ class Memory:
             ),
         }
         self._candidates = {
-            space: [(segment, np.uint64(segment.base)) for segment in segments]
+            space: [(segment, np.uint64(segment.base), segment.base) for segment in segments]
             for space, segments in self._segments.items()
         }
         self._candidates[Space.GENERIC] = [
-            (segment, np.uint64(segment.base + WINDOWS[space]))
+            (segment, np.uint64(segment.base + WINDOWS[space]), segment.base + WINDOWS[space])
             for space, segments in self._segments.items()
             for segment in segments
             if segment.size
@@ -245,24 +247,27 @@ class Memory:
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask
-        for segment, base in self._candidates[space]:
+        # Nearly always all addresses are in one segment, which two numbers tell.
+        lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
+        highest = int(np.maximum.reduce(address, axis=None, initial=0))
+        for segment, base, start in self._candidates[space]:
             limit = segment.size - width
             if limit < 0 or (writes and segment.read_only):
+                continue
+            if start > highest or start + limit < lowest:
                 continue
             # An address below the base wraps to a huge offset, so one comparison bounds it on
             # both sides.
             offset = address - base
-            if missing is None and int(offset.max(initial=0)) <= limit:
-                return [Place(segment, segment.indices(offset, owners), None)], None
+            if start <= lowest and highest <= start + limit:
+                found.append(Place(segment, segment.indices(offset, owners), missing))
+                return found, None
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
-            everywhere = bool(inside.all())
-            if not everywhere and not inside.any():
+            if not inside.any():
                 continue
             index = segment.indices(offset, owners)
-            if everywhere:
-                return [Place(segment, index, None)], None
             found.append(Place(segment, np.where(inside, index, 0), inside))
             missing = ~inside if missing is None else missing & ~inside
         if missing is None:
@@ -280,10 +285,9 @@ def check_alignment(
 
     `alignment` is in bytes, a power of two.
     """
-    low = np.uint64(alignment - 1)
-    if not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
+    if alignment == 1 or not int(np.bitwise_or.reduce(address, axis=None)) & (alignment - 1):
         return
-    bad = (address & low) != 0
+    bad = (address & np.uint64(alignment - 1)) != 0
     if mask is not None:
         bad = bad & mask
     if bad.any():

@@ -1,8 +1,10 @@
 """Operands of instructions, from their text."""
 
+import re
+from contextlib import suppress
 from functools import lru_cache
 
-from runners.simulated.literals import BadConstant, Tokens, floating
+from runners.simulated.literals import BadConstant, Tokens, floating, integer
 from runners.simulated.syntax import (
     Address,
     Group,
@@ -15,7 +17,14 @@ from runners.simulated.syntax import (
 )
 
 _KEPT = 1 << 14
-"""Operand lists that are kept: programs of a campaign share most of theirs."""
+"""Lists of operands, operands and their parts that are kept: programs of a campaign share most."""
+
+# An operand without parentheses: no comma that divides a list is inside of one.
+_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
+_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
+_EACH = re.compile(_ONE)
+_NAME = re.compile(r"(?!WARP_SZ\b)[a-zA-Z_$%][\w$]*+(?:\.[a-zA-Z]++\b)*+")
+_NUMBERS = re.compile(r"\s*+\{([\s0-9,]*+)\}\s*+")
 
 
 @lru_cache(maxsize=_KEPT)
@@ -29,6 +38,43 @@ def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
     BadConstant
         If they are none.
     """
+    if not calls and _LIST.fullmatch(text):
+        # One by one: an operand comes again in other company.
+        with suppress(BadConstant):
+            return tuple(map(_alone, _EACH.findall(text)))
+    return _read(text, calls)
+
+
+@lru_cache(maxsize=_KEPT)
+def _alone(text: str) -> Operand:
+    """Return the operand that a text is."""
+    text = text.rstrip()
+    if _NAME.fullmatch(text):
+        return Name(text)
+    if text.startswith("{"):
+        return Vector(tuple(map(_part, text[1:-1].split(","))))
+    (operand,) = _read(text, False)
+    return operand
+
+
+@lru_cache(maxsize=_KEPT)
+def _part(text: str) -> Name | Immediate:
+    """Return the part of a vector that a text is."""
+    tokens = Tokens(text)
+    part = _value(tokens)
+    if tokens.kind:
+        raise tokens.unexpected()
+    return part
+
+
+@lru_cache(maxsize=_KEPT)
+def _number(text: str) -> Initial:
+    """Return the initial value that the digits of a text are."""
+    return Initial(Immediate(integer(text.strip())))
+
+
+def _read(text: str, calls: bool) -> tuple[Operand, ...]:
+    """Return the operands of a list, token by token."""
     if not text:
         return ()
     tokens = Tokens(text)
@@ -116,6 +162,9 @@ def initial_of(text: str) -> tuple[Initial, ...]:
     BadConstant
         If it is none.
     """
+    if numbers := _NUMBERS.fullmatch(text):
+        with suppress(BadConstant):
+            return tuple(map(_number, numbers[1].split(",")))
     tokens = Tokens(text)
     found: list[Initial] = []
     depth = 0

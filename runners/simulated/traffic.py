@@ -91,7 +91,7 @@ def write_runs(
     width = values.itemsize
     everyone = max(starts.shape[0], rows), count, warps.indices.size
     for place in places(warps, space, starts, count * width, mask, True):
-        chunk = _chunk(place, count * width)
+        chunk = _chunk(place, count, width)
         number, per_chunk = count * width // chunk, chunk // width
         moved, shape = values, (everyone[0], number, everyone[2])
         if per_chunk > 1:
@@ -106,10 +106,14 @@ def write_runs(
             target[index[chosen]] = spread(moved, shape)[chosen]
 
 
-def _chunk(place: Place, span: int) -> int:
+def _chunk(place: Place, count: int, width: int) -> int:
     """Return the most bytes, up to 16, in which all runs of a place can be moved at once."""
+    span = count * width
+    if span == width:
+        return width
     low = int(np.bitwise_or.reduce(place.offsets, axis=None)) | span | _LARGEST_CHUNK
-    return low & -low
+    # Who is not chosen may be between two elements.
+    return max(width, low & -low)
 
 
 def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
@@ -120,7 +124,7 @@ def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
 
 def _gathered(place: Place, count: int, width: int) -> Values:
     """Return the (rows, count, warps) elements of a place."""
-    chunk = _chunk(place, count * width)
+    chunk = _chunk(place, count, width)
     number = count * width // chunk
     found: Values = place.segment.view(chunk).take(_chunks(place, number, chunk))
     if chunk == width:

@@ -104,7 +104,7 @@ class SubnormalTies:
         noise, more = view[:, :, 0].copy(), view[:, :, 1].copy()
         exponent, dust, share = self._exponents(setting)
         first, second = setting.pair()
-        odd = _whole(fields, 2 * ((noise >> 1) & fields.dtype.type(7)) + fields.dtype.type(1))
+        odd = fields.whole(2 * ((noise >> 1) & fields.dtype.type(7)) + fields.dtype.type(1))
         view[...] = 0
         scale = (exponent << fields.shift).astype(fields.dtype)[:, None]
         view[setting.images, :, first] = (odd + scale) | _signs(noise, fields)
@@ -132,16 +132,6 @@ class SubnormalTies:
         grid = _grid(setting.result)
         share = max(_grid(setting.factor), (grid - 24) // 2)
         return (grid - 1) // 2 - 1 + setting.below(EXPONENT, 4), grid - 17, share
-
-
-def _whole(fields: FloatFields, numbers: Raw) -> Raw:
-    """Return the patterns of whole numbers below 256; a format has 8 significant bits or more."""
-    table = []
-    for number in range(256):
-        width = max(0, number.bit_length() - 1)
-        fraction = (number << fields.shift >> width) & int(fields.fraction)
-        table.append(((fields.format.bias + width) << fields.shift | fraction) if number else 0)
-    return np.array(table, np.uint64).astype(fields.dtype)[numbers.astype(np.intp)]
 
 
 @dataclass(frozen=True)
@@ -196,7 +186,7 @@ class Carries:
         small = _scaled(fields, exponents - 1) + fields.one
         view[...] = 0
         first, second, third = self._places(setting)
-        large = _whole(fields, factor) + _scaled(fields, exponents)
+        large = fields.whole(factor) + _scaled(fields, exponents)
         view[setting.images, :, first] = large | sign
         view[setting.images, :, second] = view[setting.images, :, third] = small | sign
 
@@ -208,7 +198,7 @@ class Carries:
         columns = np.arange(view.shape[2])
         first, second, third = self._places(setting)
         view[...] = 0
-        view[setting.images, first] = _whole(fields, np.where(columns % 4 == 3, 7, 1)) + rest
+        view[setting.images, first] = fields.whole(np.where(columns % 4 == 3, 7, 1)) + rest
         view[setting.images, second] = view[setting.images, third] = fields.one + rest
 
     def c(self, view: Raw, setting: Setting) -> None:

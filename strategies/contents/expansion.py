@@ -12,7 +12,7 @@ from oracle.errors import UsageError
 from oracle.program import Program
 from strategies.contents.fills import fill_of
 from strategies.contents.plans import Plan, plan_of
-from strategies.contents.random_rows import pool_rows, random_rows
+from strategies.contents.random_rows import pool_rows, pool_size, random_rows
 from strategies.contents.recipes import Recipe, by_class
 from strategies.contents.settings import DRAW_BYTES, SPOTS, Draws, Setting
 from strategies.contents.value_classes import ValueClass
@@ -107,11 +107,15 @@ def _expand(
         raise UsageError(f"first {first} must not be negative")
     plan = plan_of(program)
     size = -(-Plan.total(plan.read) // 32) * 32
-    pool = pool_rows(Plan.total(plan.unread))
     period = len(recipe.classes)
     # An image's turn is its number among those of its class, over all batches.
     turns = [(first + (slot - first) % period) // period for slot in range(period)]
     last = max(turn + len(images[place]) for turn, place in zip(turns, places, strict=True))
+    unread = Plan.total(plan.unread)
+    rows_of_pool = pool_size(unread)
+    # A few images need a few rows of it.
+    needed = 1 << (last + period - 1).bit_length()
+    pool = pool_rows(unread, min(rows_of_pool, needed))
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
     for begin in range(first // period, last, most):
         end = min(begin + most, last)

@@ -27,7 +27,7 @@ class FloatFields:
         """Unsigned integers of the format's size."""
         return np.dtype(self.format.raw)
 
-    @property
+    @cached_property
     def shift(self) -> int:
         """Bits below the exponent field, ignored ones included."""
         return self.format.fraction_bits + self.format.ignored_bits
@@ -104,6 +104,20 @@ class FloatFields:
         """Return powers of two; subnormal where that small, zero below, clipped above."""
         lowest = self.least - self.format.fraction_bits
         return self._powers.take(exponents - (lowest - 1), mode="clip")
+
+    @cached_property
+    def _whole(self) -> Raw:
+        table = []
+        for number in range(256):
+            width = max(0, number.bit_length() - 1)
+            fraction = (number << self.shift >> width) & int(self.fraction)
+            table.append(((self.format.bias + width) << self.shift | fraction) if number else 0)
+        return np.array(table, np.uint64).astype(self.dtype)
+
+    def whole(self, numbers: NDArray[Any]) -> Raw:
+        """Return whole numbers below 256, of a format with 8 significant bits or more."""
+        found: Raw = self._whole[numbers.astype(np.intp)]
+        return found
 
     def finite(self, raw: Raw) -> None:
         """Make infinities and NaN finite, in place: the lowest bit of their field is cleared."""

@@ -49,16 +49,20 @@ _POOL_KEY = 0x706F_6F6C
 """Any number: the pool is the same for all seeds."""
 
 
+def pool_size(row_bytes: int) -> int:
+    """Return the rows of the pool: at most 256 and, if a row is not larger, 1 MiB."""
+    return min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
+
+
 @lru_cache(maxsize=8)
-def pool_rows(row_bytes: int) -> NDArray[np.uint8]:
-    """Return random rows for what nothing reads, to be used again and again.
+def pool_rows(row_bytes: int, rows: int) -> NDArray[np.uint8]:
+    """Return the first rows of the pool, for what nothing reads, to be used again and again.
 
     Returns
     -------
     uint8 (rows, row_bytes)
-        At most 256 rows and, if a row is not larger, 1 MiB; not to be written to.
+        Not to be written to.
     """
-    rows = min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
     padded = -(-row_bytes // 32) * 32
     pool = random_rows(0, 0, rows, padded, purpose=_POOL_KEY)[:, :row_bytes].copy()
     pool.flags.writeable = False
