@@ -14,17 +14,11 @@ from oracle.isa import mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models.files import model_of
-from oracle.multiply import CHUNK_TILES, product
+from oracle.multiply import chunk_tiles, product
 from oracle.scratch import own_scratch
 
 if TYPE_CHECKING:
     from oracle.models import Model
-
-_PRODUCTS = 16 * 16 * 16
-"""Products of the largest tile of wmma, of which CHUNK_TILES are computed together."""
-_CHUNK_BYTES = 4 << 20
-"""Registers of all operands that are gathered together. Of 1 to 32 MiB the fastest for f64, whose
-m8n8k4 takes 1.3 times as long without a bound; other forms care little (2026-11-22)."""
 
 
 def mma_sync(
@@ -91,10 +85,7 @@ def multiply_lanes(
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
-    shape = form.shape
-    products = form.groups * shape.m * shape.n * shape.k
-    registers = 4 * LANES * sum(map(form.words, "abcd"))  # bytes
-    size = max(1, min(CHUNK_TILES * _PRODUCTS // products, _CHUNK_BYTES // registers))
+    size = chunk_tiles(form)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
         left, right, addend = (

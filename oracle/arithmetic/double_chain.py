@@ -48,11 +48,13 @@ _ORDINARY = 480
 2^-1064 or zero, so that its error is a double, and is below 2^960."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
-_TILES = 512
+_TILES = 1 << 10
 """Tiles of a block: length of the loops in which the factors of a product lie one after another."""
-_BLOCK = 1 << 14
-"""Elements of C that take a step together: arrays of 128 KiB, of which a few fit the cache, and
-long enough that NumPy's calls cost little (the fastest of 2^13 to 2^15, 2026-11-22)."""
+_BLOCK = 1 << 15
+"""Elements of C that take a step together: arrays of 256 KiB, and so long that NumPy's calls cost
+little. Of 256 to 2048 tiles and 2^13 to 2^16 elements the fastest together (2026-11-22)."""
+_SLOW_BLOCK = 1 << 14
+"""Elements of C that take a step together in the slow way, whose arrays are more."""
 _BUFFER = 64
 """Elements of NumPy's buffer. A factor that is repeated along an axis is copied through it where
 the axes within fit, which at the usual 8,192 doubles the time (NumPy 2.4, 2026-11-22)."""
@@ -126,7 +128,7 @@ def _chain(
         _ordinary_chain(x, y, z, z, rounding, scratch)
         total[..., tiles] = z
     tiles = np.flatnonzero(~ordinary)
-    size = max(1, _BLOCK // start[..., 0].size)
+    size = max(1, _SLOW_BLOCK // start[..., 0].size)
     for first in range(0, len(tiles), size):
         some = tiles[first : first + size]
         x, y, z = (bits.take(some, axis=-1) for bits in (left, right, start))
