@@ -76,7 +76,7 @@ def test_levels_of_the_driver_are_members_and_agree():
     ],
 )
 def test_what_brings_the_device_down_with_every_compiler_is_said_so(trouble, kind):
-    report = round_of(programs=8, FAKE_TROUBLE=trouble)
+    report = round_of(programs=4, FAKE_TROUBLE=trouble)
     kinds = {suspect.kind for suspect in report.suspects.values()}
     assert kinds <= {kind, Kind.FLAKY}
     assert kinds or report.counts["unconfirmed",]

@@ -33,11 +33,12 @@ from cuda_fakes import (
 from single_multiplies import VARIANTS, Access, program
 
 from oracle.execution import execute
-from runners.cuda import supervisor
+from runners.cuda import self_check, supervisor
 from runners.cuda.runner import CudaRunner
 from runners.emission import emit_screening
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from runners.screening import References, Screened
+from runners.simulated import SimulatedDevice
 
 _SOON = 120.0
 """Seconds in which all of this must be over, on a machine that does other things as well: what
@@ -307,6 +308,15 @@ pending = runner.submit(code, batch)
 print(runner.pid, flush=True)
 pending.collect()
 """
+
+
+def test_the_self_check_expects_what_the_simulated_device_computes() -> None:
+    before = self_check.images(2048)
+    loaded = SimulatedDevice("sm_90").load(self_check.PTX)
+    after, _ = loaded.launch(
+        self_check.ENTRY, before.copy(), threads=32 * self_check.WARPS_PER_BLOCK
+    )
+    assert np.array_equal(after, self_check.expected(2048))
 
 
 def test_a_supervisor_that_is_killed_takes_its_child_along() -> None:

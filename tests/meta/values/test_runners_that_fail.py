@@ -54,8 +54,9 @@ def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trouble", "kind"),
     [
-        ("misaligned", Kind.LAUNCH_FAILURE),
-        pytest.param("refuse", Kind.LAUNCH_FAILURE, marks=pytest.mark.slow),
+        # Finding out which instruction traps by itself takes a process for each.
+        pytest.param("misaligned", Kind.LAUNCH_FAILURE, marks=pytest.mark.slow),
+        ("refuse", Kind.LAUNCH_FAILURE),
         ("hang", Kind.HANG),
         ("kill", Kind.CRASH),
         ("garble", Kind.UNREADABLE),
@@ -65,11 +66,11 @@ def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind
 ) -> None:
     with ready(trouble) as opened:
-        progress = campaign(opened, tmp_path, images=24, cases=24, only="*m8n8k4*").run()
+        progress = campaign(opened, tmp_path, images=12, cases=12, only="*m8n8k4*").run()
     assert {family.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
     assert progress.compared > 0
-    assert progress.compared + progress.unasked == progress.cases == 24
+    assert progress.compared + progress.unasked == progress.cases == 12
     for entry in entries(tmp_path):
         assert "input.npy" in entry.finding.files
         assert entry.finding.details["rate"] == 1
@@ -92,9 +93,9 @@ def test_a_child_killed_in_the_middle_costs_nothing_but_time(
             return submitted
 
         monkeypatch.setattr(runner, "submit", killing)
-        progress = campaign(opened, tmp_path, images=24, cases=240).run()
+        progress = campaign(opened, tmp_path, images=24, cases=120).run()
         assert runner.starts == 2
-    assert progress.compared == progress.cases == 240
+    assert progress.compared == progress.cases == 120
     assert {family.kind for family in progress.families} <= {Kind.FLAKY}
 
 
