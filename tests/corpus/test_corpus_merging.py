@@ -56,7 +56,7 @@ def everything(corpus: Corpus) -> dict[str, dict[str, bytes]]:
     return {entry.id: entry.files() for entry in (*corpus.entries(), *corpus.replaced())}
 
 
-@settings(deadline=None, max_examples=16)
+@settings(deadline=None, max_examples=8)
 @given(contents=corpora())
 def test_merging_gives_the_same_findings_in_any_order_and_however_often(
     contents: list[list[tuple[Case, Case | None]]],
@@ -77,7 +77,7 @@ def test_merging_gives_the_same_findings_in_any_order_and_however_often(
         assert verify(forward) == []
 
 
-@settings(deadline=None, max_examples=16)
+@settings(deadline=None, max_examples=8)
 @given(contents=corpora())
 def test_merging_leaves_every_description_of_the_destination_as_it_is(
     contents: list[list[tuple[Case, Case | None]]],
@@ -95,7 +95,7 @@ def test_merging_leaves_every_description_of_the_destination_as_it_is(
         assert all(before[identity].shrunk_to is not None for identity in hidden)
 
 
-@settings(deadline=None, max_examples=16)
+@settings(deadline=None, max_examples=8)
 @given(contents=corpora())
 def test_merging_loses_no_finding(contents: list[list[tuple[Case, Case | None]]]) -> None:
     with TemporaryDirectory() as name:
@@ -112,7 +112,7 @@ def test_merging_loses_no_finding(contents: list[list[tuple[Case, Case | None]]]
         assert tree(merged) == before
 
 
-@settings(deadline=None, max_examples=16)
+@settings(deadline=None, max_examples=8)
 @given(contents=corpora())
 def test_pruning_keeps_the_smallest_of_each_family_with_what_it_came_from(
     contents: list[list[tuple[Case, Case | None]]],

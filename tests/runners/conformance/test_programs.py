@@ -20,7 +20,7 @@ from runners.protocol import Compiled, Ran, Runner
 from runners.simulated_runner import SimulatedRunner
 
 _SETTINGS = settings(
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[

@@ -29,7 +29,7 @@ def assembler() -> PtxasCompiler:
     assemblers = discover().assemblers
     if not assemblers:
         pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
-    return PtxasCompiler(assemblers[0].path, level=1)
+    return PtxasCompiler(assemblers[0].path, level=0)
 
 
 def _assembles(
@@ -48,12 +48,14 @@ def _assembles(
 
 def test_every_variant_assembles_reached_in_every_way(assembler: PtxasCompiler) -> None:
     ways = tuple(accesses())
-    assert 2 * len(VARIANTS) >= len(ways)
+    assert len(VARIANTS) >= len(ways) - 2
     for which, emitter in enumerate((emit_all, emit_screening)):
-        # 37 shares no factor with the number of ways: two a variant reach each of them.
+        # 37 shares no factor with the number of ways: half of them for every variant, the other
+        # half for every second one, which takes ptxas much longer.
+        variants = (*VARIANTS[::2], VARIANTS[-1]) if which else VARIANTS
         programs = [
             program(form, ways[(2 * index + which) * 37 % len(ways)])
-            for index, form in enumerate(VARIANTS)
+            for index, form in enumerate(variants)
         ]
         _assembles(assembler, programs, "sm_80", "7.8", (emitter,))
 

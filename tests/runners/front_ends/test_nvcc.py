@@ -76,7 +76,7 @@ def _wrong(front_end: FrontEnd, named: dict[str, Program]) -> list[str]:
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_drawn_programs_give_the_oracles_images_through_nvcc(found: nvcc.Nvcc, level: int) -> None:
-    named = _drawn(MainForm, 8, line_bytes=1) if level else _drawn(MmaForm, 4, line_bytes=32)
+    named = _drawn(MainForm, 5, line_bytes=1) if level else _drawn(MmaForm, 2, line_bytes=32)
     with found.opened(level) as front_end:
         assert _wrong(front_end, named) == []
 
@@ -117,7 +117,7 @@ def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: 
     script = tmp_path / "planted.py"
     script.write_text(f"import re, sys\nptx = sys.stdin.read()\nprint({_PLANTED[planted]})\n")
     command = f"{found.command} | {shlex.quote(sys.executable)} {shlex.quote(str(script))}"
-    named = _drawn(MmaForm, 4, line_bytes=32)
+    named = _drawn(MmaForm, 2, line_bytes=32)
     assert any(map(api.is_said, named.values()))
     with find(f"nvcc:{command}").opened(3) as front_end:
         assert front_end.name == f"nvcc ({command}) at -O3"

@@ -80,7 +80,7 @@ def operands(draw: st.DrawFn) -> tuple[str, int, int, int]:
 
 
 @given(operands(), st.sampled_from(list(Rounding)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_the_exact_value_is_rounded_once(
     given_words: tuple[str, int, int, int], rounding: Rounding
 ) -> None:

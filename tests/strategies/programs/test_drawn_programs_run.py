@@ -32,7 +32,7 @@ def _check(program: Program, runner: SimulatedRunner, target: str, version: str,
 @pytest.mark.parametrize(("target", "version"), PLACES)
 def test_a_drawn_program_gives_the_oracles_images(target: str, version: str) -> None:
     with SimulatedRunner(target, layout_seed=1) as runner:
-        for seed, program in enumerate(drawn(count=20, key=21, target=target, version=version)):
+        for seed, program in enumerate(drawn(count=8, key=21, target=target, version=version)):
             _check(program, runner, target, version, seed)
 
 
@@ -40,7 +40,7 @@ def test_a_drawn_program_gives_the_oracles_images(target: str, version: str) -> 
 def test_a_program_with_a_feature_gives_the_oracles_images(feature: Feature) -> None:
     key = 40 + list(Feature).index(feature)
     with SimulatedRunner("sm_90") as runner:
-        for program in drawn(Focus(features=frozenset({feature})), count=2, key=key):
+        for program in drawn(Focus(features=frozenset({feature})), key=key):
             _check(program, runner, "sm_90", "8.0", key)
 
 

@@ -40,9 +40,11 @@ def _honoured(feature: Feature, forms: Sequence[Form | None], each: int, key: in
 @pytest.mark.parametrize("feature", possible_features(VALUED_FORMS[0]), ids=str)
 def test_a_feature_that_is_asked_for_is_there(feature: Feature) -> None:
     key = list(Feature).index(feature)
-    found = [hit for forms in _KINDS.values() for hit in _honoured(feature, forms, 1, key)]
-    # 10 programs: at least 90%, so that 95% on average pass (see the slow test).
-    assert sum(found) >= 9, f"{sum(found)} of {len(found)}"
+    # About any form, about a multiplication, and about one of the other kinds in turn.
+    chosen = (*list(_KINDS)[:2], list(_KINDS)[2 + key % 3])
+    found = [hit for kind in chosen for hit in _honoured(feature, _KINDS[kind], 1, key)]
+    # Of 6 programs all but one, so that 95% on average pass (see the slow test).
+    assert sum(found) >= 5, f"{sum(found)} of {len(found)}"
 
 
 _LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("sm_90", "8.7")))
@@ -51,9 +53,9 @@ _LANES = tuple(form for form in MMA_SYNC_FORMS if is_valued(form, Module.named("
 @pytest.mark.parametrize("feature", possible_features(_LANES[0]), ids=str)
 def test_a_feature_that_is_asked_of_mma_sync_is_there(feature: Feature) -> None:
     key = list(Feature).index(feature)
-    found = _honoured(feature, _LANES, 5, key)
+    found = _honoured(feature, _LANES, 4, key)
     # Not every form has every feature: that of f64 is fed by no ldmatrix.
-    assert sum(found) >= 6, f"{sum(found)} of {len(found)}"
+    assert sum(found) >= 4, f"{sum(found)} of {len(found)}"
 
 
 @pytest.mark.slow
@@ -81,8 +83,8 @@ def test_a_feature_is_there_in_nearly_all_programs_about_a_form(
     ids=lambda features: " + ".join(sorted(features)),
 )
 def test_features_come_together(features: set[Feature]) -> None:
-    found = drawn(Focus(features=frozenset(features)), count=20, key=len(features))
-    assert sum(features <= features_of(program) for program in found) >= 18
+    found = drawn(Focus(features=frozenset(features)), count=10, key=len(features))
+    assert sum(features <= features_of(program) for program in found) >= 9
 
 
 @pytest.mark.slow

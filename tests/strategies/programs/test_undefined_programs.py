@@ -79,7 +79,7 @@ def test_each_can_be_emitted(case: tuple[Program, str, str]) -> None:
 def test_every_kind_of_reason_is_drawn() -> None:
     strategy = undefined_programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
     text = "\n".join(
-        str(reason) for program in draw(strategy, 300, 9) for reason in undefined(program)
+        str(reason) for program in draw(strategy, 150, 9) for reason in undefined(program)
     )
     for kind in ("below the default", "bits apart", "is not a multiple of", "leaves buffer",
                  "since the last barrier"):  # fmt: skip
