@@ -8,7 +8,9 @@ H200
     all 138 documented variants on random bits, normal, wide-exponent and near-cancelling inputs,
     0 differing outputs of several million.
 MMA-Sim
-    `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`.
+    `mmasim` 2.1.1 (Microsoft), nv_ptx/sim.py: its figures for `mma`, not `wmma`. Left out are
+    those of 8 bits (on sm_89 sums of 14 bits, on sm_120 exponents of subnormals before unpacking;
+    this arithmetic has neither); of m8n8k4 from sm_80 on it has none.
 MATLAB-tensor-core
     Dot products recorded by Khattak and Mikaitis on V100, A100, A2, Ada, L40S, H100, H200 and
     B200 (commit b12b5a7, 2026-08): tests/data/gpu_dot_products.npz. They check the kept bits and

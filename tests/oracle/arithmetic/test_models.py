@@ -2,7 +2,7 @@ import pytest
 
 from oracle import isa
 from oracle.errors import UsageError
-from oracle.forms import MmaForm
+from oracle.forms import MmaForm, MmaSyncForm
 from oracle.isa import mma_form
 from oracle.models import Confidence, model_for, weakest
 from oracle.targets import TARGETS
@@ -30,6 +30,39 @@ def test_figures_are_those_that_were_published(target):
         narrow.zero_exponent.value,
     )
     assert figures == PUBLISHED[target]
+
+
+@pytest.mark.parametrize("target", PUBLISHED)
+def test_mma_sync_has_the_published_figures_too(target):
+    """MMA-Sim's are for mma; m8n8k4 of Turing has Volta's, and the length is a number of bytes."""
+    fraction, length, zero_f32, zero_f16 = PUBLISHED[target]
+    for dot in model_for(target).dots:
+        if dot.instruction == "mma" and not dot.types.split(".")[1].startswith("e"):
+            volta = dot.shapes == ("m8n8k4",)
+            f, block, *zeros = (
+                PUBLISHED["sm_70"] if volta else (fraction, length, zero_f32, zero_f16)
+            )
+            narrow = dot.accumulator.value == "f16"
+            assert dot.fraction_bits.value == f
+            assert dot.block.value == (block // 2 if "tf32" in dot.types else block)
+            assert dot.zero_exponent.value == zeros[narrow]
+
+
+@pytest.mark.parametrize("target", PUBLISHED)
+def test_mma_sync_lacks_figures_of_eight_bits_and_of_m8n8k4_where_it_is_emulated(target):
+    """Neither was published in a form that this arithmetic has; on sm_90 they were measured."""
+    model, number = model_for(target), TARGETS[target].number
+    lacking = set()
+    for form in isa.FORMS:
+        if isinstance(form, MmaSyncForm):
+            try:
+                model.figures_for(form)
+            except UsageError as error:
+                if "no figures" in str(error):
+                    lacking.add(form.a_type.name if form.a_type.bits == 8 else form.shape.name)
+    emulated = {"m8n8k4"} if number >= 80 else set()
+    eight = {"e4m3", "e5m2"} if number >= 89 else set()
+    assert lacking == (set() if number == 90 else emulated | eight)
 
 
 @pytest.mark.parametrize("target", MODELLED)
