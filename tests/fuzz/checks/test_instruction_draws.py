@@ -60,7 +60,7 @@ def test_integers_are_drawn_uniformly():
     assert max(Counter(drawn).values()) < 20  # 5 each
 
 
-@pytest.mark.parametrize("key", [0, 1, 7919, 2**64 - 1])
+@pytest.mark.parametrize("key", [0, 2**64 - 1])
 def test_a_round_holds_legal_and_illegal_instructions_and_the_same_for_the_same_key(key):
     drafts = round_drafts(FORMS, TARGET, VERSION, seed=key, number=3)
     round_drafts.cache_clear()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +16,7 @@ import command_line
 import psutil
 from command_line import Started
 
+from corpus import durable
 from fuzz.campaign import campaign
 
 CORPUS = "warpfuzz-corpus"
@@ -43,6 +47,28 @@ def nothing_left(home: Path) -> bool:
 def save_often() -> None:
     """Have a campaign save often: a test waits for what it has saved."""
     campaign._SAVE_SECONDS = 0.1
+
+
+def fill_disk(room: int) -> None:
+    """Have a disk with room for so many bytes of what a command itself writes to its corpus."""
+    write = os.write
+
+    def writing(descriptor: int, data: bytes) -> int:
+        nonlocal room
+        room -= len(data)
+        if room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    durable.os = type("os", (), {**vars(os), "write": staticmethod(writing)})  # type: ignore[attr-defined]
+
+
+def without_capabilities() -> None:
+    """Have root write where permissions say so, like everybody else (capset(2))."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
+    none = (ctypes.c_uint32 * 6)()
+    if ctypes.CDLL(None).capset(header, none):
+        raise OSError("capset failed")
 
 
 @contextmanager

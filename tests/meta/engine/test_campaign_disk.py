@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, ROOT, Ended, environment, warpfuzz
-from running_campaigns import CORPUS
+from command_line import ROOT, warpfuzz
+from running_campaigns import CORPUS, fill_disk, without_capabilities
 
 OLDER = ROOT / "tests" / "corpus" / "data" / "schema1"
 RUN = ("run", "--runner", "sim", "--workers", "1", "--only", "wmma*m8n8k32*u4*", "--json")
 FAULT = ("--fault", "accumulator-ignored", "--seed", "5", "--cases", "32")
-_POWERLESS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
-"""Before a command of root's: it may then write where permissions say so, like everybody else."""
-_FULL = """
-import errno, os, sys
-room, write = int(sys.argv.pop(1)), os.write
-def writing(descriptor, data):
-    global room
-    room -= len(data)
-    if room < 0:
-        raise OSError(errno.ENOSPC, "No space left on device")
-    return write(descriptor, data)
-from corpus import durable
-durable.os = type("os", (), {**vars(os), "write": staticmethod(writing)})
-from fuzz.cli import main
-main()
-"""
-"""The command line on a disk that has room for so many bytes of what it writes itself."""
-
-
-def ended(home: Path, *command: str) -> Ended:
-    ran = subprocess.run(
-        command, cwd=home, env=environment(home), capture_output=True, text=True, timeout=600,
-        check=False,
-    )  # fmt: skip
-    assert "Traceback" not in ran.stderr, ran.stderr
-    return Ended(code=ran.returncode, out=ran.stdout, err=" ".join(ran.stderr.split()))
 
 
 def families(home: Path) -> list[tuple[str, int]]:
@@ -64,10 +36,6 @@ def found(whole: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.skipif(
-    os.geteuid() == 0 and shutil.which("setpriv") is None,
-    reason="root writes to any folder, and setpriv is not here to give that up",
-)
 @pytest.mark.parametrize(
     "folder", [pytest.param("**", marks=pytest.mark.slow), "campaign", "findings"]
 )
@@ -82,14 +50,14 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(found: Path, folde
     for path in folders:
         path.chmod(0o555)
     try:
-        prefix = _POWERLESS if os.geteuid() == 0 else ()
-        refused = ended(found, *prefix, *COMMAND, *RUN, *options)
+        refused = warpfuzz(found, *RUN, *options, prepare=without_capabilities)
     finally:
         for path in folders:
             path.chmod(0o755)
     assert refused.code == 3
-    assert "permission denied; change its permissions, or name another folder" in refused.err
-    assert CORPUS in refused.err
+    said = " ".join(refused.err.split())
+    assert "permission denied; change its permissions, or name another folder" in said
+    assert CORPUS in said
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -105,9 +73,9 @@ def test_a_read_only_corpus_is_said_by_name_and_left_as_it_is(found: Path, folde
 def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_everything(
     tmp_path: Path, whole: Path, room: int
 ) -> None:
-    full = ended(tmp_path, sys.executable, "-c", _FULL, str(room), *RUN, *FAULT)
+    full = warpfuzz(tmp_path, *RUN, *FAULT, prepare=partial(fill_disk, room))
     assert full.code == 3
-    assert "disk is full" in full.err
+    assert "disk is full" in " ".join(full.err.split())
     resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume")
     assert resumed.code == 1, resumed.err
     assert resumed.summary["cases"] == 32
