@@ -14,7 +14,7 @@ from typing import Any
 
 import command_line
 import psutil
-from command_line import Started
+from command_line import Started, leave_as_found
 
 from corpus import durable
 from fuzz.campaign import campaign
@@ -51,6 +51,7 @@ def save_often() -> None:
 
 def fill_disk(room: int) -> None:
     """Have a disk with room for so many bytes of what a command itself writes to its corpus."""
+    leave_as_found()
     write = os.write
 
     def writing(descriptor: int, data: bytes) -> int:
@@ -65,6 +66,7 @@ def fill_disk(room: int) -> None:
 
 def without_capabilities() -> None:
     """Have root write where permissions say so, like everybody else (capset(2))."""
+    leave_as_found()
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
     none = (ctypes.c_uint32 * 6)()
     if ctypes.CDLL(None).capset(header, none):

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, warpfuzz
+from command_line import ROOT, leave_as_found, warpfuzz
 from running_campaigns import CORPUS, fill_disk, without_capabilities
 
 OLDER = ROOT / "tests" / "corpus" / "data" / "schema1"
@@ -25,7 +25,7 @@ def families(home: Path) -> list[tuple[str, int]]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a home with the corpus of a campaign that nothing happened to."""
     home = tmp_path_factory.mktemp("whole")
-    assert warpfuzz(home, *RUN, *FAULT).code == 1
+    assert warpfuzz(home, *RUN, *FAULT, prepare=leave_as_found).code == 1
     return home
 
 
@@ -76,7 +76,7 @@ def test_a_full_disk_ends_a_campaign_with_a_sentence_and_a_resumption_finds_ever
     full = warpfuzz(tmp_path, *RUN, *FAULT, prepare=partial(fill_disk, room))
     assert full.code == 3
     assert "disk is full" in " ".join(full.err.split())
-    resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume")
+    resumed = warpfuzz(tmp_path, *RUN, *FAULT, "--resume", prepare=leave_as_found)
     assert resumed.code == 1, resumed.err
     assert resumed.summary["cases"] == 32
     assert families(tmp_path) == families(whole) != []
@@ -92,7 +92,7 @@ def test_broken_and_half_written_entries_do_not_stop_a_campaign(found: Path) -> 
     listed = warpfuzz(found, "corpus", "list", CORPUS)
     assert listed.code == 3
     assert "0" * 16 in " ".join(listed.err.split())
-    again = warpfuzz(found, *RUN, *FAULT, "--new")
+    again = warpfuzz(found, *RUN, *FAULT, "--new", prepare=leave_as_found)
     assert again.code == 1, again.err
     shutil.rmtree(half)
     assert families(found) == before
@@ -100,7 +100,7 @@ def test_broken_and_half_written_entries_do_not_stop_a_campaign(found: Path) -> 
 
 def test_a_campaign_goes_on_in_a_corpus_of_an_older_schema(tmp_path: Path) -> None:
     shutil.copytree(OLDER, tmp_path / CORPUS)
-    assert warpfuzz(tmp_path, *RUN, *FAULT).code == 1
+    assert warpfuzz(tmp_path, *RUN, *FAULT, prepare=leave_as_found).code == 1
     found = dict(families(tmp_path))
     older = [path.name for path in (OLDER / "findings").iterdir()]
     assert all((tmp_path / CORPUS / "findings" / name).is_dir() for name in older)
