@@ -210,5 +210,19 @@ def test_chains_are_exact_where_operands_stop_being_ordinary(mode, data):
         assert int(result[5, 2, tile]) == total
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_the_last_sum_loses_decides_the_direction(mode):
+    """An odd product of 54 bits and an addend below 1: half a unit each, but for a minute part."""
+    a, b, c = 2.0**26 + 1, 2.0**27 + 2 * np.arange(8.0) + 1, np.nextafter(1.0, 0.0)
+    operands = (
+        np.full((1, 2, 1), [[a], [-a]]), b.reshape(1, 1, 8), np.full((1, 2, 8), [[c], [-c]])
+    )  # fmt: skip
+    x, y, z = (operand.view(np.uint64) for operand in operands)
+    result = chain(x, y, z, rounding=mode, rule=MEASURED, scratch=own_scratch())
+    for m, n in np.ndindex(2, 8):
+        expected = dot_products.fma(int(x[0, m, 0]), int(y[0, 0, n]), int(z[0, m, n]), mode)
+        assert int(result[m, n, 0]) == expected
+
+
 def test_the_figures_of_a_model_decide_which_nan():
     assert MEASURED.nan.value.invalid == NAN.invalid

@@ -1,0 +1,110 @@
+"""The f64 chain's two ways agree on 7.8 x 10^7 multiply-adds made to be hard.
+
+Ordinary operands go a way of their own, which rounds again only where it may have to. Here the
+same chains are computed step by step by `oracle.arithmetic.fma`, which has no such cases, and whose
+own results are compared with fractions elsewhere. `pytest -m slow` takes half a minute.
+"""
+
+import numpy as np
+import pytest
+
+from oracle.arithmetic.double_chain import chain
+from oracle.arithmetic.fma import Decoded, fma
+from oracle.models import model_for
+from oracle.scratch import own_scratch
+
+pytestmark = pytest.mark.slow
+
+RULE = model_for("sm_90").double_chain
+TILES, M, N, K = 1200, 8, 8, 16
+SHAPES = ((TILES, M, K), (TILES, K, N), (TILES, M, N))
+SIGN = np.uint64(1 << 63)
+
+
+def _signed(rng, patterns):
+    return patterns ^ rng.integers(0, 2, patterns.shape, np.uint64) << np.uint64(63)
+
+
+def _near(rng, shape, least, most):
+    """Doubles with exponents from 2^least to 2^most and few, many or nearly periodic bits."""
+    fraction = rng.integers(0, 1 << 52, shape, np.uint64)
+    kept = np.array([0, 0xF << 48, 0x3FFFFFF << 26, (1 << 20) - 1, (1 << 52) - 1], np.uint64)
+    fraction &= rng.choice(kept, shape)
+    fraction ^= rng.choice(np.array([0, (1 << 52) - 1], np.uint64), shape)
+    return _signed(
+        rng,
+        rng.integers(1023 + least, 1024 + most, shape).astype(np.uint64) << np.uint64(52)
+        | fraction,
+    )
+
+
+def _ties(rng):
+    """Products (1 + i u) (1 - i u) 2^e, which a minute rest parts from half a unit of C."""
+    i = rng.integers(1, 1 << 20, (TILES, 1, K)).astype(np.uint64)
+    a = np.broadcast_to(np.uint64(1023 << 52) + i, SHAPES[0])
+    exponents = rng.integers(1022 - 55, 1022 - 51, SHAPES[1]).astype(np.uint64)
+    b = exponents << np.uint64(52) | (np.uint64(1 << 52) - np.uint64(2) * i).transpose(0, 2, 1)
+    return _signed(rng, a), _signed(rng, b), _near(rng, SHAPES[2], -1, 1)
+
+
+def _halves(rng):
+    """Products of 54 bits, odd ones, and addends a little below the half unit that they lack."""
+    a, b = (
+        (2.0**power + 2 * rng.integers(0, 1 << 19, shape) + 1).view(np.uint64)
+        for power, shape in zip((26, 27), SHAPES, strict=False)
+    )
+    below = np.uint64(1023 << 52) - rng.integers(1, 4, SHAPES[2]).astype(np.uint64)
+    return _signed(rng, a), b, _signed(rng, below)
+
+
+def _cancelling(rng):
+    a, b = (_near(rng, shape, -20, 20) for shape in SHAPES[:2])
+    a[:, :, 3], b[:, 3] = a[:, :, 2] ^ SIGN, b[:, 2]
+    product = a[:, :, :1].view(np.float64) * b[:, :1].view(np.float64)
+    steps = rng.integers(0, 3, SHAPES[2]).astype(np.uint64)
+    return a, b, (product.view(np.uint64) ^ SIGN) + steps
+
+
+def _zeros(rng):
+    a, b, c = _cancelling(rng)
+    for operand in (a, b, c):
+        chosen = rng.random(operand.shape) < 0.5
+        operand[chosen] &= SIGN
+    return a, b, c
+
+
+def _mixed(rng):
+    """Tiles of each kind, and some of any bits, in one batch."""
+    any_bits = tuple(rng.integers(0, 1 << 64, shape, np.uint64) for shape in SHAPES)
+    kinds = [*(make(rng) for make in KINDS.values() if make is not _mixed), any_bits]
+    which = rng.integers(0, len(kinds), TILES)
+    return tuple(np.stack(part)[which, np.arange(TILES)] for part in zip(*kinds, strict=True))
+
+
+KINDS = {
+    "alike": lambda rng: tuple(_near(rng, shape, -2, 2) for shape in SHAPES),
+    "wide": lambda rng: tuple(_near(rng, shape, -60, 60) for shape in SHAPES),
+    "at the ends": lambda rng: (
+        *(_near(rng, shape, -482, -474) for shape in SHAPES[:2]), _near(rng, SHAPES[2], -1023, -900)
+    ),
+    "ties": _ties,
+    "halves": _halves,
+    "cancelling": _cancelling,
+    "zeros": _zeros,
+    "mixed": _mixed,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_quick_way_is_bit_for_bit_the_slow_one(kind, rounding):
+    rng = np.random.default_rng([list(KINDS).index(kind), ord(rounding[1])])
+    for _ in range(2):
+        a, b, c = KINDS[kind](rng)
+        found = chain(a, b, c, rounding=rounding, rule=RULE, scratch=own_scratch())
+        total = c
+        for k in range(K):
+            with np.errstate(all="ignore"):
+                x, y = Decoded.of(a[:, :, k, None]), Decoded.of(b[:, None, k])
+            total = fma(x, y, total, rounding=rounding, nan=RULE.nan.value)
+        np.testing.assert_array_equal(found.transpose(2, 0, 1), total)
