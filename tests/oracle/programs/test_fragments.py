@@ -52,6 +52,28 @@ def test_every_element_becomes_what_exact_arithmetic_rounds_to(
     assert got == [element(operation, type_, x, constant) for x in xs]
 
 
+def edges(type_: Format) -> list[int]:
+    """Zeros, ones, subnormals, the largest numbers, infinities and NaNs, of both signs."""
+    p, top = type_.fraction_bits, (1 << type_.exponent_bits) - 1
+    fields = [(0, 0), (0, 1), (0, -1), (1, 0), (type_.bias, 0), (type_.bias, 1), (top - 1, -1)]
+    fields += [(top, 0), (top, 1), (top, 3 << (p - 2))]
+    magnitudes = [(e << p | f % (1 << p)) << type_.ignored_bits for e, f in fields]
+    return [bits | sign << (type_.bits - 1) for sign in (0, 1) for bits in magnitudes]
+
+
+@pytest.mark.parametrize(
+    ("operation", "type_"),
+    [(operation, type_) for operation, type_ in PAIRS if type_.is_float],
+    ids=lambda x: str(getattr(x, "name", x)),
+)
+def test_edges_of_floats_meet_every_edge(operation: Operation, type_: Format) -> None:
+    values = edges(type_)
+    for constant in values if operation.takes_constant else [0]:
+        result = apply(operation, type_, np.array(values, type_.raw), constant)
+        expected = [element(operation, type_, x, constant) for x in values]
+        assert result.tolist() == expected, hex(constant)
+
+
 def test_operations_a_type_does_not_have_are_refused() -> None:
     matrix = Matrix(operand="a", shape=SHAPES["m16n16k16"], type=FORMATS["bf16"])
     with pytest.raises(UsageError, match="copy, negate, absolute"):
