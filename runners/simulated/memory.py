@@ -202,11 +202,11 @@ class Memory:
             ),
         }
         self._candidates = {
-            space: [(segment, np.uint64(segment.base), segment.base) for segment in segments]
+            space: [(segment, np.uint64(segment.base)) for segment in segments]
             for space, segments in self._segments.items()
         }
         self._candidates[Space.GENERIC] = [
-            (segment, np.uint64(segment.base + WINDOWS[space]), segment.base + WINDOWS[space])
+            (segment, np.uint64(segment.base + WINDOWS[space]))
             for space, segments in self._segments.items()
             for segment in segments
             if segment.size
@@ -247,19 +247,29 @@ class Memory:
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask
-        # Nearly always all addresses are in one segment, which two numbers tell.
+        candidates = self._candidates[space]
+        # Nearly always all addresses are in one segment: the one that was found last is the first.
+        # An address below the base wraps to a huge offset, so one comparison bounds it on both
+        # sides.
+        segment, base = candidates[0]
+        limit = segment.size - width
+        offset = address - base
+        if int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit and not (
+            writes and segment.read_only
+        ):
+            return [Place(segment, segment.indices(offset, owners), mask)], None
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
-        for segment, base, start in self._candidates[space]:
+        for number, (segment, base) in enumerate(candidates):
             limit = segment.size - width
             if limit < 0 or (writes and segment.read_only):
                 continue
+            start = int(base)
             if start > highest or start + limit < lowest:
                 continue
-            # An address below the base wraps to a huge offset, so one comparison bounds it on
-            # both sides.
             offset = address - base
             if start <= lowest and highest <= start + limit:
+                candidates.insert(0, candidates.pop(number))
                 found.append(Place(segment, segment.indices(offset, owners), missing))
                 return found, None
             inside = offset <= np.uint64(limit)
