@@ -34,7 +34,7 @@ from oracle.execution import execute
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends.llvm import discover
-from runners.protocol import Failure
+from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
 
 IMAGES = 8
@@ -53,7 +53,9 @@ class Figures:
     """Its version."""
     programs: int = 0
     wrong: int = 0
-    """Programs that came out otherwise than the oracle says."""
+    """Programs that came out otherwise than the oracle says: findings of this LLVM, or of ours."""
+    divergent: int = 0
+    """Those of them whose PTX has a warp-level instruction under a condition on the lane."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Processor time, by stage."""
 
@@ -61,6 +63,7 @@ class Figures:
         """Add what was measured of the same."""
         self.programs += other.programs
         self.wrong += other.wrong
+        self.divergent += other.divergent
         for name, seconds in other.seconds.items():
             self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
@@ -91,7 +94,7 @@ def measured(rounds: int, level: int) -> Figures:
         for number in range(-1, rounds):
             if number == 0:
                 seconds.clear()
-                figures.programs = figures.wrong = 0
+                figures.programs = figures.wrong = figures.divergent = 0
             before = children()
             with stage(DRAWING):
                 batches = round_batches(
@@ -122,6 +125,8 @@ def measured(rounds: int, level: int) -> Figures:
                         result.images, wanted
                     )
                 figures.wrong += not right
+                if isinstance(result, Failure):
+                    figures.divergent += result.trouble is Trouble.DIVERGENCE
             seconds["LLVM"] = seconds.get("LLVM", 0.0) + children() - before
             figures.programs += len(batches)
     return figures
@@ -141,7 +146,7 @@ def _table(columns: list[Figures]) -> None:
     last = columns[-1]
     print(
         f"LLVM {last.llvm}, {last.programs} programs; otherwise than the oracle says: "
-        f"{', '.join(str(column.wrong) for column in columns)}"
+        f"{', '.join(f'{column.wrong} ({column.divergent} divergent)' for column in columns)}"
     )
     print("ms of processor for a program, and share")
     for name in sorted(last.seconds, key=lambda name: -last.seconds[name]):
