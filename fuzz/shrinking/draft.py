@@ -93,13 +93,22 @@ class Draft:
 
 
 _Moves = Load | Store | LoadRegisters | StoreRegisters
+WarpLevel = Main | Load | Store
+"""What all lanes of a warp have to execute together."""
 
 
-def shows_something(program: Program, like: Program) -> bool:
-    """Whether a program still has a matrix instruction of the kind of another's, and a store."""
+def shows_something(program: Program, like: Program, *, any_warp_level: bool = False) -> bool:
+    """Whether a program still has a matrix instruction of the kind of another's, and a store.
+
+    Parameters
+    ----------
+    any_warp_level
+        Whether wmma.load or wmma.store will do where the other multiplies: what is wrong is where
+        they are executed, and no values.
+    """
     steps = list(walk(program.steps))
     main = any(isinstance(step, Main) for step in walk(like.steps))
-    needed = Main if main else _Moves
+    needed = _Moves if not main else WarpLevel if any_warp_level else Main
     return any(isinstance(step, needed) for step in steps) and any(
         step.bytes_written and step.reads for step in steps
     )

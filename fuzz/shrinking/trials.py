@@ -227,9 +227,9 @@ class Trials:
 
     def allows(self, program: Program) -> bool:
         """Whether a program may take the first one's place: it is defined, and shows something."""
-        module = self._subject.module
+        module, divergence = self._subject.module, self._wanted is Kind.DIVERGENCE
         return (
-            shows_something(program, self._subject.program)
+            shows_something(program, self._subject.program, any_warp_level=divergence)
             and not undefined(program, target=module.target)
             and self._module(program) is not None
         )

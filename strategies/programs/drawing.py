@@ -19,13 +19,13 @@ from oracle.forms import (
 from oracle.program import Program, walk
 from oracle.targets import Module
 from strategies.features import Feature, Focus
-from strategies.programs.accesses import STORES, TIGHT, load
+from strategies.programs.accesses import STORES, TIGHT, load, store
 from strategies.programs.building import Builder
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
 from strategies.programs.forms import VALUED_FORMS, Palette, families, palette
-from strategies.programs.interludes import ballast, copy, row_load
+from strategies.programs.interludes import ballast, between_stores, copy, row_load
 from strategies.programs.lanes import (
     Neighbours,
     beside_lanes,
@@ -47,6 +47,8 @@ from strategies.programs.selecting import (
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
+_BETWEEN_IN = 8
+"""Of so many programs, one has a warp-level step between two stores of the same lanes."""
 _MOST_ADDED = 12
 """Parts that are appended at most until a program is as long as was asked."""
 
@@ -147,6 +149,7 @@ class _Drawing:
         hoisted = dice.once_in(5) and not wanted
         rows_too, copied, full = dice.once_in(6), dice.once_in(8), dice.once_in(128)
         controls = self._controls(dice)
+        between = dice.once_in(_BETWEEN_IN) and not wanted
         if isinstance(main, LdmatrixForm):
             self._rows(main, [()] if number else controls)
             rows_too = False
@@ -160,6 +163,10 @@ class _Drawing:
             ballast(builder)
         if isinstance(main, MmaForm):
             self._multiply(main, number, controls, hoisted=hoisted)
+        if between and isinstance(main, MmaForm):
+            pending = [*builder.scope.pending()]
+            last = pending[-1] if pending else load(builder, main.matrix("c"), None, "c")
+            between_stores(builder, lambda: store(builder, last, last.region))
         flush(builder)
         if rows_too or builder.wants(_OF_ROWS):
             self._row_load()
@@ -176,6 +183,7 @@ class _Drawing:
         hoisted = dice.once_in(5) or builder.wants((*_LIVE, Feature.STORE_BY_LANE))
         copied = dice.once_in(8)
         controls = self._controls(dice)
+        between = dice.once_in(_BETWEEN_IN) and not wanted
         if builder.take(Feature.COPY) or copied:
             copy(builder)
         if isinstance(main, MmaSyncForm):
@@ -195,6 +203,8 @@ class _Drawing:
                     lambda: move_rows(builder, main, near),
                 )  # fmt: skip
         flush_lanes(builder, near)
+        if between and builder.palette.row_loads:
+            between_stores(builder, self._row_load)
         complete_lanes(builder, near)
         if builder.take(Feature.BARRIER):
             builder.scope.barrier()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from oracle.formats import FORMATS
 from oracle.forms import LdmatrixForm
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters
 from oracle.matrices import LANES, SHAPES, Matrix
 from oracle.places import Place, Span
 from oracle.steps import Copy
@@ -133,6 +135,32 @@ def storing_lanes(builder: Builder, dice: Dice) -> int:
     if builder.take(Feature.STORE_BY_LANE):
         builder.lanes = min(builder.lanes, LANES - 1)
     return builder.lanes if some else LANES
+
+
+def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
+    """Append other steps between two stores of the same lanes, which compilers like to join.
+
+    What stands between them is then moved under the condition, or doubled for both ways, unless the
+    compiler knows that all lanes have to come to it together.
+    """
+    dice = builder.dice()
+    arena = builder.memory.arena("i", shared=False)
+    start = 4 * dice.below(5)
+    name = builder.name("r")
+    load = LoadRegisters(registers=name, count=1, place=Place(buffer=arena.buffer, offset=start))
+    builder.scope.access(reads=(builder.memory.block(arena, start, load.size, written=False).span,))
+    builder.add(load)
+    lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
+    for part in (inside, None):
+        target = builder.memory.arena("o", shared=False)
+        step = StoreRegisters(
+            registers=name, count=1, place=Place(buffer=target.buffer), lanes=lanes
+        )
+        region = builder.memory.block(target, 0, step.size, written=True, registers=True)
+        builder.scope.access(writes=(region.span,))
+        builder.add(step)
+        if part is not None:
+            part()
 
 
 def _store_registers(builder: Builder, name: str, count: int, dice: Dice) -> None:

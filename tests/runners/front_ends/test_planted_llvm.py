@@ -40,7 +40,7 @@ def test_a_planted_front_end_is_seen_among_a_few_programs(fault: str) -> None:
     forms = tuple(form for form in FORMS if isinstance(form, MmaForm))
     drawn = draw(programs(Focus(), module=MODULE, forms=forms), 9, 7)[1:]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
-    with find(_command(fault)).opened(1) as front_end, SimulatedRunner("sm_80") as device:
+    with find(_command(fault)).opened(0) as front_end, SimulatedRunner("sm_80") as device:
         translated = front_end(emit_all(named, module=MODULE))
         assert not isinstance(translated, Failure), translated
         compiled = device.compile(translated)
