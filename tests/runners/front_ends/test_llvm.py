@@ -14,6 +14,9 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import MmaForm
 from oracle.isa import FORMS
+from oracle.lane_steps import StoreRegisters
+from oracle.matrices import LANES
+from oracle.program import Program, walk
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.front_ends.discovery import find
@@ -53,9 +56,19 @@ def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd
         for entry, program in named.items():
             images = generator.integers(0, 256, (3, program.image_bytes), dtype=np.uint8)
             ran = device.run(compiled, images, entry=entry)
+            if isinstance(ran, Failure) and "-O3" in front_end.name and _stores_by_lane(program):
+                # What LLVM 22 is known to move under a lane's condition (docs/findings.md).
+                assert ran.trouble is Trouble.DIVERGENCE, ran
+                continue
             assert isinstance(ran, Ran), ran
             expected = execute(program, images, target="sm_80")
             assert np.array_equal(ran.images, expected.images), entry
+
+
+def _stores_by_lane(program: Program) -> bool:
+    return any(
+        isinstance(step, StoreRegisters) and step.lanes < LANES for step in walk(program.steps)
+    )
 
 
 @pytest.mark.parametrize("llvm", [14, 22])
