@@ -21,8 +21,8 @@ def ended(home: Path, redirection: str, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("redirection", "arguments"),
     [
-        (">&-", ("isa", "--json")), (">&-", ("isa",)), (">&-", ("explain", "x")),
-        (">&-", ("doctor",)), (">&- 2>&-", ("isa", "--json")), ("<&- >&-", ("isa",)),
+        (">&-", ("isa", "--json")), (">&-", ("explain", "x")), (">&-", ("doctor",)),
+        (">&- 2>&-", ("isa", "--json")), ("<&- >&-", ("isa",)),
     ],
 )  # fmt: skip
 def test_a_closed_stream_takes_what_is_written(

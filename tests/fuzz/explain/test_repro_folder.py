@@ -71,9 +71,9 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("program", "fault"),
     [
         (INTEGERS, "mma-b-register-slip"),
-        (DOUBLES, "multiplication-doubled"),
         (ROWS, "trans-lost"),
-        (INTEGERS, "store-one-row-off"),
+        pytest.param(DOUBLES, "multiplication-doubled", marks=pytest.mark.slow),
+        pytest.param(INTEGERS, "store-one-row-off", marks=pytest.mark.slow),
     ],
 )
 def test_python_fails_on_what_was_run_and_passes_on_what_was_written(

@@ -45,7 +45,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         assert np.array_equal(stored, result)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(subjects(LANE_PROGRAMS))
 def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subject: Subject) -> None:
     program = subject.program
