@@ -9,6 +9,7 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 # Nothing is timed here: the machines are shared. Speed is measured by benchmarks/.
@@ -34,15 +35,20 @@ _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 
 def pytest_configure(config):
     """Compile once what hundreds of processes import, whatever PYTHONDONTWRITEBYTECODE says."""
-    # What collecting makes stays to the end: looking through it for garbage again and again takes
-    # as long as a sixth of it.
-    gc.disable()
     if not hasattr(config, "workerinput"):
         for room in _ROOMS:
             compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
 
 
-def pytest_collection_finish():
-    """Have the garbage collector look at nothing that was there before the first test."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Have the garbage collector look at nothing that collecting makes: it stays to the end.
+
+    Looking through it again and again takes a sixth of the time of collecting.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
