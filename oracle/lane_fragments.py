@@ -117,28 +117,23 @@ def _gathered(
     form: MmaSyncForm, operand: str, words: NDArray[np.uint32], scratch: Scratch
 ) -> NDArray[Any]:
     """Return the elements of floats in the order of `unpack`, (elements, tiles)."""
-    kind = np.dtype(form.type(operand).raw).newbyteorder("<")
-    order, tiles = _order(form, operand), len(words)
-    if kind.itemsize >= 4:
-        found = scratch.array(f"lanes {operand}", (len(order), tiles), kind)
-        _copy_in_order(found.T, words.view(kind), order)
-        return found
-    if form.groups > 1:
+    if _shares_registers(form, operand):
         elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
-        gathered: NDArray[Any] = elements.take(order, axis=0)
+        gathered: NDArray[Any] = elements.take(_order(form, operand), axis=0)
         return gathered
-    # Neighbours in a register are neighbours along one axis: registers are gathered, then parted.
-    lanes = in_order(words, (1, 2, 0)).transpose(1, 2, 0).reshape(-1, tiles)
-    parts = 4 // kind.itemsize
-    rows, columns = form.shape.matrix(operand)
-    # (k, m) of A, (k, n) of B, (m, n) of C: neighbours are ks, or ns.
-    inner = {"a": rows, "b": columns}.get(operand, 1)
-    found = np.empty((len(order) // (parts * inner), parts, inner * tiles), kind)
-    firsts = order.reshape(-1, parts, inner)[:, 0].ravel() // parts
-    words_of = lanes.take(firsts, axis=0).view(kind).reshape(len(found), inner * tiles, parts)
+    type_, tiles, order = form.type(operand), len(words), _register_order(form, operand)
+    registers = words.view(_register(type_))
+    found = scratch.array(f"lanes {operand}", (len(order), tiles), registers.dtype)
+    _copy_in_order(found.T, registers, order)
+    if type_.bits >= 32:
+        return found
+    inner, parts = _inner(form, operand) * tiles, 32 // type_.bits
+    found = found.reshape(-1, inner)
+    elements = scratch.array(f"elements {operand}", (len(found), parts, inner), type_.raw)
     for part in range(parts):
-        found[:, part] = words_of[:, :, part]
-    return found.reshape(-1, tiles)
+        shift = np.uint32(type_.bits * part)
+        np.right_shift(found, shift, out=elements[:, part], casting="unsafe")
+    return elements.reshape(-1, tiles)
 
 
 def pack(
@@ -152,14 +147,25 @@ def pack(
     target : uint32 (tiles, 32, words)
         Is written.
     """
-    tiles = len(target)
-    elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
-    lanes = elements.take(_inverse(form, operand), axis=0)
-    bits = form.type(operand).bits
-    if bits < 32:
-        lanes = _joined(lanes, bits)
-    registers = target.view(lanes.dtype)
-    transpose(registers, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
+    tiles, type_ = len(target), form.type(operand)
+    if not type_.is_float:
+        lanes = matrices.reshape(tiles, -1).take(_inverse(form, operand), axis=1)
+        if type_.bits < 32:
+            lanes = _joined(lanes.T, type_.bits).T
+        target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
+        return
+    if _shares_registers(form, operand):
+        elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
+        lanes = _joined(elements.take(_inverse(form, operand), axis=0), type_.bits)
+        transpose(target, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
+        return
+    axes = (2, 1, 0) if operand == "a" else (1, 2, 0)
+    elements = matrices.transpose(axes).reshape(-1, tiles)
+    if type_.bits < 32:
+        inner = _inner(form, operand) * tiles
+        elements = _joined(elements.reshape(-1, inner), type_.bits).reshape(-1, tiles)
+    order = np.argsort(_register_order(form, operand))
+    _copy_in_order(target.view(_register(type_)), elements.T, order)
 
 
 def _copy_in_order(target: NDArray[Any], source: NDArray[Any], order: NDArray[np.int64]) -> None:
@@ -169,8 +175,8 @@ def _copy_in_order(target: NDArray[Any], source: NDArray[Any], order: NDArray[np
     ----------
     target, source : (tiles, elements), or with the elements along more axes
     order
-        A permutation of the bits of i, as that of all operands of 32 bits and more is: one copy
-        between arrays with an axis for each bit.
+        A permutation of the bits of i, as that of all registers is: one copy between arrays with
+        an axis for each bit.
     """
     bits = len(order).bit_length() - 1
     axes = (1 + bits - int(order[1 << bit]).bit_length() for bit in reversed(range(bits)))
@@ -185,6 +191,30 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
     for part in range(parts):
         words |= (elements[part::parts].astype(np.uint32) & (2**bits - 1)) << np.uint32(bits * part)
     return words
+
+
+def _register(type_: Format) -> np.dtype[Any]:
+    """Return the type of a register, or of the two that hold an f64."""
+    return np.dtype(f"<u{max(4, type_.bits // 8)}")
+
+
+def _shares_registers(form: MmaSyncForm, operand: str) -> bool:
+    """Whether registers hold elements that are neighbours along no axis common to all lanes."""
+    return form.groups > 1 and form.type(operand).bits < 32
+
+
+def _inner(form: MmaSyncForm, operand: str) -> int:
+    """Return how far apart in the order of `unpack` neighbours in a register are: ks, or ns."""
+    rows, columns = form.shape.matrix(operand)
+    return {"a": rows, "b": columns}.get(operand, 1)
+
+
+@cache
+def _register_order(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+    """Return where the registers lie whose first elements come next in the order of `unpack`."""
+    parts = max(1, 32 // form.type(operand).bits)
+    firsts = _order(form, operand).reshape(-1, parts, _inner(form, operand) * form.groups)[:, 0]
+    return firsts.ravel() // parts
 
 
 @cache

@@ -57,7 +57,7 @@ def transpose(target: NDArray[Any], source: NDArray[Any]) -> None:
     count = max(1, _BLOCK_BYTES * len(source) // source.nbytes)
     for start in range(0, len(source), count):
         part = slice(start, start + count)
-        np.copyto(target[part], _spread(source[part]))
+        np.copyto(target[part], _spread(source[part], _memory_order(target)))
 
 
 def _crosses(target: NDArray[Any], source: NDArray[Any]) -> bool:
@@ -70,12 +70,18 @@ def _memory_order(array: NDArray[Any]) -> list[int]:
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
-def _spread(source: NDArray[Any]) -> NDArray[Any]:
-    """Copy an array in its order in memory, with a cache line between what lies far apart."""
+def _spread(source: NDArray[Any], order: list[int]) -> NDArray[Any]:
+    """Copy an array with a cache line between what lies far apart.
+
+    With the batch first in memory if it is so there; if it is last, with the other axes in `order`,
+    for then a copy in that order reads and writes all of memory forward.
+    """
     axes = _memory_order(source)
+    if axes[0] != 0:
+        axes = [axis for axis in order if axis != axes[-1]] + axes[-1:]
     shape = [source.shape[axis] for axis in axes]
     gap = max(1, _LINE_BYTES // source.itemsize)
-    if axes[0] == 0:  # the batch comes first: a gap after each matrix
+    if axes[0] == 0:  # a gap after each matrix
         size = prod(shape[1:])
         spread = np.empty((shape[0], size + gap), source.dtype)[:, :size].reshape(shape)
     else:  # a gap after the elements that one place has in the batch
