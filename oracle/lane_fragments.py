@@ -18,7 +18,7 @@ m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ..
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,10 @@ from oracle.formats import Format, Kind
 from oracle.forms import MmaSyncForm
 from oracle.matrices import LANES
 from oracle.scratch import Scratch
-from oracle.transposition import in_order, transpose
+from oracle.transposition import transpose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @cache
@@ -91,8 +94,7 @@ def unpack(
     ----------
     words : uint32 (tiles, 32, words)
     scratch
-        Working memory for floats of 32 bits and more, which are then good until the next call for
-        the operand.
+        Working memory for floats, which are then good until the next call for the operand.
 
     Returns
     -------
@@ -121,18 +123,25 @@ def _gathered(
         elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
         gathered: NDArray[Any] = elements.take(_order(form, operand), axis=0)
         return gathered
-    type_, tiles, order = form.type(operand), len(words), _register_order(form, operand)
-    registers = words.view(_register(type_))
-    found = scratch.array(f"lanes {operand}", (len(order), tiles), registers.dtype)
-    _copy_in_order(found.T, registers, order)
+    type_, tiles, axes = form.type(operand), len(words), _register_axes(form, operand)
+    registers = words.view(_register(type_)).reshape(tiles, -1)
+    lanes = scratch.array(f"lanes {operand}", (registers.shape[1], tiles), registers.dtype)
     if type_.bits >= 32:
-        return found
-    inner, parts = _inner(form, operand) * tiles, 32 // type_.bits
-    found = found.reshape(-1, inner)
-    elements = scratch.array(f"elements {operand}", (len(found), parts, inner), type_.raw)
+        _copy_in_order(lanes.T, registers, axes)
+        return lanes
+    # Sorting waits for the copies that part registers: within one that also puts tiles last, the
+    # source would be read across cache lines.
+    transpose(lanes.T, registers)
+    inner, parts = _inner(form, operand), 32 // type_.bits
+    elements = scratch.array(
+        f"elements {operand}", (len(lanes) // inner, parts, inner, tiles), type_.raw
+    )
+    bits = (2,) * len(axes)
+    source = lanes.reshape(*bits, tiles).transpose(*axes, len(bits))
     for part in range(parts):
-        shift = np.uint32(type_.bits * part)
-        np.right_shift(found, shift, out=elements[:, part], casting="unsafe")
+        if part:
+            lanes >>= np.uint32(type_.bits)
+        np.copyto(elements[:, part].reshape(source.shape), source, casting="unsafe")
     return elements.reshape(-1, tiles)
 
 
@@ -144,7 +153,7 @@ def pack(
     Parameters
     ----------
     matrices : (form.groups * tiles, rows, columns), raw patterns of the operand's format
-    target : uint32 (tiles, 32, words)
+    target : uint32 (tiles, 32, words), C-contiguous
         Is written.
     """
     tiles, type_ = len(target), form.type(operand)
@@ -159,29 +168,30 @@ def pack(
         lanes = _joined(elements.take(_inverse(form, operand), axis=0), type_.bits)
         transpose(target, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
         return
-    axes = (2, 1, 0) if operand == "a" else (1, 2, 0)
-    elements = matrices.transpose(axes).reshape(-1, tiles)
+    turned = matrices.T if operand == "a" else matrices.transpose(1, 2, 0)
+    elements = turned.reshape(-1, tiles)
     if type_.bits < 32:
         inner = _inner(form, operand) * tiles
         elements = _joined(elements.reshape(-1, inner), type_.bits).reshape(-1, tiles)
-    order = np.argsort(_register_order(form, operand))
-    _copy_in_order(target.view(_register(type_)), elements.T, order)
+    registers = target.view(_register(type_)).reshape(tiles, -1)
+    axes = _register_axes(form, operand)
+    _copy_in_order(registers, elements.T, [axes.index(bit) for bit in range(len(axes))])
 
 
-def _copy_in_order(target: NDArray[Any], source: NDArray[Any], order: NDArray[np.int64]) -> None:
-    """Copy the elements of tiles: element i of the target is element `order[i]` of the source.
+def _copy_in_order(target: NDArray[Any], source: NDArray[Any], axes: Sequence[int]) -> None:
+    """Copy the elements of tiles with the bits of their indices in another order.
 
     Parameters
     ----------
-    target, source : (tiles, elements), or with the elements along more axes
-    order
-        A permutation of the bits of i, as that of all registers is: one copy between arrays with
-        an axis for each bit.
+    target, source : (tiles, elements)
+        Elements are 2^bits; neither is copied to be seen with an axis for each bit.
+    axes
+        Which bit of the source's index each bit of the target's is, the highest first.
     """
-    bits = len(order).bit_length() - 1
-    axes = (1 + bits - int(order[1 << bit]).bit_length() for bit in reversed(range(bits)))
-    shape = len(target), *(2,) * bits
-    transpose(target.reshape(shape), source.reshape(shape).transpose(0, *axes))
+    shape = len(target), *(2,) * len(axes)
+    transpose(
+        target.reshape(shape), source.reshape(shape).transpose(0, *(1 + axis for axis in axes))
+    )
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
@@ -210,11 +220,17 @@ def _inner(form: MmaSyncForm, operand: str) -> int:
 
 
 @cache
-def _register_order(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
-    """Return where the registers lie whose first elements come next in the order of `unpack`."""
+def _register_axes(form: MmaSyncForm, operand: str) -> tuple[int, ...]:
+    """Return where the registers lie whose first elements come next in the order of `unpack`.
+
+    Their numbers, lane by lane, are a permutation of the bits of their places in that order: for
+    each bit of a place, the highest first, which bit of the number it is.
+    """
     parts = max(1, 32 // form.type(operand).bits)
     firsts = _order(form, operand).reshape(-1, parts, _inner(form, operand) * form.groups)[:, 0]
-    return firsts.ravel() // parts
+    order = firsts.ravel() // parts
+    bits = len(order).bit_length() - 1
+    return tuple(bits - int(order[1 << bit]).bit_length() for bit in reversed(range(bits)))
 
 
 @cache

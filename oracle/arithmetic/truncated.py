@@ -220,16 +220,15 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     Where the exponent depends on a comparison, its outcome is added: NumPy takes ten times as long
     for a mask, or for a maximum with a number.
     """
-    magnitude = scratch.copy("magnitude", bits)
-    magnitude >>= fmt.ignored_bits
-    magnitude &= (1 << (fmt.exponent_bits + fmt.fraction_bits)) - 1
-    field = scratch.copy("field", magnitude)
-    field >>= fmt.fraction_bits
-    np.copyto(exponents, field, casting="unsafe")
+    low_bits = fmt.fraction_bits + fmt.ignored_bits
+    magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
+    mask = (1 << (fmt.bits - 1)) - (1 << fmt.ignored_bits)
+    np.bitwise_and(bits, mask, out=magnitude)
+    np.right_shift(magnitude, low_bits, out=exponents, casting="unsafe")
     small, zero = (scratch.array(name, bits.shape, np.bool_) for name in ("small", "zero"))
     np.equal(exponents, 0, out=small)
     np.equal(magnitude, 0, out=zero)
-    exponents += scratch.copy("one", small, exponents.dtype)
+    exponents += small.view(np.int8)
     if fmt.name != "f16":
         np.copyto(values, element_values(bits, fmt))
     elif _FEW * (np.count_nonzero(small) - np.count_nonzero(zero)) <= bits.size:
@@ -237,8 +236,8 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     else:
         _scale_halves(bits, magnitude, exponents, values, scratch)
     exponents -= fmt.bias
-    lower = scratch.copy("one", zero, exponents.dtype)
-    lower *= 1 - fmt.bias - _WORKING[fmt.name].absent
+    lower = scratch.array("lower", bits.shape, exponents.dtype)
+    np.multiply(zero, exponents.dtype.type(1 - fmt.bias - _WORKING[fmt.name].absent), out=lower)
     exponents -= lower
 
 
