@@ -151,6 +151,9 @@ class RayCluster:
 def _join(address: str) -> None:
     # A cluster that is started here tells nobody that it is used.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Its workers have the priority of a campaign without a fleet; Ray would give them niceness 15
+    # (2.60), which is meant for the other tenants of a cluster that is there.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     _keep_quiet()
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
