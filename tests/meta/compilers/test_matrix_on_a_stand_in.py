@@ -75,8 +75,9 @@ def test_levels_of_the_driver_are_members_and_agree():
         ("kill", Kind.CRASH),
     ],
 )
-def test_what_brings_the_device_down_with_every_compiler_is_said_so(trouble, kind):
-    report = round_of(programs=4, FAKE_TROUBLE=trouble)
+def test_what_brings_the_device_down_with_every_compiler_is_said_so(tmp_path, trouble, kind):
+    chosen = str(tmp_path / "chosen")
+    report = round_of(programs=4, FAKE_TROUBLE=trouble, FAKE_CHOSEN=chosen)
     kinds = {suspect.kind for suspect in report.suspects.values()}
     assert kinds <= {kind, Kind.FLAKY}
     assert kinds or report.counts["unconfirmed",]

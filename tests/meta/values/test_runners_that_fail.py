@@ -54,8 +54,7 @@ def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trouble", "kind"),
     [
-        # Finding out which instruction traps by itself takes a process for each.
-        pytest.param("misaligned", Kind.LAUNCH_FAILURE, marks=pytest.mark.slow),
+        ("misaligned", Kind.LAUNCH_FAILURE),
         ("refuse", Kind.LAUNCH_FAILURE),
         ("hang", Kind.HANG),
         ("kill", Kind.CRASH),
@@ -65,7 +64,7 @@ def test_a_device_that_works_gives_no_finding(tmp_path: Path) -> None:
 def test_trouble_is_a_finding_with_the_image_that_made_it(
     tmp_path: Path, trouble: str, kind: Kind
 ) -> None:
-    with ready(trouble) as opened:
+    with ready(trouble, FAKE_CHOSEN=str(tmp_path / "chosen")) as opened:
         progress = campaign(opened, tmp_path, images=12, cases=12, only="*m8n8k4*").run()
     assert {family.kind for family in progress.families} == {kind}
     # Everything else of these batches was compared, and is right.
@@ -103,7 +102,9 @@ def test_a_device_that_does_not_come_back_ends_the_campaign_with_its_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "_PAUSE", 0.01)
-    with ready("hang", FAKE_STATE=str(tmp_path / "state")) as opened:
+    with ready(
+        "hang", FAKE_CHOSEN=str(tmp_path / "chosen"), FAKE_STATE=str(tmp_path / "state")
+    ) as opened:
         running = campaign(opened, tmp_path / "corpus", images=24, cases=480)
         with pytest.raises(DeviceLostError):
             running.run()

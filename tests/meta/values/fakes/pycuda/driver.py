@@ -1,11 +1,10 @@
 """The stand-in of tests/runners/cuda/fakes/working, with a device that breaks on some images.
 
-FAKE_TROUBLE names what happens where one image of a launch is chosen by its bytes; without it,
-programs run as the simulated device runs them.
+FAKE_TROUBLE names what happens in every launch of one image, the first that any process was given;
+the file FAKE_CHOSEN remembers it. Without them programs run as the simulated device runs them.
 """
 
 import os
-import zlib
 from pathlib import Path
 
 _WORKING = Path(__file__).parents[4] / "runners" / "cuda" / "fakes" / "working" / "pycuda"
@@ -18,7 +17,9 @@ _simulated_well = _simulated  # noqa: F821
 def _simulated(module, name, memory, threads):
     behaviour = _BEHAVIOURS.get(os.environ.get("FAKE_TROUBLE", ""))
     if behaviour and name != "self_check":
-        for image in memory:
-            if zlib.crc32(image.tobytes()) % 37 == 0:
-                _increment(np.full((1, 1), behaviour, np.uint8), np.zeros(1, np.uint32))  # noqa: F821
+        chosen = Path(os.environ["FAKE_CHOSEN"])
+        if not chosen.exists():
+            chosen.write_bytes(memory[0].tobytes())
+        if any(image.tobytes() == chosen.read_bytes() for image in memory):
+            _increment(np.full((1, 1), behaviour, np.uint8), np.zeros(1, np.uint32))  # noqa: F821
     return _simulated_well(module, name, memory, threads)
