@@ -1,4 +1,4 @@
-"""How hard the tests look: Hypothesis profiles, chosen by HYPOTHESIS_PROFILE.
+"""How hard the tests look, and side by side: Hypothesis profiles, chosen by HYPOTHESIS_PROFILE.
 
 `dev` is the default; `ci`, the default where CI=true, draws the same examples every time;
 `thorough` draws eighty times as many. A test that sets its own number of examples keeps it.
@@ -31,6 +31,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _default)
 os.fsync = lambda descriptor: None
 
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Take a worker more than cores: waiting for processes, tests use two thirds of a core."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_configure(config):
