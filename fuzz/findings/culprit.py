@@ -112,7 +112,9 @@ def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
     """
     names = {use.name for step in walk(program.steps) for use in step.uses}
     fresh = (f"d{number}" for number in count() if f"d{number}" not in names)
-    elsewhere = {form: next(fresh) for form in forms}
+    # In the order of the program, not of a set: the same program every time.
+    in_order = dict.fromkeys(_in_place(step) for step in walk(program.steps))
+    elsewhere = {form: next(fresh) for form in in_order if form in forms}
     return replace(program, steps=_moved(elsewhere, program.steps))
 
 
