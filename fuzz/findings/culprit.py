@@ -68,7 +68,7 @@ def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequenc
     the D of all others elsewhere. None where neither shows it.
     """
     found: list[Culprit | None] = [None] * len(images)
-    forms = tuple(dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))))
+    forms = _forms_in_place(program)
 
     @cache
     def wrong(moved: frozenset[MmaForm]) -> NDArray[np.bool_] | None:
@@ -100,6 +100,11 @@ def _in_place(step: Step) -> MmaForm | None:
     return step.form if isinstance(step, Multiply) and step.d in (step.a, step.b) else None
 
 
+def _forms_in_place(program: Program) -> tuple[MmaForm, ...]:
+    """Return the forms of a program's multiplications in place, in the order of the program."""
+    return tuple(dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))))
+
+
 def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
     """Return a program in which multiplications in place have a D of their own.
 
@@ -113,8 +118,7 @@ def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
     names = {use.name for step in walk(program.steps) for use in step.uses}
     fresh = (f"d{number}" for number in count() if f"d{number}" not in names)
     # In the order of the program, not of a set: the same program every time.
-    in_order = dict.fromkeys(_in_place(step) for step in walk(program.steps))
-    elsewhere = {form: next(fresh) for form in in_order if form in forms}
+    elsewhere = {form: next(fresh) for form in _forms_in_place(program) if form in forms}
     return replace(program, steps=_moved(elsewhere, program.steps))
 
 
