@@ -151,7 +151,8 @@ def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
     builder.scope.access(reads=(builder.memory.block(arena, start, load.size, written=False).span,))
     builder.add(load)
     lanes = dice.one_of((LANES // 2, 1, 1 + dice.below(LANES - 1)))
-    for part in (inside, None):
+
+    def store_some() -> None:
         target = builder.memory.arena("o", shared=False)
         step = StoreRegisters(
             registers=name, count=1, place=Place(buffer=target.buffer), lanes=lanes
@@ -159,8 +160,10 @@ def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
         region = builder.memory.block(target, 0, step.size, written=True, registers=True)
         builder.scope.access(writes=(region.span,))
         builder.add(step)
-        if part is not None:
-            part()
+
+    store_some()
+    inside()
+    store_some()
 
 
 def _store_registers(builder: Builder, name: str, count: int, dice: Dice) -> None:
