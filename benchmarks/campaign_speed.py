@@ -26,17 +26,17 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_draws import selected_forms
 from fuzz.checks.program_rounds import smallest_program
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Stage
 from fuzz.runner import RunnerChoice, visible_devices
 from oracle.execution import execute
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 FORM = "*.row.row.m16n16k16.f32.f32"
 ALONE = 4096

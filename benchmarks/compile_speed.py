@@ -16,8 +16,6 @@ import resource
 import time
 from collections.abc import Sequence
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.compilers.candidates import parse_levels
 from fuzz.compilers.matrix import in_shared_memory, survey_programs
 from oracle.forms import LdmatrixForm
@@ -27,6 +25,8 @@ from runners.assemblers.discovery import find
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
 from runners.protocol import Failure
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 _PER_PROCESS = (1, 8, 32, 128, 256)
 _ALONE = 32

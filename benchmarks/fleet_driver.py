@@ -25,19 +25,19 @@ from typing import Any
 
 from corpus import create_corpus
 from corpus.known import Known
-from fuzz.campaign import coverage
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Opened
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
 from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Done, News, Pulse
 from fuzz.runner import RunnerChoice
+from strategies import coverage
+from strategies.program_draws import ProgramCoverage
 
 CHECK = Programs(choice=RunnerChoice(name="sim", layout=1), seed=7)
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a fake device")

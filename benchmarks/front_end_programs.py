@@ -17,8 +17,6 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import round_batches, round_key, selected_forms
 from fuzz.compilers.candidates import parse_levels, select_front_ends
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, fitting, members_of, placed
@@ -28,6 +26,8 @@ from oracle.execution import execute
 from oracle.targets import Module
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
+from strategies.draws import Selection
+from strategies.program_draws import round_batches, round_key, selected_forms
 
 IMAGES = 8
 

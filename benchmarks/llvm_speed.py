@@ -28,14 +28,14 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import round_batches, round_key, selected_forms
 from oracle.execution import execute
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends.llvm import discover
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import Selection
+from strategies.program_draws import round_batches, round_key, selected_forms
 
 IMAGES = 8
 TARGET, PTX_VERSION = "sm_80", "7.1"

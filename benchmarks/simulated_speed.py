@@ -24,8 +24,6 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import Batch, round_batches, round_key, selected_forms
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.places import Buffer, Place
 from oracle.program import Program
@@ -37,6 +35,8 @@ from runners.kernels import LANES, KernelModule
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import parse
+from strategies.draws import Selection
+from strategies.program_draws import Batch, round_batches, round_key, selected_forms
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus import Corpus, create_corpus
-from fuzz.campaign.draws import Selection
 from fuzz.checks.compiler_suspects import note_case
-from fuzz.checks.program_draws import selected_forms
 from fuzz.compilers.candidates import LEVELS, select
 from fuzz.compilers.matrix import (
     Matrix,
@@ -44,6 +42,8 @@ from oracle.program import Program
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.emission import emit_all
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 OLDEST = "7.7"
 """The highest PTX ISA version of ptxas 11.7, the oldest one."""

@@ -17,7 +17,6 @@ from corpus import create_corpus, open_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import ProcessCrew
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -28,6 +27,7 @@ from fuzz.explain.terminal import page_of
 from fuzz.findings.families import finding_groups
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
+from strategies.draws import Selection
 
 FAULT = "sum-rounded-up"
 SEED = 2026

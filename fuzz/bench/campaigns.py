@@ -13,7 +13,6 @@ from corpus.known import Known
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
-from fuzz.checks.program_draws import ProgramCoverage, Speed, campaign_rounds
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
@@ -24,6 +23,7 @@ from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature
+from strategies.program_draws import ProgramCoverage, Speed, campaign_rounds
 
 CAMPAIGN_PROGRAMS = 1250
 """Programs of one campaign. Several are counted together, so that they can be drawn side by side,

@@ -11,7 +11,6 @@ from functools import cache
 
 import numpy as np
 
-from fuzz.checks.program_draws import Batch
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form, MainForm
@@ -24,6 +23,7 @@ from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
+from strategies.program_draws import Batch
 from strategies.programs import is_valued
 
 

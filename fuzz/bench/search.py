@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from fuzz.bench.faults import Contents, Emitted, Mutant, Subject, filled
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
-from fuzz.checks.program_draws import Batch, Speed, campaign_rounds
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.forms import MainForm
@@ -21,6 +20,7 @@ from runners.emission import emit
 from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedTrap
+from strategies.program_draws import Batch, Speed, campaign_rounds
 
 LAYOUTS = 2
 """Fragment layouts of the simulated device that seeds take turns with, as campaigns do."""

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from corpus import Corpus
 from corpus.known import Known
-from fuzz.campaign.coverage import LONGEST_EPOCH, Reached
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
 from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.rounds import Budget, Rounds
@@ -34,6 +33,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.findings.families import unknown_groups
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from strategies.coverage import LONGEST_EPOCH, Reached
 
 SHRINK_SECONDS = 20.0
 """Time for making one finding smaller."""

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from fuzz.campaign.coverage import epoch_known
 from fuzz.campaign.store import State
 from fuzz.checks.protocol import Drawn, RoundJob, RoundReport
 from fuzz.output import counted
 from oracle.errors import UsageError
+from strategies.coverage import epoch_known
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 

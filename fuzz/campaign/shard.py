@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from corpus import Case
-from fuzz.campaign.coverage import Coverage
 from fuzz.checks.protocol import (
     Check,
     Counts,
@@ -28,6 +27,7 @@ from fuzz.checks.protocol import (
     Trier,
 )
 from oracle.errors import UsageError
+from strategies.coverage import Coverage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from fuzz.campaign.coverage import CoverageLine
 from fuzz.checks.protocol import Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
+from strategies.coverage import CoverageLine
 
 
 @dataclass(frozen=True, kw_only=True)

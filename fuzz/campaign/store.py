@@ -20,8 +20,8 @@ from msgspec import Meta, Struct, field
 
 from corpus import Kind, ShrinkStatus, durable
 from corpus.plain_files import open_plain, read_plain
-from fuzz.campaign.coverage import LONGEST_EPOCH
 from oracle.errors import InfrastructureError
+from strategies.coverage import LONGEST_EPOCH
 
 SCHEMA = 2
 """Version of `state.json` that this module writes."""

@@ -17,7 +17,6 @@ from fuzz.checks.compiler_suspects import (
     value_case,
     verdicts_on,
 )
-from fuzz.checks.program_draws import Batch, ProgramCoverage, round_batches, round_key
 from fuzz.checks.protocol import Note, Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
@@ -34,6 +33,7 @@ from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
 from runners.protocol import Compiled, Failure, Trouble
+from strategies.program_draws import Batch, ProgramCoverage, round_batches, round_key
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a

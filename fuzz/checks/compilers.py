@@ -8,12 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corpus import Case
-from fuzz.campaign.coverage import Coverage
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
 from fuzz.checks.compiler_suspects import SHRUNK_KINDS, MatrixExaminer
-from fuzz.checks.program_draws import PROGRAMS, ProgramCoverage, selected_forms
 from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
@@ -33,6 +30,9 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, described, fitting, placed
 from fuzz.runner import RunnerChoice
 from runners.assemblers.disassembly import Disassembler
+from strategies.coverage import Coverage
+from strategies.draws import Selection
+from strategies.program_draws import PROGRAMS, ProgramCoverage, selected_forms
 from strategies.programs import GENERATOR_VERSION
 
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}

@@ -25,8 +25,6 @@ from corpus import (
     open_corpus,
 )
 from fuzz import warpfuzz_version
-from fuzz.campaign.draws import Selection, derived_seed
-from fuzz.checks.instruction_draws import GENERATOR_VERSION, round_drafts
 from fuzz.checks.protocol import (
     Examination,
     Examined,
@@ -46,6 +44,8 @@ from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
+from strategies.draws import Selection, derived_seed
+from strategies.instruction_draws import GENERATOR_VERSION, round_drafts
 from strategies.simplification import parts, simplified
 
 HANG_SECONDS = 1.0

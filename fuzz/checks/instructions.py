@@ -9,15 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corpus import Case, Kind
-from fuzz.campaign.coverage import Coverage, CoverageLine
-from fuzz.campaign.draws import Selection
-from fuzz.checks.instruction_draws import (
-    GENERATOR_VERSION,
-    ROUND_CASES,
-    pair_of_round,
-    pairs_of,
-    round_drafts,
-)
 from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
@@ -45,12 +36,19 @@ from fuzz.checks.protocol import (
 from oracle.errors import UsageError
 from oracle.isa import FORMS, forms_by_opcode
 from oracle.legality import Verdict, verdict_of
-from oracle.targets import parse_target, parse_version
+from oracle.targets import TARGETS, VERSIONS, PtxVersion, Target, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.assembling import Doubt
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge
+from strategies.coverage import Coverage, CoverageLine
 from strategies.drafts import Draft
+from strategies.draws import Selection, derived_seed
+from strategies.instruction_draws import (
+    GENERATOR_VERSION,
+    ROUND_CASES,
+    round_drafts,
+)
 
 _STALL_SECONDS = 900.0
 """How long a worker may stay silent before it is killed: it is silent while an assembler judges
@@ -65,6 +63,13 @@ _HANGS = 2
 _GARBAGE = 100_000
 """New objects after which a worker looks for cycles of them: with Python's own 700 that is a sixth
 of its time (2026-11), for it remembers many judgements. They take some 20 MB."""
+_ROUNDS_OF_A_PAIR = 3
+"""Rounds that stay with one target and version: an assembler is asked once what it does with a
+text for them."""
+_MAIN_TARGET = "sm_90"
+"""Target of every second block of rounds where none is asked for: what most is known of."""
+_FIRST = 70
+"""First target with matrix instructions: "Floating point wmma requires sm_70" (9.7.14.4)."""
 _COSTLY_ENOUGH = 2
 """Illegal instructions of one likeness that are judged, for each target and version, after which
 the rest is left out: one is the finding, the next confirms it. Each costs processes of its own,
@@ -107,6 +112,57 @@ def likeness(draft: Draft) -> str:
     """Return what makes instructions meet the same hole in an assembler."""
     slots = ("matrix", "op", "shape", "type", "dtype", "atype", "btype", "ctype")
     return " ".join((draft.mnemonic, *(draft.qualifier(slot) for slot in slots)))
+
+
+def pairs_of(
+    assembler: Assembler, target: str | None, version: str | None
+) -> tuple[tuple[Target, PtxVersion], ...]:
+    """Return the pairs of target and version that rounds are about, the main one first.
+
+    Raises
+    ------
+    UsageError
+        If the assembler does not have what is asked for.
+    """
+    wanted = (
+        [parse_target(target)]
+        if target
+        else [TARGETS[name] for name in assembler.targets if name in TARGETS]
+    )
+    highest = assembler.highest_version
+    versions = [parse_version(version)] if version else [v for v in VERSIONS if v <= highest]
+    pairs = [(t, v) for t in wanted for v in versions if t.known_to(v) and t.number >= _FIRST]
+    if not pairs:
+        raise UsageError(
+            f"no PTX ISA version up to {highest} knows {target or 'a target of ' + str(assembler)}"
+            f"{' in version ' + version if version else ''}; `warpfuzz compilers list` shows what "
+            "each assembler has"
+        )
+    newest = max(v for _, v in pairs)
+    main = next(
+        (pair for pair in pairs if pair[0].name == _MAIN_TARGET and pair[1] == newest), pairs[-1]
+    )
+    if (target or version) and not any(assembler.accepts(v, t.name) for t, v in pairs):
+        raise UsageError(
+            f"{assembler} takes no module with .target {target or main[0].name} and .version "
+            f"{version or main[1]}; `warpfuzz compilers list` shows what each assembler has"
+        )
+    return (main, *(pair for pair in pairs if pair != main))
+
+
+def pair_of_round(
+    assembler: Assembler, pairs: Sequence[tuple[Target, PtxVersion]], *, seed: int, number: int
+) -> tuple[Target, PtxVersion]:
+    """Return the target and version of a round: every second block of rounds has the main pair."""
+    block = number // _ROUNDS_OF_A_PAIR
+    if block % 2 == 0 or len(pairs) == 1:
+        return pairs[0]
+    for attempt in range(len(pairs)):
+        at = derived_seed(seed, "pair", block, attempt) % len(pairs)
+        target, version = pairs[at]
+        if assembler.accepts(version, target.name):
+            return target, version
+    return pairs[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind, Origin, ShrinkStatus
-from fuzz.checks.program_draws import Batch
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import family_of_disagreement
@@ -19,6 +18,7 @@ from oracle.execution import execute
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Images
+from strategies.program_draws import Batch
 
 
 def add_outcomes(

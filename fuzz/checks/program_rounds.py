@@ -10,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin, ShrinkStatus
-from fuzz.campaign.draws import Selection, simplest
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_draws import (
-    Batch,
-    ProgramCoverage,
-    round_batches,
-    round_key,
-    selected_forms,
-)
 from fuzz.checks.program_repeats import add_outcomes
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
 from fuzz.findings.case import Evidence, case_of, files_of
@@ -45,7 +37,15 @@ from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from strategies.contents import expand_by_class
+from strategies.draws import Selection, simplest
 from strategies.features import Focus
+from strategies.program_draws import (
+    Batch,
+    ProgramCoverage,
+    round_batches,
+    round_key,
+    selected_forms,
+)
 from strategies.programs import programs
 
 

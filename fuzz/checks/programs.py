@@ -8,18 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 from corpus import Case
-from fuzz.campaign.coverage import Coverage
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import health_of
-from fuzz.checks.program_draws import (
-    PROGRAMS,
-    Batch,
-    ProgramCoverage,
-    Speed,
-    images_per_program,
-    round_focuses,
-    selected_forms,
-)
 from fuzz.checks.program_rounds import RoundWorker, Work
 from fuzz.checks.program_suspects import SHRUNK_KINDS, Examiner
 from fuzz.checks.protocol import (
@@ -38,6 +27,17 @@ from fuzz.checks.protocol import (
 )
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.models import model_for
+from strategies.coverage import Coverage
+from strategies.draws import Selection
+from strategies.program_draws import (
+    PROGRAMS,
+    Batch,
+    ProgramCoverage,
+    Speed,
+    images_per_program,
+    round_focuses,
+    selected_forms,
+)
 from strategies.programs import GENERATOR_VERSION
 
 _STALL_SECONDS = {"sim": 300.0, "cuda": 900.0}

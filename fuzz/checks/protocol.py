@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind
-from fuzz.campaign.coverage import Coverage
+from strategies.coverage import Coverage
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""

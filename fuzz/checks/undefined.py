@@ -14,10 +14,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from fuzz.campaign.coverage import EPOCH
-from fuzz.campaign.draws import Selection, derived_seed, draw_one
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_draws import ProgramCoverage, selected_forms
 from fuzz.checks.protocol import Counts, Pulse, Stage
 from fuzz.runner import OpenRunner, open_runner
 from oracle.availability import is_available
@@ -27,6 +24,9 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
 from strategies.contents import expand, recipes
+from strategies.coverage import EPOCH
+from strategies.draws import Selection, derived_seed, draw_one
+from strategies.program_draws import ProgramCoverage, selected_forms
 from strategies.programs import GENERATOR_VERSION, undefined_programs
 
 _PROGRAMS, _IMAGES = 8, 8

@@ -28,11 +28,11 @@ from fuzz.bench import (
 )
 from fuzz.bench.campaigns import Lines, LinesTask, lines_of
 from fuzz.bench.pooling import Watcher, run_all
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.output import console, counted, emit
 from fuzz.runner import RunnerChoice, version_for
 from oracle.errors import UsageError
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 _FORMS_SHOWN = 4
 """Forms of an instruction, those that were reached least, that stand in the table."""

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.output import console, emit
 from fuzz.runner import judge_by
 from fuzz.screening.distilling import distill
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import UsageError
 from oracle.targets import Module
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 
 def make_set(

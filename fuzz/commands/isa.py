@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fuzz.campaign.draws import Selection
 from fuzz.output import console, emit
 from oracle.availability import is_available, notes_of
 from oracle.forms import Form
 from oracle.targets import Module, parse_target, parse_version
 from strategies.drafts import canonical
+from strategies.draws import Selection
 
 
 def list_forms(*, target: str | None, ptx_version: str | None, only: str, json: bool) -> None:

@@ -15,7 +15,6 @@ from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, Observer, campaign_options, check_options
 from fuzz.campaign.crew import ProcessCrew
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
@@ -41,6 +40,7 @@ from runners.assemblers.discovery import discover
 from runners.assemblers.discovery import find as find_assembler
 from runners.front_ends.discovery import find as find_front_end
 from runners.front_ends.protocol import each, names_program
+from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
 """Length of a campaign that nobody limits: what a person waits for."""

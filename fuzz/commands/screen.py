@@ -14,9 +14,7 @@ from rich.live import Live
 
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import parse_duration
-from fuzz.checks.program_draws import selected_forms
 from fuzz.console import prometheus_there
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
@@ -54,6 +52,8 @@ from fuzz.signals import ended_by_signals
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 _VIEW_SECONDS = 0.5
 _LINE_SECONDS = 10.0

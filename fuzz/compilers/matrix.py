@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Self, TypeVar
 
 from corpus import Entry
-from fuzz.campaign.draws import derived_seed, draw
 from fuzz.compilers.members import Device, Member
 from fuzz.findings.case import MODULE, PROGRAM, decode_program
 from fuzz.findings.questions import with_module
@@ -34,6 +33,7 @@ from runners.emission import emit
 from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
+from strategies.draws import derived_seed, draw
 from strategies.features import Feature, Focus
 from strategies.programs import programs
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
@@ -16,6 +15,7 @@ from fuzz.console.blocks import Block, beside, device_text, fitted, listed, stac
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from fuzz.screening.rates import Rate
+from strategies.coverage import CoverageLine
 
 _TWO_COLUMNS = 110
 """Columns from which blocks stand side by side."""

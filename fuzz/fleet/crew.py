@@ -12,7 +12,6 @@ from typing import Any, Protocol, Self
 
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
-from fuzz.campaign.draws import derived_seed
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
@@ -28,6 +27,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
 from oracle.errors import UsageError
+from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0
 """Between two looks at which nodes the cluster has, and which are missing actors."""

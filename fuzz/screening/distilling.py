@@ -16,8 +16,6 @@ import numpy as np
 
 from fuzz import warpfuzz_version
 from fuzz.bench.faults import Emitted, Mutant
-from fuzz.campaign.draws import derived_seed
-from fuzz.checks.program_draws import Batch, Speed, campaign_rounds, family_of, round_batches
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
@@ -30,7 +28,9 @@ from runners.faults import CATALOGUE, Fault
 from runners.protocol import Images
 from runners.screening import References
 from strategies.contents import ValueClass, expand
+from strategies.draws import derived_seed
 from strategies.features import Feature, Focus, features_of
+from strategies.program_draws import Batch, Speed, campaign_rounds, family_of, round_batches
 from strategies.programs import GENERATOR_VERSION
 
 LEFT_OUT = frozenset({Feature.OVER_MULTIPLICAND})

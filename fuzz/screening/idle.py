@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fuzz.checks.program_draws import Batch
 from fuzz.checks.protocol import RoundReport, ScreeningReport, Suspect
 from fuzz.runner import OpenRunner, opened
 from fuzz.screening.distilling import describe, fits, set_program
@@ -23,6 +22,7 @@ from fuzz.screening.examining import Examiner
 from fuzz.screening.screen import Screen, Sighting
 from oracle.errors import WarpfuzzError
 from oracle.targets import Module
+from strategies.program_draws import Batch
 
 _IMAGES = 128
 """Images of a program: several of every class of values that a recipe has."""

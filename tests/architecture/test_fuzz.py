@@ -40,12 +40,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 SHARED = {"fuzz.checks.protocol"}
 """What campaigns, checks and views speak with each other."""
-DRAWS = {"fuzz.campaign.draws", "fuzz.campaign.coverage", "fuzz.campaign.heartbeat"}
-"""Modules of `campaign` that know no campaign: seeds, counts, signs of life."""
+HEARTBEAT = "fuzz.campaign.heartbeat"
+"""The module of `campaign` that knows no campaign: signs of life, which checks give."""
 CHECKS = ("instruction", "program", "undefined", "compiler")
 """How the modules of each check begin."""
-PROGRAMS = {"fuzz.checks.program_draws"}
-"""Drawn programs, which several checks run."""
 
 
 def name_of(path: Path) -> str:
@@ -64,7 +62,7 @@ def allowed(importer: str, name: str) -> bool:
     mine, its = part(importer), part(name)
     if mine == its or its in MAY_IMPORT[mine] or name in SHARED:
         return True
-    return mine in ("checks", "compilers") and name in DRAWS
+    return mine == "checks" and name == HEARTBEAT
 
 
 def test_a_module_imports_nothing_against_the_order() -> None:
@@ -81,7 +79,7 @@ def check_of(name: str) -> str:
 def test_a_check_never_imports_another() -> None:
     for path in (FUZZ / "checks").glob("*.py"):
         for name in inside(path):
-            if part(name) == "checks" and name not in SHARED | PROGRAMS:
+            if part(name) == "checks" and name not in SHARED:
                 assert check_of(name) == check_of(name_of(path)), (path.name, name)
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from fuzz.bench import pooling
 from fuzz.campaign import campaign, crew, worker
 from fuzz.campaign.triage import Triage
-from fuzz.checks import instruction_draws
 from fuzz.cli import main
+from strategies import instruction_draws
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from fuzz.cli import main; main()")

@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 import pytest
 
 from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
-from fuzz.campaign.coverage import Reached
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.commands.replay import Report, replay_path
 from fuzz.commands.run import _seed, resumed
 from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
 from oracle.errors import InfrastructureError, UsageError
+from strategies.coverage import Reached
+from strategies.program_draws import ProgramCoverage
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ import fuzz.checks.compilers
 import fuzz.checks.undefined
 import fuzz.commands.run
 import fuzz.console.view  # noqa: F401
-from fuzz.checks.instruction_draws import round_drafts
 from oracle.isa import FORMS
 from oracle.legality import verdict_of
 from oracle.targets import parse_target, parse_version
+from strategies.instruction_draws import round_drafts
 
 with tempfile.TemporaryDirectory() as _folder:
     run(Path(_folder, "corpus"), cases=1)

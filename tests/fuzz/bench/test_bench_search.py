@@ -11,13 +11,13 @@ from fuzz.bench import Contents, Plan, chosen
 from fuzz.bench import search as searching_module
 from fuzz.bench.faults import MEASURED_ROWS
 from fuzz.bench.search import search
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS
 from oracle.program import requirements
 from runners.faults import CATALOGUE
 from runners.simulated import SimulatedDevice
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)

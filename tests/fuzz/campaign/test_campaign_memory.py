@@ -13,14 +13,14 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_draws import ProgramCoverage, round_batches, round_key, selected_forms
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice
+from strategies.draws import Selection
+from strategies.program_draws import ProgramCoverage, round_batches, round_key, selected_forms
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 PATTERN = "*m8n8k4*"

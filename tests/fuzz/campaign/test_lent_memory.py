@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.checks.program_draws import ProgramCoverage, round_focuses, selected_forms
 from fuzz.checks.program_rounds import RoundWorker, Work
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import Selection
+from strategies.program_draws import ProgramCoverage, round_focuses, selected_forms
 
 TARGET, VERSION = "sm_90", "8.0"
 

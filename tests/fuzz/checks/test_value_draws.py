@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.draws import Selection, draw
-from fuzz.checks.program_draws import round_batches, selected_forms
 from fuzz.findings.case import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import MmaForm
@@ -18,8 +16,10 @@ from oracle.program import Program
 from oracle.storage import read
 from oracle.targets import Module
 from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.matrices import inputs, outputs
+from strategies.program_draws import round_batches, selected_forms
 from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs
 
 PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)

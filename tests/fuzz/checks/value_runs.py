@@ -12,7 +12,6 @@ from corpus.known import Known
 from fuzz.campaign import campaign as coordinator
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Blame, Broken, Heart
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
@@ -23,6 +22,7 @@ from fuzz.checks.protocol import Job
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replays
 from fuzz.runner import OpenRunner, RunnerChoice, opened
+from strategies.draws import Selection
 
 # Seconds by the clock, of which a busy machine gives a core few.
 coordinator.SHRINK_SECONDS = 600.0

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from corpus import Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
-from fuzz.campaign.coverage import CoverageLine
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, Shown, Stage, Words
 from fuzz.findings.families import FamilyState
+from strategies.coverage import CoverageLine
 
 FEW = settings(max_examples=30)
 """A drawn campaign is large, and each costs tens of milliseconds."""

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.bare import alone, exact, image_of
 from fuzz.findings.culprit import culprit_of
 from fuzz.findings.experiments import IN_PLACE, Bench, Culprit
@@ -31,6 +30,7 @@ from runners.faults import by_name
 from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
+from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
 

@@ -23,7 +23,6 @@ from fuzz.campaign.heartbeat import Blame, Broken
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
@@ -44,6 +43,7 @@ from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Host
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from strategies.program_draws import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)

@@ -21,7 +21,6 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Crew
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore, State
@@ -29,6 +28,7 @@ from fuzz.checks.programs import Programs
 from fuzz.fleet.crew import FleetCrew, cluster_at
 from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
+from strategies.draws import Selection
 
 # The clusters of these tests ask for no token, whether or not there is one for others.
 os.environ["RAY_AUTH_MODE"] = "disabled"

@@ -12,13 +12,13 @@ from test_fleet_crew import CHECK, Answering, host_of, report_of
 
 from corpus import Family, Kind
 from fuzz.campaign.crew import Finished, Noticed
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport
 from fuzz.fleet import crew as fleet_crew
 from fuzz.fleet.crew import FleetCrew
 from fuzz.runner import RunnerChoice
+from strategies.draws import Selection
 
 
 def carried_out(*faults: str, **asked: Any) -> RoundReport:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import create_corpus
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.figures import Life, read_figures
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.shard import Shard, Sharded
@@ -21,6 +20,7 @@ from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
+from strategies.draws import Selection
 
 
 @given(st.integers(1, 50), st.integers(0, 500))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.screening import distilling
 from fuzz.screening.sets import ScreeningSet
 from oracle.targets import Module
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 MODULE = Module.named("sm_90", "8.0")
 

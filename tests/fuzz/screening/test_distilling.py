@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from small_sets import MODULE, distilled
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.screening.distilling import LEFT_OUT, candidates, chosen, reaches
 from fuzz.screening.sets import ScreeningSet
 from oracle.execution import execute
 from oracle.models import model_for
+from strategies.draws import Selection
 from strategies.features import features_of
+from strategies.program_draws import selected_forms
 
 
 def test_the_programs_that_are_chosen_reach_all_that_the_pool_does() -> None:

@@ -11,15 +11,15 @@ import pytest
 
 from corpus import create_corpus
 from corpus.known import known_with
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.triage import Triage
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.checks.program_rounds import RoundWorker
 from fuzz.checks.programs import Programs, ProgramTrier
 from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle
 from fuzz.screening.idle import IdleTime
+from strategies.draws import Selection
+from strategies.program_draws import ProgramCoverage
 
 _PATIENCE = 60.0
 """Seconds until something must have been screened, on a machine that does other things as well."""

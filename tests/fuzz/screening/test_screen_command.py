@@ -15,8 +15,6 @@ from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import selected_forms
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -28,6 +26,8 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import strategies as st
 from planted_ptxas import planted_ptxas
 
-from fuzz.campaign.draws import draw
 from oracle.execution import execute
 from oracle.isa import forms_by_opcode
 from oracle.targets import Module
@@ -12,6 +11,7 @@ from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
 

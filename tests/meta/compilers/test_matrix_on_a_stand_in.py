@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from corpus import Kind
-from fuzz.campaign.draws import Selection
 from fuzz.checks.compiler_rounds import MatrixRounds
-from fuzz.checks.program_draws import selected_forms
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"
 DRIVERS = (Member(here=None, level=1), Member(here=None, level=3))

@@ -21,11 +21,9 @@ from corpus import Case, Family, Kind, RunnerVerdict, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, Lost
-from fuzz.campaign.draws import Selection
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     ConfirmJob,
@@ -40,6 +38,8 @@ from fuzz.checks.protocol import (
 )
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
+from strategies.draws import Selection
+from strategies.program_draws import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 CASES = 8

@@ -15,11 +15,11 @@ from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
 
 from fuzz.campaign.crew import Event, Lost, ProcessCrew
-from fuzz.campaign.draws import Selection
 from fuzz.checks.program_rounds import Work
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Drawn, RoundJob
 from fuzz.runner import RunnerChoice
+from strategies.draws import Selection
 from strategies.features import Focus
 
 CALM = ("--seed", 3, "--only", "*m8n8k4*")

@@ -28,9 +28,7 @@ from corpus.handwritten import import_case
 from corpus.images import unpack
 from corpus.known import PACKAGED, load_known
 from corpus.merging import merge
-from fuzz.campaign.coverage import Reached
 from fuzz.campaign.store import CampaignStore, State, encode
-from fuzz.checks.program_draws import ProgramCoverage
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file
 from fuzz.commands.run import _seed, resumed
@@ -44,6 +42,8 @@ from oracle.errors import InfrastructureError, WarpfuzzError
 from oracle.models import model_for
 from oracle.models.files import model_text, read_model
 from runners.screening import References
+from strategies.coverage import Reached
+from strategies.program_draws import ProgramCoverage
 
 SECONDS = 10
 """Time for one answer."""

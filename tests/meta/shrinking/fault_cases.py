@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind
-from fuzz.campaign.draws import derived_seed, draw
 from fuzz.findings.replay import Subject, attempt
 from oracle.availability import is_available
 from oracle.definedness import undefined
@@ -33,6 +32,7 @@ from runners.faults import Fault
 from runners.protocol import Ran, Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
+from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
 

@@ -8,7 +8,6 @@ from functools import cache
 
 import pytest
 
-from fuzz.campaign.draws import draw
 from oracle.forms import LoadForm, MainForm, MmaForm
 from oracle.held import Fragment
 from oracle.isa import FORMS
@@ -21,6 +20,7 @@ from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import line_bytes
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
 from runners.front_ends.cuda_cpp_elements import statement
+from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
 

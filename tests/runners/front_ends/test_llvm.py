@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzz.campaign.draws import Selection, draw
-from fuzz.checks.program_draws import selected_forms
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
 from oracle.forms import MmaForm
@@ -28,7 +26,9 @@ from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import Selection, draw
 from strategies.features import Focus
+from strategies.program_draws import selected_forms
 from strategies.programs import programs
 
 MODULE = Module.named("sm_80", "7.1")

@@ -10,7 +10,6 @@ from types import UnionType
 import numpy as np
 import pytest
 
-from fuzz.campaign.draws import draw
 from oracle.errors import UsageError
 from oracle.execution import execute
 from oracle.forms import MainForm, MmaForm
@@ -30,6 +29,7 @@ from runners.front_ends.protocol import FrontEnd
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
 

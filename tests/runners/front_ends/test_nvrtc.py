@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.campaign.draws import simplest
 from oracle.errors import InfrastructureError
 from oracle.isa import mma_form
 from oracle.targets import Module
@@ -16,6 +15,7 @@ from runners.emission import emit
 from runners.front_ends.discovery import find
 from runners.front_ends.nvrtc import NvrtcFrontEnd
 from runners.protocol import Failure, Trouble
+from strategies.draws import simplest
 from strategies.features import Focus
 from strategies.programs import programs
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from planted_llvm import FAULTS
 
-from fuzz.campaign.draws import draw
 from oracle.execution import execute
 from oracle.forms import MmaForm
 from oracle.isa import FORMS
@@ -21,6 +20,7 @@ from runners.emission import emit_all
 from runners.front_ends.discovery import find
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
+from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
 

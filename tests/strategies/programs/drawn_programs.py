@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fuzz.campaign.draws import draw
 from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.program import Program
 from oracle.targets import Module
+from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
 

@@ -8,7 +8,6 @@ from drawn_programs import PLACES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.draws import draw
 from oracle.definedness import undefined
 from oracle.isa import FORMS
 from oracle.lane_steps import LoadRows, StoreRegisters
@@ -17,6 +16,7 @@ from oracle.steps import Load, Store
 from oracle.storage import Tile
 from oracle.targets import Module
 from runners.emission import emit
+from strategies.draws import draw
 from strategies.features import Focus, features_of
 from strategies.programs import undefined_programs
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import (
+from oracle.errors import InfrastructureError
+from oracle.isa import FORMS
+from strategies.contents import ValueClass
+from strategies.draws import Selection
+from strategies.features import Dimension, Feature, features_of, possible_features
+from strategies.program_draws import (
     Batch,
     ProgramCoverage,
     family_of,
     round_batches,
     selected_forms,
 )
-from oracle.errors import InfrastructureError
-from oracle.isa import FORMS
-from strategies.contents import ValueClass
-from strategies.features import Dimension, Feature, features_of, possible_features
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)

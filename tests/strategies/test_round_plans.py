@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.campaign import coverage
-from fuzz.campaign.coverage import EPOCH, _part, epoch_known
-from fuzz.campaign.draws import Selection
-from fuzz.checks.program_draws import (
+from strategies import coverage
+from strategies.coverage import EPOCH, _part, epoch_known
+from strategies.draws import Selection
+from strategies.program_draws import (
     PROGRAMS,
     ProgramCoverage,
     Speed,

@@ -7,7 +7,7 @@ of each program, and programs with what was reached least (`ProgramCoverage`).
 
 Hypothesis offers `target()` for searches with a numeric distance. It steers Hypothesis's own
 mutation of choices, over thousands of examples of one test; here every program is drawn alone from
-a seed of its own, uniformly (`fuzz.campaign.draws`), so that it can be made again without those
+a seed of its own, uniformly (`strategies.draws`), so that it can be made again without those
 before it. So there are counts instead, and programs are asked for what was reached least.
 """
 
@@ -26,8 +26,6 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fuzz.campaign.coverage import Coverage, CoverageLine, epoch_known
-from fuzz.campaign.draws import Selection, derived_seed, draw_one
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form, MainForm
@@ -35,6 +33,8 @@ from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.coverage import Coverage, CoverageLine, epoch_known
+from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
 from strategies.programs import GENERATOR_VERSION, is_valued, programs
 

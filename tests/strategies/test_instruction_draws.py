@@ -1,27 +1,29 @@
 """What a round draws: some of everything, the same for the same seed, wherever it is drawn."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
-from command_line import ROOT, environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.campaign.draws import Selection, derived_seed, draw
-from fuzz.checks.instruction_draws import round_drafts
 from oracle.availability import is_available
 from oracle.isa import FORMS
 from oracle.legality import Verdict, verdict_of
 from oracle.targets import Module, parse_target, parse_version
+from strategies.draws import Selection, derived_seed, draw
+from strategies.instruction_draws import round_drafts
 
+ROOT = Path(__file__).parents[2]
 TARGET, VERSION = parse_target("sm_90"), parse_version("8.0")
 
 PRINTED = """
 import hashlib
-from fuzz.checks.instruction_draws import round_drafts
+from strategies.instruction_draws import round_drafts
 from oracle.isa import FORMS
 from oracle.targets import parse_target, parse_version
 drafts = round_drafts(
@@ -39,7 +41,7 @@ def test_a_seed_draws_the_same_beside_any_other_modules(tmp_path):
         subprocess.run(
             [sys.executable, "-c", extra + PRINTED],
             cwd=tmp_path,
-            env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}", PYTHONHASHSEED=number),
+            env=os.environ | {"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTHONHASHSEED": number},
             capture_output=True,
             text=True,
             check=True,
