@@ -17,19 +17,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from corpus import durable
-from fuzz.measuring.confirming import Crew, Here, crew_of
-from fuzz.measuring.inference import Contradiction
+from fuzz.measuring.device import Crew, Device, Here, crew_of
 from fuzz.measuring.measurement import (
     MeasuredFigure,
     MeasuredResult,
     Measurer,
     measured_model,
 )
-from fuzz.measuring.units import Device, module_of_all, units_of
 from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
 from oracle.formats import FORMATS
 from oracle.forms import ProductForm
+from oracle.measuring.inference import Contradiction
+from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module

@@ -1,7 +1,4 @@
-"""The model of a device, found out by probes: which figures its matrix units have.
+"""Measuring a device: its probes are run, figures inferred, and confirmed by random images.
 
-Probes are fixed dot products, each family of which isolates one property. A figure is found by
-elimination: of all values that a model can have for it, those stay with which the oracle computes
-what the device returned. Random images confirm what was found; what they contradict becomes a
-probe, and where no figures fit, the unit is refused with the probe that shows it.
+`oracle.measuring` has the probes, and how figures follow from what came back.
 """

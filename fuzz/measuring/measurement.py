@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.measuring.confirming import CHUNK, Crew, Here, Outcome, Task, random_tiles
-from fuzz.measuring.doubles import canonical_rule, double_probes, fit_doubles
-from fuzz.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
-from fuzz.measuring.probes import float_probes
-from fuzz.measuring.units import (
+from fuzz.measuring.device import CHUNK, Crew, Device, Here, Outcome, Task
+from oracle.errors import UsageError
+from oracle.forms import ProductForm
+from oracle.measuring.dots import Dots
+from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
+from oracle.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
+from oracle.measuring.probes import float_probes
+from oracle.measuring.units import (
     OVERFLOWS,
-    Device,
-    Dots,
     MeasuredUnit,
     exact_result,
     exact_tiles,
     figure_of,
     multiplied,
+    random_tiles,
 )
-from oracle.errors import UsageError
-from oracle.forms import ProductForm
 from oracle.models import (
     Confidence,
     DoubleChain,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuzz.measuring.inference import Evidence, Fit, fit, rule_of
-from fuzz.measuring.probes import float_probes
+from oracle.measuring.inference import Evidence, Fit, fit, rule_of
+from oracle.measuring.probes import float_probes
 from oracle.models import TruncatedDot
 from runners.simulated.binary import NAMED
 from runners.simulated.truncated import multiply

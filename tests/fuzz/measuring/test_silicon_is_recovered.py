@@ -7,9 +7,9 @@ import pytest
 from measured_silicon import depth_of, measured, wrong_figures
 from random_chips import random_silicon
 
-from fuzz.measuring.doubles import double_probes, fit_doubles
-from fuzz.measuring.inference import Evidence, computed, fit
-from fuzz.measuring.units import Dots
+from oracle.measuring.dots import Dots
+from oracle.measuring.doubles import double_probes, fit_doubles
+from oracle.measuring.inference import Evidence, computed, fit
 from oracle.models import NanRule, model_for
 from runners.faults import by_name
 from runners.simulated.binary import Rounding

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzz.measuring.inference import Evidence, fit
-from fuzz.measuring.units import Dots
+from oracle.measuring.dots import Dots
+from oracle.measuring.inference import Evidence, fit
 from oracle.models import model_for
 
 RECORDED = Path(__file__).parents[2] / "data" / "gpu_dot_products.npz"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.inference import Contradiction, Finding, Fit
-from fuzz.measuring.units import Dots, Sheet
 from oracle.arithmetic.double_chain import chain
 from oracle.formats import FORMATS
+from oracle.measuring.dots import Dots, Sheet
+from oracle.measuring.inference import Contradiction, Finding, Fit
 from oracle.models import Confidence, DoubleChain, Figure, NanRule
 from oracle.scratch import own_scratch
 

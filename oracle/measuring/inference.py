@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.measuring.units import Dots
 from oracle.arithmetic.dots import dot_product
 from oracle.formats import FORMATS, Format
+from oracle.measuring.dots import Dots
 from oracle.models import Confidence, Figure, TruncatedDot
 from oracle.models.figures import ROUNDINGS
 from oracle.scratch import own_scratch

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.measuring.units import Array, Dots, Floats, Sheet, encode, pairs
 from oracle.formats import FORMATS, Format
+from oracle.measuring.dots import Array, Dots, Floats, Sheet, encode, pairs
 
 _SEED = 0x6D65_6173
 """Of the generator of what is random in probes."""

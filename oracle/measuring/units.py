@@ -1,0 +1,266 @@
+"""The units of a target that figures are for, and matrices that confirm the figures: random ones.
+
+Integer and single-bit units are asked what a sum beyond 32 bits becomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oracle.availability import is_available
+from oracle.errors import UsageError
+from oracle.formats import Format
+from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
+from oracle.measuring.dots import NUMBERS
+from oracle.models import Confidence, ExactSum, Figure, Model
+from oracle.multiply import multiply, product
+from oracle.scratch import own_scratch
+from oracle.targets import VERSIONS, Module
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+
+
+_FORMS: tuple[ProductForm, ...] = (*MMA_FORMS, *MMA_SYNC_FORMS)
+OVERFLOWS = ("wrap", "clamp")
+_EXACT_SEED = 0x696E_7473
+_TOGETHER = 1024
+"""Matrices that the oracle multiplies in one go: bounds its working memory."""
+_KINDS = 6
+"""Kinds of random images (`random_tiles`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredUnit:
+    """What one set of figures is for: forms of the same types; of mma.sync, of one shape."""
+
+    name: str
+    """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
+    types: str
+    """Formats of D, A, B and C."""
+    forms: tuple[ProductForm, ...]
+    """The first is the one that the probes use."""
+
+    @property
+    def first(self) -> ProductForm:
+        """The form that takes the probes."""
+        return self.forms[0]
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """Names of the shapes that the figures are for; none stands for all."""
+        return () if isinstance(self.first, MmaForm) else (self.first.shape.name,)
+
+    @property
+    def kind(self) -> str:
+        """Return "dot", "scalar", "double" or "exact"."""
+        if not self.first.a_type.is_float:
+            return "exact"
+        if isinstance(self.first, MmaSyncForm) and self.first.groups > 1:
+            return "scalar"
+        return "double" if self.first.a_type.name == "f64" else "dot"
+
+
+def module_of_all(target: str) -> Module:
+    """Return a target's module in the first PTX ISA version that has all of its forms."""
+    modules = [
+        module for version in VERSIONS if (module := Module.named(target, str(version))).exists
+    ]
+    return max(modules, key=lambda module: sum(is_available(form, module) for form in _FORMS))
+
+
+def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
+    """Return the units that a target's forms of wmma.mma and mma.sync reach.
+
+    How many products mma.sync adds up at once depends on its shape (measured on H200,
+    2026-11-22), so each shape of floats is a unit of its own there.
+
+    Parameters
+    ----------
+    module
+        Which target, and which PTX ISA version.
+    only
+        Pattern of the opcodes that count: "wmma.mma.*bf16*".
+
+    Raises
+    ------
+    UsageError
+        If no form fits.
+    """
+    grouped: dict[tuple[str, str], list[ProductForm]] = {}
+    for form in _FORMS:
+        if isinstance(form, MmaForm) and form.satfinite and form.a_type.is_float:
+            continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
+        if is_available(form, module) and fnmatchcase(form.opcode, only):
+            grouped.setdefault(_unit_of(form), []).append(form)
+    if not grouped:
+        raise UsageError(
+            f"no form of wmma.mma or mma.sync of {module} fits {only!r}; `warpfuzz isa --only "
+            "'*mma*'` lists those that there are"
+        )
+    return tuple(
+        MeasuredUnit(name=name, types=types, forms=tuple(forms))
+        for (name, types), forms in grouped.items()
+    )
+
+
+def _unit_of(form: ProductForm) -> tuple[str, str]:
+    """Return name and types of the unit of a form."""
+    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+    if form.a_type.name == "f64":
+        return f"{types} .{form.rounding or 'rn'}", types
+    words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
+    if isinstance(form, MmaSyncForm) and form.a_type.is_float:
+        words.append(form.shape.name)
+    words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
+    return " ".join(words), types
+
+
+def multiplied(form: ProductForm, a: Array, b: Array, c: Array, model: Model) -> Array:
+    """Return what a model says of some matrices, (count, m, n)."""
+    if isinstance(form, MmaForm):
+        return multiply(form, a, b, c, model=model)
+    d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
+    for start in range(0, len(c), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        d[part] = product(form, a[part], b[part], c[part], model, own_scratch())
+    return d
+
+
+def figure_of(form: ProductForm) -> str:
+    """Return the name of the figure that a form's results depend on."""
+    if form.op is not None:
+        return "bits"
+    return "satfinite" if form.satfinite else "plain"
+
+
+def exact_tiles(
+    form: ProductForm, count: int, seed: int = _EXACT_SEED
+) -> tuple[Array, Array, Array]:
+    """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for operand in "abc":
+        matrix = form.matrix(operand)
+        dtype = np.dtype(matrix.type.raw)
+        bits = min(matrix.type.bits, 8 * dtype.itemsize)
+        least = -(1 << (bits - 1)) if dtype.kind == "i" else 0
+        shape = (count, matrix.rows, matrix.columns)
+        made.append(rng.integers(least, least + (1 << bits) - 1, shape, dtype, endpoint=True))
+    a, b, c = made
+    part = c[: count // 2]
+    near = rng.integers(0, 64, part.shape, np.int64)
+    low = rng.integers(0, 2, part.shape, np.bool_)
+    part[...] = np.where(low, -(2**31) + near, 2**31 - 1 - near).astype(np.int32)
+    return a, b, c
+
+
+def exact_result(form: ProductForm, overflow: str, a: Array, b: Array, c: Array) -> Array:
+    """Return D where sums beyond 32 bits wrap or are clamped."""
+    figure = Figure(value=overflow, confidence=Confidence.MEASURED, source="")
+    model = Model(
+        target="sm_90", base="sm_90", dots=(), doubles=None,
+        exact=ExactSum(plain=figure, satfinite=figure, bits=figure),
+    )  # fmt: skip
+    return multiplied(form, a, b, c, model)
+
+
+def random_tiles(form: ProductForm, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
+
+    In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
+    both signs; C near minus the sum; small and zero elements.
+    """
+    if not form.a_type.is_float:
+        return exact_tiles(form, count, seed)
+    rng = np.random.default_rng(seed)
+    shape = form.shape
+    a = _bits(rng, form.a_type, (count, shape.m, shape.k))
+    b = _bits(rng, form.b_type, (count, shape.k, shape.n))
+    c = _bits(rng, form.c_type, (count, shape.m, shape.n))
+    part = -(-count // _KINDS)
+    windows = (None, 12, 3, 2, 3, 4)
+    for kind, window in enumerate(windows):
+        at = slice(kind * part, (kind + 1) * part)
+        if window is None or not len(c[at]):
+            continue
+        low = kind == 5
+        left, right = (
+            _center(rng, fmt, len(c[at]), low=low, anywhere=kind == 1)
+            for fmt in (form.a_type, form.b_type)
+        )
+        _window(rng, a[at], form.a_type, left, window)
+        _window(rng, b[at], form.b_type, right, window)
+        # C where the products are: the sum of their exponents.
+        middle = np.clip(
+            left - form.a_type.bias + right - form.b_type.bias + form.c_type.bias,
+            1, 2 * form.c_type.bias - window,
+        )  # fmt: skip
+        _window(rng, c[at], form.c_type, middle, window + 2)
+        if kind == 3:
+            half = shape.k // 2
+            sign = a.dtype.type(1 << (form.a_type.bits - 1))
+            a[at, :, half : 2 * half] = a[at, :, :half] ^ sign
+            b[at, half : 2 * half] = b[at, :half]
+            b[at, 0] ^= b.dtype.type(1)
+        if kind == 4:
+            c[at] = _cancelling(form, a[at], b[at])
+        if kind == 5:
+            a[at][rng.random(a[at].shape) < 0.3] = 0
+            c[at][rng.random(c[at].shape) < 0.5] = 0
+    return a, b, c
+
+
+def _bits(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Array:
+    dtype = np.dtype(fmt.raw)
+    return rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+
+
+def _center(
+    rng: np.random.Generator, fmt: Format, count: int, *, low: bool, anywhere: bool
+) -> NDArray[np.int64]:
+    """Return an exponent field for each image."""
+    if anywhere:
+        return rng.integers(0, 2 * fmt.bias - 12, count)
+    if low:
+        # Products near the least numbers of the accumulator; of f16 the least there are.
+        most = fmt.bias // 2 + 2 if fmt.exponent_bits > 5 else 5
+        return rng.integers(max(0, most - 12), most, count)
+    return rng.integers(fmt.bias - 2, fmt.bias + 2, count)
+
+
+def _window(
+    rng: np.random.Generator, bits: Array, fmt: Format, start: NDArray[np.int64], width: int
+) -> None:
+    """Put exponent fields into start .. start + width - 1, image by image."""
+    shift = fmt.bits - 1 - fmt.exponent_bits
+    kind = bits.dtype.type
+    field = rng.integers(0, width, bits.shape, np.uint8).astype(bits.dtype)
+    field += np.maximum(start, 0).astype(bits.dtype)[:, None, None]
+    bits &= kind(~(((1 << fmt.exponent_bits) - 1) << shift) & (2**fmt.bits - 1))
+    bits |= field << kind(shift)
+
+
+def _cancelling(form: ProductForm, a: Array, b: Array) -> Array:
+    """Return minus the product, rounded."""
+    left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
+    with np.errstate(all="ignore"):
+        product = -np.matmul(left, right)
+        floats = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[form.c_type.name]
+        patterns: Array = product.astype(floats).view(form.c_type.raw)
+    return patterns
+
+
+def _values(bits: Array, fmt: Format) -> Array:
+    if fmt.name == "f64":
+        return bits.view(np.float64)
+    if fmt.bits <= 16 and fmt.name != "bf16":
+        return np.asarray(bits.view(NUMBERS[fmt.name]).astype(np.float32))
+    words = bits.astype(np.uint32)
+    return (words << 16 if fmt.name == "bf16" else words).view(np.float32)
