@@ -22,7 +22,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.cells import complexity
 from fuzz.findings.replay import Subject, attempt
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.availability import is_available
@@ -35,6 +34,7 @@ from runners.emission import emit
 from runners.faults import CATALOGUE, Fault, by_name
 from runners.protocol import Ran, Runner
 from runners.simulated_runner import SimulatedRunner
+from strategies.cells import complexity
 from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus

@@ -46,7 +46,7 @@ from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
 from strategies.instruction_draws import GENERATOR_VERSION, round_drafts
-from strategies.simplification import parts, simplified
+from strategies.simplification.instructions import parts, simplified
 
 HANG_SECONDS = 1.0
 """Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fuzz.explain.dot_products import Derivation, Element, derive
 from fuzz.explain.notation import decimal, exact, hexadecimal, number, pattern, signed
-from fuzz.findings.tracing import Event
 from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import Format
 from oracle.forms import (
@@ -37,6 +36,7 @@ from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
 from oracle.operations import Operation
 from oracle.steps import Elementwise, Multiply
+from oracle.tracing import Event
 
 _UNSPECIFIED = "The accumulation order, rounding and handling of subnormal inputs is unspecified."
 _HALF = (

@@ -17,7 +17,6 @@ from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.making import Making
 from fuzz.findings.replay import Subject
-from fuzz.findings.tracing import Event, Trace, Written, trace
 from fuzz.findings.verdicts import Difference, Result, differences, results
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
@@ -26,6 +25,7 @@ from oracle.lane_steps import LoadRows
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
 from oracle.steps import Main, Product
+from oracle.tracing import Event, Trace, Written, trace
 from runners.front_ends.sources import Source, source_of
 from strategies.features import main_form
 

@@ -11,7 +11,6 @@ from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
 from fuzz.findings.making import Making
-from fuzz.findings.tracing import Event
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
 from oracle.forms import LdmatrixForm, ProductForm
@@ -20,6 +19,7 @@ from oracle.legality import Verdict, explain
 from oracle.models import Figure, NanRule
 from oracle.program import walk
 from oracle.steps import Elementwise, Instruction, Load, Multiply
+from oracle.tracing import Event
 
 _DIFFERENCES = 48
 _INPUTS = 200

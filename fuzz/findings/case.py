@@ -27,7 +27,6 @@ from corpus import (
 )
 from corpus.images import pack, unpack
 from fuzz import warpfuzz_version
-from fuzz.findings.cells import complexity
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -66,6 +65,7 @@ from oracle.steps import (
 )
 from oracle.targets import Module
 from runners.emission import emit
+from strategies.cells import complexity
 from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"

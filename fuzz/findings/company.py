@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from fuzz.findings.experiments import Bench, Culprit
 from fuzz.findings.lanes import NAMES
-from fuzz.findings.tracing import Trace
 from oracle.held import Fragment, Registers, Use
 from oracle.lane_steps import LaneStep, StoreRegisters
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Elementwise, Load, Multiply, Step, Store
+from oracle.tracing import Trace
 from strategies.programs.forms import store_form
 
 _CONDITION = "beside other steps only"

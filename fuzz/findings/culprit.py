@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.bare import Bare, Content, Values, alone, apart, exact, image_of
 from fuzz.findings.company import wrong_in_company
 from fuzz.findings.copying import CONTROL, wrong_copy
 from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.findings.lanes import wrong_lane_step
 from fuzz.findings.spectrum import wrong_alone
-from fuzz.findings.tracing import Event, Trace, trace
 from oracle.errors import WarpfuzzError
 from oracle.forms import MmaForm
 from oracle.isa import MMA_FORMS
@@ -32,7 +30,9 @@ from oracle.matrices import Matrix
 from oracle.operations import Operation
 from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.tracing import Event, Trace, trace
 from runners.protocol import Images
+from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""

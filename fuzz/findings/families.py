@@ -25,7 +25,6 @@ from corpus import Family, Kind, Saved, ShrinkStatus
 from corpus.families import cause_key, group_identity
 from corpus.known import KnownEntry
 from fuzz.findings.experiments import Culprit, unit_of
-from fuzz.findings.tracing import trace
 from fuzz.findings.verdicts import (
     TELLING,
     Difference,
@@ -42,6 +41,7 @@ from oracle.mnemonics import MNEMONICS
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import Product
+from oracle.tracing import trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
 from strategies.vocabulary import documented

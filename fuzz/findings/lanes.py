@@ -15,9 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.bare import exact_elements
 from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, Witness, arithmetic_of, unit_of
-from fuzz.findings.tracing import Event, Trace
 from oracle.formats import Format
 from oracle.held import Registers, Use
 from oracle.image import position
@@ -35,7 +33,9 @@ from oracle.matrices import LANES
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Step
+from oracle.tracing import Event, Trace
 from runners.protocol import Images
+from strategies.programs.bare import exact_elements
 
 NAMES: Mapping[type[LaneStep], str] = {
     LoadRegisters: "loading registers",

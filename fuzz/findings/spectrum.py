@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fuzz.findings.bare import Bare, Content, alone, exact, image_of, one
 from fuzz.findings.causes import cause_of, causes_of_load
 from fuzz.findings.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.availability import is_available
 from oracle.forms import Form, MmaForm
 from oracle.isa import MMA_FORMS
+from strategies.programs.bare import Bare, Content, alone, exact, image_of, one
 
 _SIBLINGS = 3
 """Other multiplications of one fragment that are tried."""

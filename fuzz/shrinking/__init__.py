@@ -8,7 +8,7 @@ here: what is shrunk is the program itself, its steps, strides, offsets and byte
 program read from a corpus or written by hand shrinks as well, there is no cap on the number of
 reductions or the time other than the caller's, many candidates go to the device in one batch, and
 "nothing can be taken away" is a statement about the case that a person reads and not about the
-choices behind it.
+choices behind it. What may be simpler is proposed by `strategies.simplification`.
 """
 
 from fuzz.shrinking.shrinker import Shrunk, shrink

@@ -1,26 +1,31 @@
-"""Making the contents of an image smaller: cells to zero, in groups, one by one, in pairs."""
+"""Making the contents of an image smaller: cells to zero, fewer terms of a sum, simpler values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, islice
 
 import numpy as np
 
-from fuzz.findings.bare import one
-from fuzz.findings.cells import AXES, Cells, Ids, cells_of
-from fuzz.shrinking.proposals import gather_terms, propose_terms
 from fuzz.shrinking.trials import Trials
-from oracle.formats import Format, Kind
-
-_Cost = tuple[int, ...]
+from strategies.cells import AXES, Cells, Ids, Image, cells_of
+from strategies.simplification.terms import (
+    CHOICES,
+    SIZES,
+    Dot,
+    at_the_ends,
+    dots,
+    gathered,
+    proposed,
+)
+from strategies.simplification.values import simpler_values
 
 _SIMPLIFIED = 32
 """Most cells whose values are simplified; more than a person reads anyway."""
 
 
 def simplify_values(trials: Trials, cells: Cells) -> None:
-    """Replace values of the smallest draft by simpler ones while the failure stays.
+    """Replace values of the smallest example by simpler ones while the failure stays.
 
     Raises
     ------
@@ -56,68 +61,16 @@ def _simplify_once(trials: Trials, cells: Cells, left: list[int]) -> bool:
     return trials.take(trials.best.with_image(runs[1 + longest]))
 
 
-def simpler_values(type_: Format, value: int) -> list[int]:
-    """Return raw bits that are simpler than some, the simplest first; never zero.
-
-    One is the simplest; then powers of two, the nearer to one the simpler; then values with few
-    bits of the significand; positive before negative.
-    """
-    cost = _cost(type_, value)
-    offers = {other for other in _offers(type_, value) if other and _cost(type_, other) < cost}
-    return sorted(offers, key=lambda other: (_cost(type_, other), other))
-
-
-def _offers(type_: Format, value: int) -> Iterator[int]:
-    yield one(type_)
-    sign = 1 << (type_.bits - 1)
-    if type_.kind is Kind.FLOAT:
-        unit = 1 << (type_.bits - 1 - type_.exponent_bits)
-        fraction, exponent = value & (unit - 1), value & (sign - 1) & ~(unit - 1)
-        yield value & ~sign
-        yield value & ~(unit - 1)
-        yield exponent
-        middle = (exponent // unit + type_.bias) // 2
-        nearer = exponent // unit + (1 if exponent // unit < type_.bias else -1)
-        for other in (type_.bias, middle, nearer):
-            yield other * unit
-            yield value & sign | other * unit | fraction
-        for bit in range(unit.bit_length() - 1):
-            yield value & ~(1 << bit)
-        return
-    yield value & ~sign
-    magnitude = (1 << type_.bits) - value if _negative(type_, value) else value
-    yield magnitude & (sign | sign - 1)
-    yield 1 << (magnitude.bit_length() - 1)
-    yield -(1 << (magnitude.bit_length() - 1)) & ((1 << type_.bits) - 1)
-    yield magnitude >> 1
-    for bit in range(type_.bits):
-        yield value & ~(1 << bit)
-
-
-def _negative(type_: Format, value: int) -> bool:
-    return type_.kind is not Kind.UNSIGNED and bool(value >> (type_.bits - 1))
-
-
-def _cost(type_: Format, value: int) -> _Cost:
-    """Return what makes a value harder to read than another."""
-    if value == one(type_):
-        return (0,)
-    negative = _negative(type_, value)
-    if type_.kind is Kind.FLOAT:
-        unit = 1 << (type_.bits - 1 - type_.exponent_bits)
-        exponent = (value >> (unit.bit_length() - 1)) & ((1 << type_.exponent_bits) - 1)
-        distance = abs(exponent - type_.bias)
-        return (1, (value & (unit - 1)).bit_count(), negative, distance, value)
-    magnitude = (1 << type_.bits) - value if negative else value
-    return (1, negative, magnitude.bit_count(), magnitude.bit_length(), magnitude)
-
-
 _PAIRED = 12
 """Most cells of which every pair is tried: 66 pairs, about one batch."""
+_DRAWN = 2048
+"""Sums of each size that are drawn: about a second on the simulated device."""
+_DOTS = 2
+"""Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
 
 
 def shrink_contents(trials: Trials) -> bool:
-    """Make the image of the smallest draft smaller until no change of one cell does.
+    """Make the image of the smallest example smaller until no change of one cell does.
 
     In the end no cell alone, and of few cells no pair, can become zero.
 
@@ -129,7 +82,7 @@ def shrink_contents(trials: Trials) -> bool:
     Raises
     ------
     OutOfTimeError
-        If the time is over; the smallest draft is what was reached.
+        If the time is over; the smallest example is what was reached.
     """
     cells = cells_of(trials.best.program)
     before = trials.best
@@ -138,10 +91,10 @@ def shrink_contents(trials: Trials) -> bool:
         at, apart = trials.best, trials.apart
         zero_cells(trials)
         _zero_pairs(trials, cells)
-        gather_terms(trials, cells)
+        _gather_terms(trials, cells)
         simplify_values(trials, cells)
         if trials.best is at:
-            propose_terms(trials, cells)
+            _propose_terms(trials, cells)
         if trials.best is at and trials.apart is apart:
             return trials.best is not before
 
@@ -232,3 +185,56 @@ def _zero(trials: Trials, cells: Cells, groups: Sequence[Ids]) -> bool:
     together = [True, *trials.images_fail(images[1:])]
     longest = max(index for index, fails in enumerate(together) if fails)
     return trials.take(trials.best.with_image(images[longest]))
+
+
+def _gather_terms(trials: Trials, cells: Cells) -> None:
+    """Take terms out of the dot products of the smallest example while the failure stays.
+
+    Every step leaves fewer elements that are not zero.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over.
+    """
+    for dot in dots(cells, trials.best.image):
+        for choose in CHOICES:
+            while _take_first(trials, gathered(cells, trials.best.image, dot, choose)):
+                pass
+
+
+def _propose_terms(trials: Trials, cells: Cells) -> None:
+    """Put a smaller dot product in the place of one, if some fails in the same way.
+
+    Raises
+    ------
+    OutOfTimeError
+        If the time is over.
+    """
+    for dot in islice(dots(cells, trials.best.image), _DOTS):
+        if not dot.form.a_type.is_float:
+            if dot.form.op is None:
+                _take_first(trials, list(at_the_ends(cells, dot, trials.best.image)))
+        else:
+            for products, with_c, size in SIZES:
+                left = set(cells.nonzero(trials.best.image).tolist())
+                if dot.size(left) <= size or len(dot.held(left)) < products:
+                    break
+                if _propose(trials, cells, dot, products, with_c=with_c):
+                    break
+
+
+def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: bool) -> bool:
+    drawn = proposed(cells, trials.best.image, dot, products, with_c=with_c)
+    return any(
+        _take_first(trials, list(islice(drawn, trials.at_once)))
+        for _ in range(_DRAWN // trials.at_once)
+    )
+
+
+def _take_first(trials: Trials, images: Sequence[Image]) -> bool:
+    """Take the first image that fails; return whether one did."""
+    for smaller, fails in zip(images, trials.images_fail(images), strict=True):
+        if fails and trials.take(trials.best.with_image(smaller)):
+            return True
+    return False

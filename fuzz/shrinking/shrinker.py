@@ -12,21 +12,21 @@ from functools import partial
 
 from corpus import Kind, ShrinkStatus
 from fuzz.findings.replay import Subject, replays_of
-from fuzz.shrinking.accesses import (
+from fuzz.shrinking.contents import shrink_contents, zero_cells
+from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
+from strategies.simplification.accesses import (
     plain_all,
     plain_one,
     plainer_accesses,
     plainer_transfers,
     row_major,
 )
-from fuzz.shrinking.contents import shrink_contents, zero_cells
-from fuzz.shrinking.draft import Draft, visit
-from fuzz.shrinking.isolation import isolated, loaded, shared_sources, stored
-from fuzz.shrinking.structure import drops, loads_first, trims, unwraps
-from fuzz.shrinking.trials import OutOfTimeError, StoppedFailingError, Trials, Verdicts
+from strategies.simplification.examples import Example, visit
+from strategies.simplification.isolation import isolated, loaded, shared_sources, stored
+from strategies.simplification.structure import drops, loads_first, trims, unwraps
 
-Reduction = Callable[[Draft], Iterator[Draft]]
-"""Smaller drafts in place of one, the most promising first."""
+Reduction = Callable[[Example], Iterator[Example]]
+"""Smaller examples in place of one, the most promising first."""
 
 _SINGLE: tuple[Reduction, ...] = (
     plain_all,
@@ -46,7 +46,7 @@ _COMPILED = 16
 
 
 def shrink_program(trials: Trials) -> bool:
-    """Make the program of the smallest draft smaller until no single change does.
+    """Make the program of the smallest example smaller until no single change does.
 
     In the end no step can go, and no stride, offset, layout or state space can become the
     default. Every change takes away a step, something that is not the default, or bytes.
@@ -59,7 +59,7 @@ def shrink_program(trials: Trials) -> bool:
     Raises
     ------
     OutOfTimeError
-        If the time is over; the smallest draft is what was reached.
+        If the time is over; the smallest example is what was reached.
     """
     before = trials.best
     alone: Reduction = partial(isolated, target=trials.target)
@@ -82,31 +82,34 @@ def _reduce(trials: Trials, reduction: Reduction) -> None:
     """Make one kind of change as long as the failure stays."""
     begin = 0
     while True:
-        drafts = _candidates(trials, reduction)
+        examples = _candidates(trials, reduction)
         # What stands before the last success did not do then; it comes last.
-        order = [*range(min(begin, len(drafts)), len(drafts)), *range(min(begin, len(drafts)))]
-        taken = _first(trials, [drafts[index] for index in order])
+        order = [
+            *range(min(begin, len(examples)), len(examples)),
+            *range(min(begin, len(examples))),
+        ]
+        taken = _first(trials, [examples[index] for index in order])
         if taken is None:
             return
         begin = order[taken]
 
 
-def _candidates(trials: Trials, reduction: Reduction) -> list[Draft]:
-    """Return the drafts of a reduction that may take the smallest one's place, each once."""
-    found: dict[object, Draft] = {}
-    for draft in reduction(trials.best):
-        if draft.program != trials.best.program:
-            found.setdefault(draft.key, draft)
-    return [draft for draft in found.values() if trials.allows(draft.program)]
+def _candidates(trials: Trials, reduction: Reduction) -> list[Example]:
+    """Return the examples of a reduction that may take the smallest one's place, each once."""
+    found: dict[object, Example] = {}
+    for example in reduction(trials.best):
+        if example.program != trials.best.program:
+            found.setdefault(example.key, example)
+    return [example for example in found.values() if trials.allows(example.program)]
 
 
-def _first(trials: Trials, drafts: list[Draft]) -> int | None:
-    """Take the first draft that fails and return its number, None if none does."""
+def _first(trials: Trials, examples: list[Example]) -> int | None:
+    """Take the first example that fails and return its number, None if none does."""
     start, size = 0, 1
-    while start < len(drafts):
-        part = drafts[start : start + size]
+    while start < len(examples):
+        part = examples[start : start + size]
         for index, fails in enumerate(trials.fail(part), start=start):
-            if fails and trials.take(drafts[index]):
+            if fails and trials.take(examples[index]):
                 return index
         start += len(part)
         size = min(2 * size, _COMPILED)
@@ -162,7 +165,7 @@ def shrink(
     trials = Trials(subject, verdicts, wanted=wanted, end=begun + seconds)
 
     def always() -> bool:
-        """Whether the smallest draft fails in every replay, by itself."""
+        """Whether the smallest example fails in every replay, by itself."""
         again = [verdicts([trials.subject])[0] for _ in range(replays_of(wanted))]
         trials.tried += len(again)
         return all(kind is wanted for kind in again)

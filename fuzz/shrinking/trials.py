@@ -1,4 +1,4 @@
-"""Asking which drafts still fail: in batches, within a time, never twice for the same."""
+"""Asking which examples still fail: in batches, within a time, never twice for the same."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from corpus import Kind
-from fuzz.findings.cells import Image
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Verdict, judge
 from fuzz.runner import OpenRunner, kind_of_failure
-from fuzz.shrinking.draft import Draft, shows_something
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.program import Program
@@ -21,6 +19,8 @@ from runners.emission import emit, emit_all
 from runners.isolation import isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner, Trouble
+from strategies.cells import Image
+from strategies.simplification.examples import Example, shows_something
 
 _FAILED_RUNS = 12
 """Failed runs of one batch after which what is undecided counts as a match: one image among 64
@@ -171,11 +171,11 @@ class OutOfTimeError(Exception):
 
 
 class StoppedFailingError(Exception):
-    """The smallest draft failed before, and does not any more. Never leaves `shrink`."""
+    """The smallest example failed before, and does not any more. Never leaves `shrink`."""
 
 
 class Trials:
-    """The smallest draft so far, and what was asked on the way to it.
+    """The smallest example so far, and what was asked on the way to it.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Trials:
     """
 
     def __init__(self, subject: Subject, verdicts: Verdicts, *, wanted: Kind, end: float) -> None:
-        self.best = Draft(program=subject.program, image=subject.image)
+        self.best = Example(program=subject.program, image=subject.image)
         self.tried = 0
         """Subjects whose verdicts were asked for."""
         self._subject, self._verdicts, self._wanted, self._end = subject, verdicts, wanted, end
@@ -198,9 +198,9 @@ class Trials:
         self._rejected: set[tuple[Program, bytes]] = set()
         self._rejected_alone: set[tuple[Program, bytes]] = set()
         self._sure: set[tuple[Program, bytes]] = set()
-        """Drafts that failed by themselves."""
+        """Examples that failed by themselves."""
         self.apart = False
-        """Whether drafts are asked for one by one: company changed what became of one."""
+        """Whether examples are asked for one by one: company changed what became of one."""
 
     @property
     def at_once(self) -> int:
@@ -216,7 +216,7 @@ class Trials:
 
     @property
     def subject(self) -> Subject:
-        """The smallest draft as a subject.
+        """The smallest example as a subject.
 
         Raises
         ------
@@ -235,73 +235,77 @@ class Trials:
         )
 
     def go_apart(self) -> None:
-        """Ask for drafts one by one from now on; forget what was answered in company."""
+        """Ask for examples one by one from now on; forget what was answered in company."""
         self.apart = True
         self._rejected = self._rejected_alone.copy()
 
-    def take(self, draft: Draft) -> bool:
-        """Make a draft that failed the smallest one, if it fails by itself as well.
+    def take(self, example: Example) -> bool:
+        """Make an example that failed the smallest one, if it fails by itself as well.
 
         A wrong access can reach a neighbour's image, and a pass over the whole text another
-        kernel. Where that makes a difference, drafts are asked for one by one from then on.
+        kernel. Where that makes a difference, examples are asked for one by one from then on.
 
         Raises
         ------
         OutOfTimeError
             If the time is over before that is known.
         StoppedFailingError
-            If the smallest draft so far does not fail any more either.
+            If the smallest example so far does not fail any more either.
         """
-        if draft.key not in self._sure and not self._ask([draft])[0]:
+        if example.key not in self._sure and not self._ask([example])[0]:
             if not self._ask([self.best])[0]:
                 raise StoppedFailingError
             self.go_apart()
             return False
-        if draft.key != self.best.key:
-            self.best = draft
+        if example.key != self.best.key:
+            self.best = example
         return True
 
-    def fail(self, drafts: Sequence[Draft]) -> list[bool]:
-        """Return which drafts fail as the first one did.
+    def fail(self, examples: Sequence[Example]) -> list[bool]:
+        """Return which examples fail as the first one did.
 
         Raises
         ------
         OutOfTimeError
             If the time is over before all are known.
         """
-        fails = [False] * len(drafts)
-        asked = [i for i, draft in enumerate(drafts) if draft.key not in self._rejected]
-        largest = max((len(draft.image) for draft in drafts), default=1) * self._subject.copies
+        fails = [False] * len(examples)
+        asked = [i for i, example in enumerate(examples) if example.key not in self._rejected]
+        largest = (
+            max((len(example.image) for example in examples), default=1) * self._subject.copies
+        )
         size = max(1, min(self.at_once, _BYTES_AT_ONCE // largest))
         for start in range(0, len(asked), size):
             part = asked[start : start + size]
-            for index, failed in zip(part, self._ask([drafts[i] for i in part]), strict=True):
+            for index, failed in zip(part, self._ask([examples[i] for i in part]), strict=True):
                 fails[index] = failed
         return fails
 
-    def _ask(self, drafts: Sequence[Draft]) -> list[bool]:
+    def _ask(self, examples: Sequence[Example]) -> list[bool]:
         if time.monotonic() >= self._end:
             raise OutOfTimeError
-        found = self._verdicts([self._made(draft) for draft in drafts])
-        self.tried += len(drafts)
+        found = self._verdicts([self._made(example) for example in examples])
+        self.tried += len(examples)
         fails = [kind is self._wanted for kind in found]
-        rejected = {draft.key for draft, failed in zip(drafts, fails, strict=True) if not failed}
+        rejected = {
+            example.key for example, failed in zip(examples, fails, strict=True) if not failed
+        }
         self._rejected |= rejected
-        if len(drafts) == 1:
+        if len(examples) == 1:
             self._rejected_alone |= rejected
-            self._sure |= {draft.key for draft in drafts} - rejected
+            self._sure |= {example.key for example in examples} - rejected
         return fails
 
     def images_fail(self, images: Sequence[Image]) -> list[bool]:
-        """Return which images fail with the program of the smallest draft. Raises as `fail`."""
+        """Return which images fail with the program of the smallest example. Raises as `fail`."""
         return self.fail([self.best.with_image(image) for image in images])
 
-    def _made(self, draft: Draft) -> Subject:
-        module = self._module(draft.program)
+    def _made(self, example: Example) -> Subject:
+        module = self._module(example.program)
         if module is None:
             raise UsageError("this program cannot be emitted; leave it out")
         return Subject(
-            module=module, program=draft.program, image=draft.image, copies=self._subject.copies
+            module=module, program=example.program, image=example.image, copies=self._subject.copies
         )
 
     def _module(self, program: Program) -> KernelModule | None:

@@ -14,7 +14,7 @@ from oracle.isa import FORMS, form_of
 from oracle.legality import verdict_of
 from strategies.drafts import Draft, canonical
 from strategies.instructions import token_soup
-from strategies.simplification import parts, simplified
+from strategies.simplification.instructions import parts, simplified
 
 
 @given(any_drafts())

@@ -14,7 +14,6 @@ from repro_cases import VALUED, multiplication, row_load
 from fuzz.explain.derivations import derivation, raw
 from fuzz.explain.dot_products import Element, derive
 from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
-from fuzz.findings.tracing import trace
 from fuzz.findings.verdicts import results
 from oracle.formats import FORMATS, Format
 from oracle.forms import LdmatrixForm, MmaForm, MmaSyncForm
@@ -24,6 +23,7 @@ from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.steps import Elementwise, Multiply
+from oracle.tracing import trace
 from strategies.contents import Recipe, ValueClass, expand, recipes
 
 FLOATS = [FORMATS[name] for name in ("f16", "bf16", "tf32", "f32", "f64")]

@@ -7,13 +7,13 @@ import pytest
 from repro_cases import VALUED
 
 from fuzz.explain.derivations import derivation, raw
-from fuzz.findings.tracing import Event
 from oracle.elementwise import apply
 from oracle.formats import FORMATS
 from oracle.matrices import Matrix
 from oracle.models import model_for
 from oracle.operations import Operation
 from oracle.steps import Elementwise
+from oracle.tracing import Event
 
 TYPES = ("f16", "bf16", "tf32", "f32", "f64", "s32", "s8", "u8", "s4", "u4", "b1")
 SHAPE = VALUED[0].shape

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.bare import alone, exact, image_of
 from fuzz.findings.culprit import culprit_of
 from fuzz.findings.experiments import IN_PLACE, Bench, Culprit
 from fuzz.findings.replay import Subject
@@ -33,6 +32,7 @@ from strategies.contents import expand, recipes
 from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
+from strategies.programs.bare import alone, exact, image_of
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")

@@ -7,10 +7,7 @@ from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
 
 from fuzz.findings.replay import Subject
-from fuzz.findings.tracing import trace
 from fuzz.shrinking import shrink
-from fuzz.shrinking.draft import Draft
-from fuzz.shrinking.isolation import isolated, loaded
 from oracle.definedness import undefined
 from oracle.execution import execute
 from oracle.image import position
@@ -18,6 +15,9 @@ from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, Stor
 from oracle.program import walk
 from oracle.steps import Multiply, Store
 from oracle.storage import Tile, read
+from oracle.tracing import trace
+from strategies.simplification.examples import Example
+from strategies.simplification.isolation import isolated, loaded
 
 _STORES = StoreRegisters | StoreRows
 
@@ -31,17 +31,17 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         for event in trace(program, subject.image, target=TARGET).events
         if isinstance(event.step, Multiply)
     ]
-    drafts = list(isolated(Draft(program=program, image=subject.image), target=TARGET))
+    examples = list(isolated(Example(program=program, image=subject.image), target=TARGET))
     if sum(1 for _ in walk(program.steps)) <= 5:
-        assert not drafts
+        assert not examples
         return
-    assert len(drafts) == min(len(results), 32)
-    for draft, result in zip(drafts, results, strict=False):
-        assert not undefined(draft.program, target=TARGET)
-        after = execute(draft.program, draft.image[None], target=TARGET).images
-        (store,) = (step for step in draft.program.steps if isinstance(step, Store))
+    assert len(examples) == min(len(results), 32)
+    for example, result in zip(examples, results, strict=False):
+        assert not undefined(example.program, target=TARGET)
+        after = execute(example.program, example.image[None], target=TARGET).images
+        (store,) = (step for step in example.program.steps if isinstance(step, Store))
         tile = Tile(matrix=store.form.matrix, layout=store.form.layout)
-        stored = read(after, draft.program.offset(store.place.buffer), tile)[0]
+        stored = read(after, example.program.offset(store.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
 
 
@@ -50,11 +50,11 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
 def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subject: Subject) -> None:
     program = subject.program
     before = execute(program, subject.image[None], target=TARGET).images[0]
-    for draft in loaded(Draft(program=program, image=subject.image), target=TARGET):
-        smaller = draft.program
+    for example in loaded(Example(program=program, image=subject.image), target=TARGET):
+        smaller = example.program
         if undefined(smaller, target=TARGET) or any(step.blocks for step in walk(program.steps)):
             continue
-        after = execute(smaller, draft.image[None], target=TARGET).images[0]
+        after = execute(smaller, example.image[None], target=TARGET).images[0]
         for step in smaller.steps:
             if (
                 isinstance(step, StoreRegisters)

@@ -9,10 +9,10 @@ from hypothesis import Phase, given, settings
 from shrinking_cases import WANTED, subjects, verdicts_of
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.cells import complexity
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.program import walk
+from strategies.cells import complexity
 
 
 @settings(max_examples=5, phases=[Phase.generate])

@@ -19,7 +19,6 @@ from shrinking_cases import (
 )
 
 from corpus import ShrinkStatus
-from fuzz.findings.cells import complexity
 from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
@@ -27,6 +26,7 @@ from oracle.formats import Kind
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.program import Program, walk
 from oracle.steps import Load, Multiply, Step, Store
+from strategies.cells import complexity
 
 SECONDS = 600.0
 """Far more than any case takes: a busy machine must not end a search."""

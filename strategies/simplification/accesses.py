@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fuzz.shrinking.draft import (
+from oracle.forms import LdmatrixForm, MmaForm
+from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
+from oracle.matrices import LANES
+from oracle.places import Buffer, Place, Word
+from oracle.program import Program
+from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
+from strategies.simplification.examples import (
     Access,
-    Draft,
+    Example,
     Move,
     Site,
     Steps,
@@ -22,14 +29,7 @@ from fuzz.shrinking.draft import (
     visit,
     with_form,
 )
-from fuzz.shrinking.structure import tidied
-from oracle.forms import LdmatrixForm, MmaForm
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
-from oracle.matrices import LANES
-from oracle.places import Buffer, Place, Word
-from oracle.program import Program
-from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
+from strategies.simplification.structure import tidied
 
 _ROW = LdmatrixForm.ROW_BYTES
 _ROW_FORMS: dict[str, Any] = {form.opcode: form for form in LDMATRIX_FORMS}
@@ -37,31 +37,31 @@ _ROW_FORMS |= {form.opcode: form for form in STMATRIX_FORMS}
 _WORD_BYTES = 4
 
 
-def plainer_transfers(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which one thing about one such step is as it is by default."""
-    for site, step in visit(draft.program.steps):
+def plainer_transfers(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one thing about one such step is as it is by default."""
+    for site, step in visit(example.program.steps):
         match step:
             case LoadRows() | StoreRows():
-                yield from _plainer_rows(draft, site, step)
+                yield from _plainer_rows(example, site, step)
             case LoadRegisters() | StoreRegisters():
-                yield from _plainer_registers(draft, site, step)
+                yield from _plainer_registers(example, site, step)
             case Copy():
-                yield from _plainer_copies(draft, site, step)
+                yield from _plainer_copies(example, site, step)
             case Branch(condition=Word() as word):
-                yield from _first_word(draft, site, step, word)
+                yield from _first_word(example, site, step, word)
             case Loop(count=Word() as word):
-                yield from _first_word(draft, site, step, word)
+                yield from _first_word(example, site, step, word)
 
 
-def _changed(draft: Draft, edits: dict[Site, Steps]) -> Draft:
-    return draft.with_program(draft.program.buffers, edited(draft.program.steps, edits))
+def _changed(example: Example, edits: dict[Site, Steps]) -> Example:
+    return example.with_program(example.program.buffers, edited(example.program.steps, edits))
 
 
-def _plainer_rows(draft: Draft, site: Site, step: LoadRows | StoreRows) -> Iterator[Draft]:
+def _plainer_rows(example: Example, site: Site, step: LoadRows | StoreRows) -> Iterator[Example]:
     form: Any = step.form
     plain = tuple(range(0, LANES * _ROW, _ROW))
     if step.immediate:
-        yield _changed(draft, {site: (replace(step, immediate=0),)})
+        yield _changed(example, {site: (replace(step, immediate=0),)})
     for changes in ({"number": 1, "transposed": False, "space": "shared"}, {"number": 1},
                     {"transposed": False}, {"space": "shared"}):  # fmt: skip
         # Forms that differ in nothing but the line of the page on which they stand are the same.
@@ -70,63 +70,63 @@ def _plainer_rows(draft: Draft, site: Site, step: LoadRows | StoreRows) -> Itera
         if simpler is not None and simpler != form:
             plainer: Any = replace(step, form=simpler)
             edits: dict[Site, Steps] = {site: (plainer,)}
-            for other_site, other in visit(draft.program.steps):
+            for other_site, other in visit(example.program.steps):
                 if isinstance(other, _Placed) and other.registers == step.registers:
                     edits[other_site] = (replace(other, count=simpler.registers),)
-            yield _changed(draft, edits)
+            yield _changed(example, edits)
     if step.addresses != plain:
-        yield from _readdressed(draft, site, step, plain)
+        yield from _readdressed(example, site, step, plain)
         for lane, address in enumerate(step.addresses):
             if address != plain[lane]:
                 one = (*step.addresses[:lane], plain[lane], *step.addresses[lane + 1 :])
-                yield from _readdressed(draft, site, step, one)
+                yield from _readdressed(example, site, step, one)
 
 
 def _readdressed(
-    draft: Draft, site: Site, step: LoadRows | StoreRows, addresses: tuple[int, ...]
-) -> Iterator[Draft]:
-    """Iterate over drafts with other addresses: with the rows behind them moved, and without."""
-    target = _changed(draft, {site: (replace(step, addresses=addresses),)})
+    example: Example, site: Site, step: LoadRows | StoreRows, addresses: tuple[int, ...]
+) -> Iterator[Example]:
+    """Iterate over examples with other addresses: with the rows behind them moved, and without."""
+    target = _changed(example, {site: (replace(step, addresses=addresses),)})
     stored = isinstance(step, StoreRows)
     runs = [
         (source, destination, _ROW)
         for old, new in zip(step.addresses, addresses, strict=True)
         for source, destination in zip(
-            places_of(draft.program, Place(buffer=step.buffer, offset=old), stored=stored),
+            places_of(example.program, Place(buffer=step.buffer, offset=old), stored=stored),
             places_of(target.program, Place(buffer=step.buffer, offset=new), stored=stored),
             strict=False,
         )
     ]
-    yield bytes_moved(draft, runs[: step.form.addresses], target)
+    yield bytes_moved(example, runs[: step.form.addresses], target)
     yield target
 
 
 _Placed = LoadRegisters | StoreRegisters
 
 
-def _plainer_registers(draft: Draft, site: Site, step: _Placed) -> Iterator[Draft]:
+def _plainer_registers(example: Example, site: Site, step: _Placed) -> Iterator[Example]:
     if isinstance(step, StoreRegisters) and step.lanes != LANES:
-        yield _changed(draft, {site: (replace(step, lanes=LANES),)})
+        yield _changed(example, {site: (replace(step, lanes=LANES),)})
     if step.place.offset:
         other = replace(step, place=replace(step.place, offset=0))
-        target = _changed(draft, {site: (other,)})
-        yield bytes_moved(draft, [(step.place, other.place, step.size)], target)
+        target = _changed(example, {site: (other,)})
+        yield bytes_moved(example, [(step.place, other.place, step.size)], target)
         yield target
-    if draft.program.buffer(step.place.buffer).space == "shared":
+    if example.program.buffer(step.place.buffer).space == "shared":
         stored = isinstance(step, StoreRegisters)
-        for place in places_of(draft.program, step.place, stored=stored):
-            yield tidied(_changed(draft, {site: (replace(step, place=place),)}))
+        for place in places_of(example.program, step.place, stored=stored):
+            yield tidied(_changed(example, {site: (replace(step, place=place),)}))
 
 
-def _plainer_copies(draft: Draft, site: Site, step: Copy) -> Iterator[Draft]:
+def _plainer_copies(example: Example, site: Site, step: Copy) -> Iterator[Example]:
     for other in (
         replace(step, source=replace(step.source, offset=0)),
         replace(step, destination=replace(step.destination, offset=0)),
     ):
         if other != step:
-            target = _changed(draft, {site: (other,)})
+            target = _changed(example, {site: (other,)})
             yield bytes_moved(
-                draft,
+                example,
                 [
                     (step.source, other.source, step.size),
                     (step.destination, other.destination, step.size),
@@ -136,65 +136,65 @@ def _plainer_copies(draft: Draft, site: Site, step: Copy) -> Iterator[Draft]:
             yield target
 
 
-def _first_word(draft: Draft, site: Site, step: Branch | Loop, word: Word) -> Iterator[Draft]:
-    """Iterate over drafts that read a word at the start of its buffer."""
+def _first_word(example: Example, site: Site, step: Branch | Loop, word: Word) -> Iterator[Example]:
+    """Iterate over examples that read a word at the start of its buffer."""
     if not word.place.offset:
         return
     first = replace(word, place=replace(word.place, offset=0))
     other: Step = (
         replace(step, condition=first) if isinstance(step, Branch) else replace(step, count=first)
     )
-    target = _changed(draft, {site: (other,)})
-    yield bytes_moved(draft, [(word.place, first.place, _WORD_BYTES)], target)
+    target = _changed(example, {site: (other,)})
+    yield bytes_moved(example, [(word.place, first.place, _WORD_BYTES)], target)
     yield target
 
 
 _Sites = Sequence[tuple[Site, Access]]
 
 
-def plain_all(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which every matrix lies plainly in a buffer of its own.
+def plain_all(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which every matrix lies plainly in a buffer of its own.
 
     First with layouts of A and B turned to row-major as well, then with those as they are.
     """
-    turned = _row_major(draft, "ab", None)
-    for start in [turned, draft] if turned is not None else [draft]:
+    turned = _row_major(example, "ab", None)
+    for start in [turned, example] if turned is not None else [example]:
         sites = list(_accesses(start.program))
         if turned is start or any(not _is_plain(start.program, step) for _, step in sites):
             yield _plain(start, sites)
 
 
-def plain_one(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which one matrix lies plainly in a buffer of its own."""
-    for site, step in _accesses(draft.program):
-        if not _is_plain(draft.program, step):
-            yield _plain(draft, [(site, step)])
+def plain_one(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one matrix lies plainly in a buffer of its own."""
+    for site, step in _accesses(example.program):
+        if not _is_plain(example.program, step):
+            yield _plain(example, [(site, step)])
 
 
-def plainer_accesses(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which one thing about one load or store is as it is by default."""
-    for site, step in _accesses(draft.program):
-        for other in _plainer(draft.program, step):
-            steps = edited(draft.program.steps, {site: (other,)})
-            target = draft.with_program(draft.program.buffers, steps)
-            yield _following(draft, step, other, target)
+def plainer_accesses(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one thing about one load or store is as it is by default."""
+    for site, step in _accesses(example.program):
+        for other in _plainer(example.program, step):
+            steps = edited(example.program.steps, {site: (other,)})
+            target = example.with_program(example.program.buffers, steps)
+            yield _following(example, step, other, target)
             yield tidied(target)
 
 
-def row_major(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which A or B is row-major: all of them, or one fragment."""
-    names = {step.a: None for _, step in _multiplies(draft)} | {
-        step.b: None for _, step in _multiplies(draft)
+def row_major(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which A or B is row-major: all of them, or one fragment."""
+    names = {step.a: None for _, step in _multiplies(example)} | {
+        step.b: None for _, step in _multiplies(example)
     }
     for name in (None, *names):
         for operands in ("ab", "a", "b"):
-            turned = _row_major(draft, operands, name)
+            turned = _row_major(example, operands, name)
             if turned is not None:
                 yield turned
 
 
-def _multiplies(draft: Draft) -> Iterator[tuple[Site, Multiply]]:
-    for site, step in visit(draft.program.steps):
+def _multiplies(example: Example) -> Iterator[tuple[Site, Multiply]]:
+    for site, step in visit(example.program.steps):
         if isinstance(step, Multiply):
             yield site, step
 
@@ -216,12 +216,12 @@ def _is_plain(program: Program, step: Access) -> bool:
     )
 
 
-def _plain(draft: Draft, sites: _Sites) -> Draft:
-    """Return a draft in which these matrices lie plainly in buffers of their own.
+def _plain(example: Example, sites: _Sites) -> Example:
+    """Return an example in which these matrices lie plainly in buffers of their own.
 
     Matrices that lie at one place in one way share one buffer.
     """
-    buffers: list[Buffer] = list(draft.program.buffers)
+    buffers: list[Buffer] = list(example.program.buffers)
     edits: dict[Site, Steps] = {}
     moves: list[Move] = []
     homes: dict[tuple[object, ...], Place] = {}
@@ -244,13 +244,13 @@ def _plain(draft: Draft, sites: _Sites) -> Draft:
                     destination=homes[key],
                     destination_tile=other.tile,
                 )
-                for place in image_places(draft.program, step)
+                for place in image_places(example.program, step)
             ]
         edits[site] = (replace(other, place=homes[key]),)
-    steps = edited(draft.program.steps, edits)
-    target = tidied(draft.with_program(buffers, steps))
+    steps = edited(example.program.steps, edits)
+    target = tidied(example.with_program(buffers, steps))
     kept = {buffer.name for buffer in target.program.buffers}
-    return moved(draft, [move for move in moves if move.destination.buffer in kept], target)
+    return moved(example, [move for move in moves if move.destination.buffer in kept], target)
 
 
 def _plainer(program: Program, step: Access) -> Iterator[Access]:
@@ -273,26 +273,26 @@ def _plainer(program: Program, step: Access) -> Iterator[Access]:
         yield with_form(step, layout="row", space=form.space)
 
 
-def _following(draft: Draft, step: Access, other: Access, target: Draft) -> Draft:
+def _following(example: Example, step: Access, other: Access, target: Example) -> Example:
     """Return a target whose image has the values of a step's matrix where the other has it."""
     moves = [
         Move(source=old, source_tile=step.tile, destination=new, destination_tile=other.tile)
         for old, new in zip(
-            image_places(draft.program, step), image_places(target.program, other), strict=False
+            image_places(example.program, step), image_places(target.program, other), strict=False
         )
     ]
-    return tidied(moved(draft, moves, target))
+    return tidied(moved(example, moves, target))
 
 
-def _row_major(draft: Draft, operands: str, name: str | None) -> Draft | None:
-    """Return a draft in which multiplicands are row-major, all or those of one fragment.
+def _row_major(example: Example, operands: str, name: str | None) -> Example | None:
+    """Return an example in which multiplicands are row-major, all or those of one fragment.
 
     None if they are already, or some form does not exist so.
     """
     edits: dict[Site, Steps] = {}
     moves: list[Move] = []
     changed = False
-    for site, step in visit(draft.program.steps):
+    for site, step in visit(example.program.steps):
         if isinstance(step, Load) and step.form.operand in operands and name in (
             None, step.fragment
         ):  # fmt: skip
@@ -306,7 +306,7 @@ def _row_major(draft: Draft, operands: str, name: str | None) -> Draft | None:
                     source=place, source_tile=step.tile,
                     destination=place, destination_tile=other.tile,
                 )
-                for place in image_places(draft.program, step)
+                for place in image_places(example.program, step)
             ]  # fmt: skip
         elif isinstance(step, Multiply):
             form = _with_rows(
@@ -320,8 +320,8 @@ def _row_major(draft: Draft, operands: str, name: str | None) -> Draft | None:
             changed = changed or form != step.form
     if not changed:
         return None
-    target = draft.with_program(draft.program.buffers, edited(draft.program.steps, edits))
-    return moved(draft, moves, target)
+    target = example.with_program(example.program.buffers, edited(example.program.steps, edits))
+    return moved(example, moves, target)
 
 
 def _with_rows(form: MmaForm, *, a: bool, b: bool) -> MmaForm | None:

@@ -9,31 +9,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fuzz.shrinking.draft import GUARD_BYTES, Draft, Edits, Site, Steps, edited, room_for, visit
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
+from strategies.simplification.examples import (
+    GUARD_BYTES,
+    Edits,
+    Example,
+    Site,
+    Steps,
+    edited,
+    room_for,
+    visit,
+)
 
 
-def tidied(draft: Draft) -> Draft:
-    """Return a draft without steps and buffers that have no use.
+def tidied(example: Example) -> Example:
+    """Return an example without steps and buffers that have no use.
 
     These are steps whose fragment nothing reads, but never the last matrix instruction;
     copies into shared memory that nothing reads, and out of shared memory that nothing writes;
     empty branches and loops; barriers at the ends, or two in a row; buffers that no step names.
     """
-    steps = draft.program.steps
+    steps = example.program.steps
     while True:
         useless = [
-            site for site, step in visit(steps) if _is_useless(step, steps, draft.program.buffers)
+            site for site, step in visit(steps) if _is_useless(step, steps, example.program.buffers)
         ]
         if not useless:
             break
         steps = edited(steps, {useless[-1]: ()})
     steps = _without_idle_barriers(steps)
-    return draft.with_program(used_buffers(draft.program.buffers, steps), steps)
+    return example.with_program(used_buffers(example.program.buffers, steps), steps)
 
 
 def used_buffers(buffers: tuple[Buffer, ...], steps: Steps) -> tuple[Buffer, ...]:
@@ -73,12 +82,12 @@ def _without_idle_barriers(steps: Steps) -> Steps:
     return tuple(kept)
 
 
-def trims(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts with shorter buffers: all of them, then one at a time; never longer."""
-    program = draft.program
+def trims(example: Example) -> Iterator[Example]:
+    """Iterate over examples with shorter buffers: all of them, then one at a time; never longer."""
+    program = example.program
     used = used_buffers(program.buffers, program.steps)
     if used != program.buffers:
-        yield draft.with_program(used, program.steps)
+        yield example.with_program(used, program.steps)
     needs = _needs(program)
     copies: dict[Site, Steps] = {}
     for site, step in visit(program.steps):
@@ -87,15 +96,15 @@ def trims(draft: Draft) -> Iterator[Draft]:
             if size < step.size:
                 copies[site] = (replace(step, size=size),)
     for edits in [copies, *({site: steps} for site, steps in copies.items())]:
-        changed = draft.with_program(program.buffers, edited(program.steps, edits))
+        changed = example.with_program(program.buffers, edited(program.steps, edits))
         yield from _shortened(changed)
         if edits:
             yield tidied(changed)
 
 
-def _shortened(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts with shorter buffers under the same steps."""
-    program = draft.program
+def _shortened(example: Example) -> Iterator[Example]:
+    """Iterate over examples with shorter buffers under the same steps."""
+    program = example.program
     needs = _reached(program)
     shorter = {
         buffer.name: replace(buffer, size=needs[buffer.name])
@@ -108,7 +117,7 @@ def _shortened(draft: Draft) -> Iterator[Draft]:
                 shorter[buffer.name] if buffer.name in names else buffer
                 for buffer in program.buffers
             ]
-            yield draft.with_program(buffers, program.steps)
+            yield example.with_program(buffers, program.steps)
 
 
 def _needs(program: Program) -> dict[str, int]:
@@ -149,24 +158,24 @@ def _copied(program: Program, step: Copy, needs: Mapping[str, int]) -> int:
     return step.size
 
 
-def drops(draft: Draft, size: int) -> Iterator[Draft]:
-    """Iterate over drafts without one run of `size` steps each, and what only they needed.
+def drops(example: Example, size: int) -> Iterator[Example]:
+    """Iterate over examples without one run of `size` steps each, and what only they needed.
 
     The steps inside a branch or a loop are counted one by one as well. Where one step that
     computes is dropped, what read its result reads instead what it read.
     """
-    sites = list(visit(draft.program.steps))
+    sites = list(visit(example.program.steps))
     for start in range(0, len(sites), size):
         group = sites[start : start + size]
-        yield from dropped(draft, group)
+        yield from dropped(example, group)
 
 
-def dropped(draft: Draft, group: Sequence[tuple[Site, Step]]) -> Iterator[Draft]:
-    """Iterate over drafts without these steps."""
-    steps = draft.program.steps
+def dropped(example: Example, group: Sequence[tuple[Site, Step]]) -> Iterator[Example]:
+    """Iterate over examples without these steps."""
+    steps = example.program.steps
     edits: Edits = {site: () for site, _ in group}
     for rest in _bypassing(steps, group, edits):
-        smaller = draft.with_program(draft.program.buffers, rest)
+        smaller = example.with_program(example.program.buffers, rest)
         yield tidied(smaller)
         yield smaller
 
@@ -190,15 +199,15 @@ def _bypassing(steps: Steps, group: Sequence[tuple[Site, Step]], edits: Edits) -
     yield edited(steps, redirected)
 
 
-def unwraps(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which one branch or loop is simpler, the simplest first."""
-    for site, step in visit(draft.program.steps):
-        for steps in _simpler(draft, step):
-            changed = edited(draft.program.steps, {site: steps})
-            yield tidied(draft.with_program(draft.program.buffers, changed))
+def unwraps(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one branch or loop is simpler, the simplest first."""
+    for site, step in visit(example.program.steps):
+        for steps in _simpler(example, step):
+            changed = edited(example.program.steps, {site: steps})
+            yield tidied(example.with_program(example.program.buffers, changed))
 
 
-def _simpler(draft: Draft, step: Step) -> Iterator[Steps]:
+def _simpler(example: Example, step: Step) -> Iterator[Steps]:
     match step:
         case Branch(condition=condition, then=then, otherwise=otherwise):
             yield then or otherwise
@@ -212,20 +221,20 @@ def _simpler(draft: Draft, step: Step) -> Iterator[Steps]:
                 yield (replace(step, condition=1),)
         case Loop(count=count, body=body):
             yield body
-            most = _value(draft, count)
+            most = _value(example, count)
             fewer = [least for least in (1, 2) if least < most]
             if isinstance(count, Word):
                 fewer.append(most)
             yield from ((replace(step, count=number),) for number in fewer)
 
 
-def loads_first(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which what can be loaded before anything else happens is.
+def loads_first(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which what can be loaded before anything else happens is.
 
     Compilers join and move what stands beside each other: a branch or a loop may stay for nothing
     but keeping a load away from there.
     """
-    yield draft.with_program(draft.program.buffers, _loads_first(draft.program.steps))
+    yield example.with_program(example.program.buffers, _loads_first(example.program.steps))
 
 
 def _loads_first(steps: Steps) -> Steps:
@@ -248,10 +257,10 @@ def _loads_first(steps: Steps) -> Steps:
     return (*first, *rest)
 
 
-def _value(draft: Draft, value: Uniform) -> int:
+def _value(example: Example, value: Uniform) -> int:
     """Return a uniform number as the image has it before the program."""
     if not isinstance(value, Word):
         return value
-    start = position(draft.program, value.place)
-    word = int.from_bytes(draft.image[start : start + 4].tobytes(), "little")
+    start = position(example.program, value.place)
+    word = int.from_bytes(example.image[start : start + 4].tobytes(), "little")
     return word & value.mask

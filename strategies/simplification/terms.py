@@ -3,7 +3,7 @@
 Some failures need a sum of a certain form, such as a tie and a minute part. Out of sixteen random
 terms that meet it by chance, none can be left out, and yet two made for it do. So a fixed number
 of sums of one product and C, then of two products, are drawn from values that make rounding
-difficult, and the first that fails in the same way is taken. Integers have one difficult place,
+difficult. Integers have one difficult place,
 the ends of the accumulator's range: there, one product and C are enough. A `Dot` is a dot product
 of the program as cells of its image.
 """
@@ -13,61 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, product
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.cells import Cells, Ids, Image
-from fuzz.shrinking.draft import image_places, visit
-from fuzz.shrinking.trials import Trials
-from oracle.formats import Format, Kind
+from oracle.formats import Format
 from oracle.forms import MmaForm
 from oracle.steps import Load, Multiply
+from strategies.cells import Cells, Ids, Image
 from strategies.matrices import Placed
-
-
-def number(type_: Format, raw: int) -> Fraction | None:
-    """Return what the raw bits of an element stand for; None for infinities and NaN."""
-    if type_.kind is not Kind.FLOAT:
-        negative = type_.kind is Kind.SIGNED and raw >> (type_.bits - 1)
-        return Fraction(raw - (1 << type_.bits) if negative else raw)
-    raw >>= type_.ignored_bits
-    fraction = raw & ((1 << type_.fraction_bits) - 1)
-    field = raw >> type_.fraction_bits & ((1 << type_.exponent_bits) - 1)
-    if field == (1 << type_.exponent_bits) - 1:
-        return None
-    significand = fraction + (1 << type_.fraction_bits if field else 0)
-    scale = max(field, 1) - type_.bias - type_.fraction_bits
-    sign = -1 if raw >> (type_.fraction_bits + type_.exponent_bits) else 1
-    return sign * significand * Fraction(2) ** scale
-
-
-def nearest(type_: Format, value: Fraction) -> int:
-    """Return the raw bits of the finite element that is nearest to a number; ties to even."""
-    if type_.kind is not Kind.FLOAT:
-        signed = type_.kind is Kind.SIGNED
-        low = -(1 << (type_.bits - 1)) if signed else 0
-        high = (1 << (type_.bits - signed)) - 1
-        return min(max(round(value), low), high) & ((1 << type_.bits) - 1)
-    sign = 1 << (type_.bits - 1 - type_.ignored_bits) if value < 0 else 0
-    magnitude = abs(value)
-    least = 1 - type_.bias
-    scale = max(least, exponent(magnitude)) if magnitude else least
-    units = round(magnitude / Fraction(2) ** (scale - type_.fraction_bits))
-    # A sum of the exponent field less one and the significand with its leading bit; where
-    # rounding carries, the field goes up by itself.
-    raw = (scale + type_.bias - 1 << type_.fraction_bits) + units
-    largest = ((1 << type_.exponent_bits) - 1 << type_.fraction_bits) - 1
-    return (sign | min(raw, largest)) << type_.ignored_bits
-
-
-def exponent(magnitude: Fraction) -> int:
-    """Return the exponent of the power of two that is nearest from below."""
-    guess = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= magnitude else guess - 1
-
+from strategies.simplification.examples import image_places, visit
+from strategies.simplification.values import exponent, nearest, number
 
 ENOUGH = 3
 """Elements of one dot product that need not become fewer: a product and C."""
@@ -165,35 +123,21 @@ def term(dot: Dot, cells: Cells, image: Image, k: int) -> Fraction | None:
     return None if a is None or b is None else a * b
 
 
-_Choice = Callable[[int], Iterable[set[int]]]
+Choice = Callable[[int], Iterable[set[int]]]
 """For a number of terms, which of them may go together."""
 _SLACK = (0, 1, -1)
 """Units in the last place by which C is tried next to the nearest."""
 
 
-def gather_terms(trials: Trials, cells: Cells) -> None:
-    """Take terms out of the dot products of the smallest draft while the failure stays.
+def gathered(cells: Cells, image: Image, dot: Dot, choose: Choice) -> list[Image]:
+    """Return images with some terms taken out of one dot product, and C in their place.
 
-    Every step leaves fewer elements that are not zero.
-
-    Raises
-    ------
-    OutOfTimeError
-        If the time is over.
+    Each has fewer elements that are not zero; none is left where there are ENOUGH or less.
     """
-    for dot in dots(cells, trials.best.image):
-        for choose in _CHOICES:
-            while _gather_once(trials, cells, dot, choose):
-                pass
-
-
-def _gather_once(trials: Trials, cells: Cells, dot: Dot, choose: _Choice) -> bool:
-    """Take some terms out of one dot product; return whether that was possible."""
-    image = trials.best.image
     left = set(cells.nonzero(image).tolist())
     terms = dot.held(left)
     if dot.size(left) <= ENOUGH:
-        return False
+        return []
     values = [term(dot, cells, image, k) for k in terms]
     before = number(dot.form.c_type, cells.value(image, dot.c))
     images = []
@@ -205,10 +149,7 @@ def _gather_once(trials: Trials, cells: Cells, dot: Dot, choose: _Choice) -> boo
             smaller = cells.with_value(cleared, dot.c, raw)
             if len(cells.nonzero(smaller)) < len(left):
                 images.append(smaller)
-    for smaller, fails in zip(images, trials.images_fail(images), strict=True):
-        if fails and trials.take(trials.best.with_image(smaller)):
-            return True
-    return False
+    return images
 
 
 def _all_but_one(count: int) -> Iterator[set[int]]:
@@ -230,7 +171,7 @@ def _two(count: int) -> Iterator[set[int]]:
     yield from map(set, combinations(range(count), 2))
 
 
-_CHOICES: tuple[_Choice, ...] = (_all_but_one, _one, _two, _all_but_two)
+CHOICES: tuple[Choice, ...] = (_all_but_one, _one, _two, _all_but_two)
 """Which of the terms go, the promising choices first."""
 
 
@@ -245,13 +186,9 @@ def _accumulators(dot: Dot, raw: int, rest: Sequence[Fraction | None]) -> list[i
     return list(dict.fromkeys([raw, *(total + slack & top for slack in _SLACK)]))
 
 
-_DRAWN = 2048
-"""Sums of each size that are drawn: about a second on the simulated device."""
-_DOTS = 2
-"""Most dot products for which sums are drawn; of a fault in one there is rarely a second."""
 _SEED = 20261121
 """Fixed, so that shrinking a case twice gives the same."""
-_SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
+SIZES = ((1, True, 3), (2, False, 4), (2, True, 5))
 """Products, whether C is anything but zero, elements."""
 _FEW_BITS = 5
 """Bits behind the leading one of a short significand: products of two are ties in f16."""
@@ -273,48 +210,25 @@ _OFF = (0, 1, -1)
 """Units in the last place by which C is off the negative of a product."""
 
 
-def propose_terms(trials: Trials, cells: Cells) -> None:
-    """Put a smaller dot product in the place of one, if some fails in the same way.
+def proposed(
+    cells: Cells, image: Image, dot: Dot, products: int, *, with_c: bool
+) -> Iterator[Image]:
+    """Iterate without end over images with another dot product in the place of one of floats.
 
-    Raises
-    ------
-    OutOfTimeError
-        If the time is over.
+    Parameters
+    ----------
+    products
+        How many it has.
+    with_c
+        Whether C is anything but zero.
     """
-    for dot in islice(dots(cells, trials.best.image), _DOTS):
-        if not dot.form.a_type.is_float:
-            if dot.form.op is None:
-                _take_first(trials, list(_at_the_ends(cells, dot, trials.best.image)))
-        else:
-            for products, with_c, size in _SIZES:
-                left = set(cells.nonzero(trials.best.image).tolist())
-                if dot.size(left) <= size or len(dot.held(left)) < products:
-                    break
-                if _propose(trials, cells, dot, products, with_c=with_c):
-                    break
-
-
-def _propose(trials: Trials, cells: Cells, dot: Dot, products: int, *, with_c: bool) -> bool:
-    random = Random(_SEED)
-    image = trials.best.image
-    drawn = _drawn(random, cells, dot, image, products, with_c=with_c)
+    drawn = _drawn(Random(_SEED), cells, dot, image, products, with_c=with_c)
     if products == 2 and not with_c:
-        drawn = chain(_completed(cells, dot, image), drawn)
-    return any(
-        _take_first(trials, list(islice(drawn, trials.at_once)))
-        for _ in range(_DRAWN // trials.at_once)
-    )
+        return chain(_completed(cells, dot, image), drawn)
+    return drawn
 
 
-def _take_first(trials: Trials, images: Sequence[Image]) -> bool:
-    """Take the first image that fails; return whether one did."""
-    for smaller, fails in zip(images, trials.images_fail(images), strict=True):
-        if fails and trials.take(trials.best.with_image(smaller)):
-            return True
-    return False
-
-
-def _at_the_ends(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
+def at_the_ends(cells: Cells, dot: Dot, image: Image) -> Iterator[Image]:
     """Iterate over images with one product and C, that reach the ends of C's range, or pass them.
 
     So does, first of all, the sum that was there.

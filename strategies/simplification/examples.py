@@ -1,4 +1,4 @@
-"""What a shrinker changes: a program together with the one image that it works on.
+"""A program together with the one image that it works on, and how the two change together.
 
 Matrices move in the image with the program: the values stay, the bytes are written where the new
 tile has them.
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fuzz.findings.cells import Image
 from oracle.forms import LoadForm, StoreForm
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
@@ -20,6 +19,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Copy, Load, Main, Step, Store
 from oracle.storage import Tile, read, write
+from strategies.cells import Image
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -56,7 +56,7 @@ def edited(steps: Steps, edits: Edits, prefix: Site = ()) -> Steps:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Draft:
+class Example:
     """A program and an image of it."""
 
     program: Program
@@ -64,14 +64,14 @@ class Draft:
 
     @property
     def key(self) -> tuple[Program, bytes]:
-        """What tells this draft from every other."""
+        """What tells this example from every other."""
         return self.program, self.image.tobytes()
 
-    def with_image(self, image: Image) -> Draft:
+    def with_image(self, image: Image) -> Example:
         """Return the same program on another image."""
-        return Draft(program=self.program, image=image)
+        return Example(program=self.program, image=image)
 
-    def with_program(self, buffers: Iterable[Buffer], steps: Iterable[Step]) -> Draft:
+    def with_program(self, buffers: Iterable[Buffer], steps: Iterable[Step]) -> Example:
         """Return another program, on the bytes that this image has in the buffers of both.
 
         Raises
@@ -81,7 +81,7 @@ class Draft:
         """
         program = Program(buffers=tuple(buffers), steps=tuple(steps))
         if program.buffers == self.program.buffers:
-            return Draft(program=program, image=self.image)
+            return Example(program=program, image=self.image)
         image = np.zeros(program.image_bytes, np.uint8)
         sizes = {b.name: b.size for b in self.program.buffers if b.space == "global"}
         for buffer in program.buffers:
@@ -89,7 +89,7 @@ class Draft:
                 size = min(buffer.size, sizes[buffer.name])
                 old, new = self.program.offset(buffer.name), program.offset(buffer.name)
                 image[new : new + size] = self.image[old : old + size]
-        return Draft(program=program, image=image)
+        return Example(program=program, image=image)
 
 
 _Moves = Load | Store | LoadRegisters | StoreRegisters
@@ -179,12 +179,12 @@ class Move:
     destination_tile: Tile
 
 
-def moved(draft: Draft, moves: list[Move], target: Draft) -> Draft:
-    """Return a draft whose image has, at the destinations, the values that another's had.
+def moved(example: Example, moves: list[Move], target: Example) -> Example:
+    """Return an example whose image has, at the destinations, the values that another's had.
 
     Parameters
     ----------
-    draft
+    example
         Where the sources of the moves are.
     moves
     target
@@ -192,29 +192,32 @@ def moved(draft: Draft, moves: list[Move], target: Draft) -> Draft:
     """
     image: Image = target.image.copy()
     for move in moves:
-        old, new = position(draft.program, move.source), position(target.program, move.destination)
+        old, new = (
+            position(example.program, move.source),
+            position(target.program, move.destination),
+        )
         if (
-            0 <= old <= len(draft.image) - move.source_tile.extent
+            0 <= old <= len(example.image) - move.source_tile.extent
             and 0 <= new <= len(image) - move.destination_tile.extent
         ):
-            values = read(draft.image[None], old, move.source_tile)
+            values = read(example.image[None], old, move.source_tile)
             write(image[None], new, move.destination_tile, np.array(values))
     return target.with_image(image)
 
 
-def bytes_moved(draft: Draft, runs: list[tuple[Place, Place, int]], target: Draft) -> Draft:
+def bytes_moved(example: Example, runs: list[tuple[Place, Place, int]], target: Example) -> Example:
     """Return a target whose image has runs of bytes where another's had them elsewhere.
 
     Parameters
     ----------
     runs
-        Place in `draft`, place in `target`, bytes. What does not fit is left out.
+        Place in `example`, place in `target`, bytes. What does not fit is left out.
     """
     image = target.image.copy()
     for source, destination, size in runs:
-        old, new = position(draft.program, source), position(target.program, destination)
-        if 0 <= old <= len(draft.image) - size and 0 <= new <= len(image) - size:
-            image[new : new + size] = draft.image[old : old + size]
+        old, new = position(example.program, source), position(target.program, destination)
+        if 0 <= old <= len(example.image) - size and 0 <= new <= len(image) - size:
+            image[new : new + size] = example.image[old : old + size]
     return target.with_image(image)
 
 

@@ -1,4 +1,4 @@
-"""The elements of an image, each where its bits lie: what complexity counts and shrinking zeroes.
+"""The elements of an image, each where its bits lie, and how many of them are not zero.
 
 Cells are the elements of every matrix that the program loads, each once, however often it is
 loaded, and one for each byte that belongs to none of them. Bits are counted from bit 0 of byte 0.

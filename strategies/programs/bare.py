@@ -2,7 +2,7 @@
 
 What differs between two images of it is the contents alone: an operand that is the same in every
 element looks right however it was loaded, and a sum of small integers is exact in any arithmetic.
-`fuzz.findings.culprit` tells from this which of the steps is wrong.
+This tells which of the steps is wrong.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.cells import Image
 from oracle.formats import Format, Kind
 from oracle.forms import MmaForm
 from oracle.image import position
@@ -24,6 +23,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Elementwise, Load, Multiply, Step, Store
 from oracle.storage import read, write
+from strategies.cells import Image
 from strategies.programs.forms import load_form, store_form
 
 Values = NDArray[Any]

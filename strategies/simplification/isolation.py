@@ -13,19 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.bare import alone
-from fuzz.findings.tracing import trace
-from fuzz.shrinking.draft import (
-    GUARD_BYTES,
-    Draft,
-    Site,
-    Steps,
-    edited,
-    new_buffer,
-    room_for,
-    visit,
-)
-from fuzz.shrinking.structure import tidied
 from oracle.forms import MmaForm
 from oracle.held import Held, Registers
 from oracle.image import position
@@ -34,6 +21,19 @@ from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import write
+from oracle.tracing import trace
+from strategies.programs.bare import alone
+from strategies.simplification.examples import (
+    GUARD_BYTES,
+    Example,
+    Site,
+    Steps,
+    edited,
+    new_buffer,
+    room_for,
+    visit,
+)
+from strategies.simplification.structure import tidied
 
 _STEPS = 5
 """Three loads, the multiplication, a store: a program with no more has nothing around it."""
@@ -41,8 +41,8 @@ _MULTIPLICATIONS = 32
 """Most that are tried, of a program with loops."""
 
 
-def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
-    """Iterate over drafts with one multiplication of a program by itself.
+def isolated(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples with one multiplication of a program by itself.
 
     Its operands are loaded from the image, with the values that they have where the program does
     what it should. So what came before it, and shared memory, can go at once; and of a chain the
@@ -53,18 +53,18 @@ def isolated(draft: Draft, *, target: str) -> Iterator[Draft]:
     target
         Whose model computes what the program made on the way.
     """
-    if sum(1 for _ in visit(draft.program.steps)) <= _STEPS:
+    if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
         return
     multiplications = (
         (event.step.form, event.inputs)
-        for event in trace(draft.program, draft.image, target=target).events
+        for event in trace(example.program, example.image, target=target).events
         if isinstance(event.step, Multiply)
     )
     for form, operands in islice(multiplications, _MULTIPLICATIONS):
         yield _alone(form, operands)
 
 
-def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
+def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Example:
     plain = alone(form)
     loads = list(plain.loads.values())
     buffers: list[Buffer] = []
@@ -75,16 +75,16 @@ def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Draft:
     return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
 
 
-def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Draft:
+def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Example:
     image = np.zeros(program.image_bytes, np.uint8)
     for load in loads:
         values = operands[load.fragment][None]
         write(image[None], program.offset(load.place.buffer), load.tile, values)
-    return Draft(program=program, image=image)
+    return Example(program=program, image=image)
 
 
-def loaded(draft: Draft, *, target: str) -> Iterator[Draft]:
-    """Iterate over drafts in which registers that a step made are loaded from the image instead.
+def loaded(example: Example, *, target: str) -> Iterator[Example]:
+    """Iterate over examples in which registers that a step made are loaded from the image instead.
 
     They have the values that the program gives them where it does what it should. First what no
     multiplication made: all of it, as ldmatrix comes with a copy and a barrier; then one by one.
@@ -94,41 +94,41 @@ def loaded(draft: Draft, *, target: str) -> Iterator[Draft]:
     target
         Whose model computes what the program made on the way.
     """
-    made = _made(draft, target)
+    made = _made(example, target)
     moved = [
-        site for site, step in visit(draft.program.steps)
+        site for site, step in visit(example.program.steps)
         if site in made and not isinstance(step, MultiplyLanes)
     ]  # fmt: skip
     for sites in ([moved] if len(moved) > 1 else []) + [[site] for site in made]:
-        yield _loading(draft, {site: made[site] for site in sites})
+        yield _loading(example, {site: made[site] for site in sites})
 
 
-def _made(draft: Draft, target: str) -> dict[Site, NDArray[Any]]:
+def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
     """Return registers by the steps that make them, but do not just load them: (32, count).
 
     Of a step that is taken several times, those of the first.
     """
     sites = {
         id(step): site
-        for site, step in visit(draft.program.steps)
+        for site, step in visit(example.program.steps)
         if step.writes is not None
         and isinstance(step.writes.holds, Registers)
         and not isinstance(step, LoadRegisters)
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:
-        for event in trace(draft.program, draft.image, target=target).events:
+        for event in trace(example.program, example.image, target=target).events:
             if event.result is not None and id(event.step) in sites:
                 made.setdefault(sites[id(event.step)], event.result)
     return made
 
 
-def _loading(draft: Draft, made: Mapping[Site, NDArray[Any]]) -> Draft:
-    """Return a draft in which these registers are loaded from buffers of their own."""
-    buffers = list(draft.program.buffers)
+def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
+    """Return an example in which these registers are loaded from buffers of their own."""
+    buffers = list(example.program.buffers)
     edits: dict[Site, Steps] = {}
     homes: dict[str, NDArray[Any]] = {}
-    for site, step in visit(draft.program.steps):
+    for site, step in visit(example.program.steps):
         if site not in made or step.writes is None:
             continue
         name, holds, values = step.writes.name, step.writes.holds, made[site]
@@ -137,7 +137,7 @@ def _loading(draft: Draft, made: Mapping[Site, NDArray[Any]]) -> Draft:
         load = LoadRegisters(registers=name, count=holds.registers, bits=_bits(holds), place=place)
         edits[site] = (load,)
         homes[place.buffer] = values
-    target = tidied(draft.with_program(buffers, edited(draft.program.steps, edits)))
+    target = tidied(example.with_program(buffers, edited(example.program.steps, edits)))
     image = target.image.copy()
     for name in homes.keys() & {buffer.name for buffer in target.program.buffers}:
         start = position(target.program, Place(buffer=name))
@@ -149,47 +149,47 @@ def _bits(holds: Held) -> int:
     return 32 * holds.words // holds.registers
 
 
-def stored(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts in which registers go to a global buffer of their own, lane by lane.
+def stored(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which registers go to a global buffer of their own, lane by lane.
 
     Those that stmatrix stored, and those stored to shared memory: what nothing takes out of there
     can be dropped by a compiler, so that steps stayed for that alone.
     """
-    for site, step in visit(draft.program.steps):
+    for site, step in visit(example.program.steps):
         match step:
             case StoreRows(form=form):
                 store = StoreRegisters(
                     registers=step.registers, count=form.registers, place=Place(buffer=step.buffer)
                 )
-            case StoreRegisters() if draft.program.buffer(step.place.buffer).space == "shared":
+            case StoreRegisters() if example.program.buffer(step.place.buffer).space == "shared":
                 store = step
             case _:
                 continue
-        buffer = new_buffer(draft.program.buffers, f"g{step.registers}", store.size + GUARD_BYTES)
+        buffer = new_buffer(example.program.buffers, f"g{step.registers}", store.size + GUARD_BYTES)
         there = replace(store, place=Place(buffer=buffer.name))
-        steps = edited(draft.program.steps, {site: (there,)})
-        yield tidied(draft.with_program((*draft.program.buffers, buffer), steps))
+        steps = edited(example.program.steps, {site: (there,)})
+        yield tidied(example.with_program((*example.program.buffers, buffer), steps))
 
 
-def shared_sources(draft: Draft) -> Iterator[Draft]:
-    """Iterate over drafts with fewer steps in which a store takes registers that were there anyway.
+def shared_sources(example: Example) -> Iterator[Example]:
+    """Iterate over examples with fewer steps, in which a store takes registers that were there.
 
     What made its own, and no other step needs, goes. It is some store that such a failure needs,
     with others beside it, and not what is stored.
     """
-    steps = draft.program.steps
+    steps = example.program.steps
     size = sum(1 for _ in visit(steps))
     made: dict[str, Held] = {}
     for site, step in visit(steps):
         if isinstance(step, StoreRegisters):
             for name, holds in made.items():
                 other = replace(step, registers=name, count=holds.registers, bits=_bits(holds))
-                buffers = draft.program.buffers
+                buffers = example.program.buffers
                 if other.size > step.size:
                     buffer = new_buffer(buffers, f"g{name}", other.size + GUARD_BYTES)
                     buffers = (*buffers, buffer)
                     other = replace(other, place=Place(buffer=buffer.name))
-                fewer = tidied(draft.with_program(buffers, edited(steps, {site: (other,)})))
+                fewer = tidied(example.with_program(buffers, edited(steps, {site: (other,)})))
                 if sum(1 for _ in visit(fewer.program.steps)) < size:
                     yield fewer
         if step.writes is not None and isinstance(step.writes.holds, Registers):
