@@ -13,9 +13,9 @@ from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_repeats import add_outcomes
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
+from fuzz.diagnosis.culprit import in_place_culprits
+from fuzz.diagnosis.experiments import Bench
 from fuzz.findings.case import Evidence, case_of, files_of
-from fuzz.findings.culprit import in_place_culprits
-from fuzz.findings.experiments import Bench
 from fuzz.findings.families import (
     MOST_SEEN,
     Seen,

@@ -21,9 +21,9 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
-from fuzz.findings.culprit import culprit_of
-from fuzz.findings.experiments import Bench, Culprit
 from fuzz.findings.families import (
     family_of_culprit,
     family_of_difference,

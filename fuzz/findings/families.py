@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, Saved, ShrinkStatus
 from corpus.families import cause_key, group_identity
 from corpus.known import KnownEntry
-from fuzz.findings.experiments import Culprit, unit_of
+from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import (
     TELLING,
     Difference,

@@ -2,7 +2,7 @@
 
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
 commands, console -> screening -> {bench, checks}
-checks -> {shrinking, compilers} -> findings -> {runner, output}
+checks -> {shrinking, compilers} -> findings -> diagnosis -> {runner, output}
 commands, console -> explain -> findings
 """
 
@@ -16,12 +16,13 @@ from test_rooms import ROOT, imported
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
 BASE = {"runner", "output"}
-FINDINGS = BASE | {"findings"}
+FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "output": set(),
     "signals": set(),
     "runner": {"output"},
-    "findings": BASE,
+    "diagnosis": BASE,
+    "findings": BASE | {"diagnosis"},
     "shrinking": FINDINGS,
     "compilers": FINDINGS,
     "explain": FINDINGS,

@@ -11,9 +11,9 @@ import pytest
 from repro_cases import half, multiplication
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.multiplication import Bench
 from fuzz.findings.replay import Subject, attempt
-from fuzz.findings.spectrum import Bench
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.shrinking import runner_verdicts, shrink
 from runners.emission import emit

@@ -9,7 +9,7 @@ import pytest
 from repro_cases import contents, half, multiplication
 
 from corpus import Kind
-from fuzz.findings.causes import cause_of
+from fuzz.diagnosis.explanations import cause_of
 from fuzz.findings.families import Seen, family_of_difference
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from oracle.execution import execute

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
-from fuzz.findings.culprit import culprit_of
-from fuzz.findings.experiments import IN_PLACE, Bench, Culprit
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened

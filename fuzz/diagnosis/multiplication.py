@@ -1,4 +1,4 @@
-"""Which of a bare multiplication's steps is wrong: contents that hide one step after the other.
+"""Which step of one multiplication by itself is wrong: contents that hide one after the other.
 
 An operand that is the same in every element is right however it was loaded, one that is zero takes
 the other out of the product, and without a multiplication only a load and a store are left. So
@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from fuzz.findings.causes import cause_of, causes_of_load
-from fuzz.findings.experiments import Bench, Culprit, Witness, arithmetic_of
+from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
+from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.availability import is_available
 from oracle.forms import Form, MmaForm
 from oracle.isa import MMA_FORMS

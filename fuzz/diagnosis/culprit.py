@@ -18,24 +18,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.findings.company import wrong_in_company
-from fuzz.findings.copying import CONTROL, wrong_copy
-from fuzz.findings.experiments import IN_PLACE, Bench, Culprit, unit_of
-from fuzz.findings.lanes import wrong_lane_step
-from fuzz.findings.spectrum import wrong_alone
+from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
+from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_step
+from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.errors import WarpfuzzError
 from oracle.forms import MmaForm
+from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
+from oracle.lane_steps import LaneStep, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import Operation
+from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.tracing import Event, Trace, trace
 from runners.protocol import Images
 from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
+from strategies.programs.forms import store_form
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
+_IN_COMPANY = "beside other steps only"
+_MOST_STEPS = 256
+"""Steps of a program that is looked into; loops are longer."""
 
 
 def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
@@ -160,7 +165,7 @@ class _Search:
             or self._instructions(program, traced)
             or self._elementwise(traced)
             or self._control(program, image, traced)
-            or wrong_in_company(bench, program, image, traced)
+            or _wrong_in_company(bench, program, image, traced)
         )
 
     def _lane_steps(self, program: Program, traced: Trace) -> Culprit | None:
@@ -318,3 +323,86 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     while maker is not None and isinstance(maker.step, Elementwise):
         maker = traced.maker(maker, maker.step.source)
     return maker
+
+
+def _wrong_in_company(
+    bench: Bench, program: Program, image: NDArray[np.uint8], traced: Trace
+) -> Culprit | None:
+    """Find out which step is the first that is wrong in a program, beside the others alone.
+
+    What each step makes is stored as soon as it is made, as far as registers can be looked at.
+
+    Parameters
+    ----------
+    bench
+        Where the program comes out wrong, and no step does by itself.
+    program, image
+        What does.
+    traced
+        Its steps, in the order in which they are taken.
+
+    Returns
+    -------
+    Culprit or None
+        None where what is stored in between makes the program right, or is right itself.
+    """
+    if len(traced.events) > _MOST_STEPS:
+        return None
+    steps: list[Step] = []
+    buffers = list(program.buffers)
+    looked_at: list[tuple[Step, Buffer]] = []
+    for event in traced.events:
+        steps.append(event.step)
+        if event.step.writes is None:
+            continue
+        store = _stored(event.step.writes, f"seen{event.number}")
+        if store is not None:
+            (span,) = store.bytes_written
+            buffers.append(Buffer(name=store.place.buffer, space="global", size=span.end))
+            looked_at.append((event.step, buffers[-1]))
+            steps.append(store)
+    tried = Program(buffers=tuple(buffers), steps=tuple(steps))
+    whole = np.zeros(tried.image_bytes, np.uint8)
+    for buffer in program.buffers:
+        if buffer.space == "global":
+            start, end = program.offset(buffer.name), tried.offset(buffer.name)
+            whole[end : end + buffer.size] = image[start : start + buffer.size]
+    results = bench.results(tried, whole[None])
+    if results is None or not results.ran.all():
+        return None
+    differs = results.actual[0] != results.expected[0]
+    for step, buffer in looked_at:
+        start = tried.offset(buffer.name)
+        if differs[start : start + buffer.size].any():
+            return Culprit(
+                steps=_names(step), condition=_IN_COMPANY, form=getattr(step, "form", None)
+            )
+    return None
+
+
+def _stored(use: Use, name: str) -> Store | StoreRegisters | None:
+    """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
+    holds, place = use.holds, Place(buffer=name)
+    if isinstance(holds, Registers):
+        return StoreRegisters(
+            registers=use.name, count=holds.registers, bits=holds.bits, place=place
+        )
+    assert isinstance(holds, Fragment)
+    if holds.matrix.operand != "c":
+        return None
+    form = store_form(replace(holds.matrix, operand="d"), "row", "global")
+    return Store(form=form, fragment=use.name, place=place)
+
+
+def _names(step: Step) -> tuple[str, ...]:
+    """Name a step, and those before it that nothing shows: loads of A and B."""
+    match step:
+        case Multiply():
+            return ("wmma.mma", "wmma.load")
+        case Load():
+            return ("wmma.load.c",)
+        case Elementwise():
+            return ("element-wise operation",)
+        case _:
+            assert isinstance(step, LaneStep)
+            return (NAMES[type(step)],)
