@@ -16,12 +16,12 @@ import resource
 import time
 from collections.abc import Sequence
 
-from fuzz.compilers.candidates import parse_levels
 from fuzz.compilers.matrix import in_shared_memory, survey_programs
 from oracle.forms import LdmatrixForm
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
 from runners.assemblers.discovery import find
+from runners.compilers import parse_levels
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
 from runners.protocol import Failure

@@ -17,13 +17,13 @@ from collections import Counter
 import numpy as np
 import psutil
 
-from fuzz.compilers.candidates import parse_levels, select_front_ends
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, fitting, members_of, placed
 from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
 from oracle.execution import execute
 from oracle.targets import Module
+from runners.compilers import parse_levels, select_front_ends
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
 from strategies.draws import Selection

@@ -24,7 +24,6 @@ from pathlib import Path
 
 from corpus import Corpus, create_corpus
 from fuzz.checks.compiler_suspects import note_case
-from fuzz.compilers.candidates import LEVELS, select
 from fuzz.compilers.matrix import (
     Matrix,
     Note,
@@ -41,6 +40,7 @@ from oracle.forms import MainForm, MmaForm
 from oracle.program import Program
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import Disassembler, find_disassembler
+from runners.compilers import LEVELS, select
 from runners.emission import emit_all
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms

@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
@@ -57,6 +58,42 @@ def tracked(things: Iterable[T], what: str, *, json: bool) -> Iterator[T]:
     out = console(stderr=True)
     hidden = json or not out.is_terminal or out.is_dumb_terminal
     yield from track(things, what, console=out, transient=True, disable=hidden)
+
+
+@contextmanager
+def fetcher(
+    fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
+) -> Iterator[Callable[[str], T]]:
+    """Give a function that fetches a compiler by its name and shows how far it is.
+
+    Parameters
+    ----------
+    fetch
+        Fetches: takes the name, and what is told the bytes that are there and that there will be.
+    json
+        Whether the output is for programs.
+    """
+    out = console(stderr=json)
+    hidden = not out.is_terminal or out.is_dumb_terminal
+    # Where nobody watches, not even an empty line is left of the bar.
+    bar = Progress(console=out, transient=True, disable=hidden)
+
+    def fetch_one(name: str) -> T:
+        task = bar.add_task(f"fetching {name if ':' in name else f'ptxas {name}'}", total=None)
+
+        def told(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        bar.start()
+        try:
+            return fetch(name, told)
+        finally:
+            bar.remove_task(task)
+
+    try:
+        yield fetch_one
+    finally:
+        bar.stop()
 
 
 THEME = Theme(

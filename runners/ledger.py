@@ -43,6 +43,9 @@ ROWS_AT = 256
 """Byte of the first row; the number of images that differed is the u32 at byte 0."""
 RECORDS_AT = ROWS_AT + ROWS * ROW.itemsize
 IMAGES_AT = -(-(RECORDS_AT + RECORDS * RECORD.itemsize) // 256) * 256
+_RULE_OF_THREE = 3.0
+"""None in n: with 95 % confidence the rate is below 3/n, because (1 - 3/n)^n is about exp(-3), 0.05
+(Hanley and Lippman-Hand, JAMA 1983, "If nothing goes wrong, is everything all right?")."""
 
 
 def ledger_bytes(image_bytes: int) -> int:
@@ -108,3 +111,31 @@ def read_ledger(data: NDArray[np.uint8], image_bytes: int) -> Ledger:
 def recorded(data: NDArray[np.uint8]) -> int:
     """Return how many images a ledger holds, given its first bytes."""
     return min(int(data[:4].view("<u4")[0]), RECORDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """How often something came out wrong, with its bound."""
+
+    cases: int
+    wrong: int
+
+    @property
+    def value(self) -> float | None:
+        """Wrong ones of all; None if there are none."""
+        return self.wrong / self.cases if self.cases else None
+
+    @property
+    def bound(self) -> float | None:
+        """Below which the rate is with 95 % confidence; known where nothing was wrong."""
+        return _RULE_OF_THREE / self.cases if self.cases and not self.wrong else None
+
+    def __str__(self) -> str:
+        """Return it in words, such as "1 in 4,000,000" or "none in 2.1e+09, below 1.4e-09"."""
+        if not self.cases:
+            return "not run"
+        if self.bound is not None:
+            return f"none in {self.cases:,}, below {self.bound:.1e}"
+        if self.wrong == self.cases:
+            return f"always ({self.cases:,} times)"
+        return f"{self.wrong:,} of {self.cases:,}, 1 in {self.cases / self.wrong:,.0f}"

@@ -20,6 +20,7 @@ from corpus import (
     Versions,
     open_corpus,
 )
+from corpus.programs import encode_program
 from fuzz import warpfuzz_version
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
@@ -46,7 +47,6 @@ from fuzz.findings.case import (
     PROGRAM,
     Evidence,
     case_of,
-    encode_program,
     files_of,
     is_value_finding,
     subject_of,

@@ -16,16 +16,6 @@ from rich.text import Text
 from corpus import Entry
 from corpus.naming import named_entry
 from fuzz.compilers.bisection import Column, Conclusion, bisect, missed, rate_of, repeats_for
-from fuzz.compilers.candidates import (
-    Candidate,
-    Selected,
-    fetched,
-    fetcher,
-    front_ends_of,
-    parse_levels,
-    select,
-    select_front_ends,
-)
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
@@ -33,13 +23,23 @@ from fuzz.findings.making import ReplayOptions
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.findings.stored import is_expansion
-from fuzz.output import console, counted, emit
+from fuzz.output import console, counted, emit, fetcher
 from fuzz.runner import opened
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import find_disassembler
+from runners.compilers import (
+    Candidate,
+    Selected,
+    fetched,
+    fetched_compiler,
+    front_ends_of,
+    parse_levels,
+    select,
+    select_front_ends,
+)
 from runners.faults import Place, by_name
 from runners.front_ends.protocol import parted
 from runners.protocol import Failure, Runner
@@ -90,7 +90,10 @@ def bisect_case(
     runs = repeats_for(rate) if times is None else times
     started = time.monotonic()
     modules: dict[int, str] = {}
-    with probing(entry, options, disassembler) as probe, fetcher(json=json) as fetch_one:
+    with (
+        probing(entry, options, disassembler) as probe,
+        fetcher(fetched_compiler, json=json) as fetch_one,
+    ):
 
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)

@@ -7,11 +7,11 @@ from typing import TypedDict
 
 from rich.table import Table
 
-from fuzz.compilers.candidates import fetcher
-from fuzz.output import console, emit
+from fuzz.output import console, emit, fetcher
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover
+from runners.compilers import fetched_compiler
 from runners.front_ends.discovery import discover as front_ends_here
 from runners.front_ends.protocol import Installed
 
@@ -79,7 +79,7 @@ def _front_end_row(one: Installed) -> dict[str, str]:
 def fetch_compilers(names: Sequence[str], *, json: bool) -> None:
     """Fetch assemblers and front ends one after the other, with a progress bar."""
     out = console(stderr=json)
-    with fetcher(json=json) as fetch_one:
+    with fetcher(fetched_compiler, json=json) as fetch_one:
         for name in names:
             found = fetch_one(name)
             if isinstance(found, Installed):

@@ -24,7 +24,7 @@ from fuzz.console import Several, print_report, prometheus_there, watching, writ
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
 from fuzz.fleet.crew import FleetCrew, cluster_at
-from fuzz.output import console, counted, emit, generator, report_expired
+from fuzz.output import console, counted, emit, fetcher, generator, report_expired
 from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
@@ -142,7 +142,7 @@ def _compiled_with(options: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         If there is no such front end or level, or several levels and nothing that has them.
     """
-    from fuzz.compilers.candidates import parse_levels
+    from runners.compilers import parse_levels
 
     front_ends = [find_front_end(one) for one in each(options["front_ends"])]
     levels = () if options["levels"] is None else parse_levels(options["levels"])
@@ -246,9 +246,15 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
         For an option that it could only leave out of account, or a compiler that is not here.
     """
     from fuzz.checks.compilers import Compilers
-    from fuzz.compilers.candidates import parse_levels, select, select_front_ends, with_fetched
     from fuzz.compilers.members import members_of
     from runners.assemblers.disassembly import find_disassembler
+    from runners.compilers import (
+        all_fetched,
+        fetched_compiler,
+        parse_levels,
+        select,
+        select_front_ends,
+    )
 
     if options["assemblers"]:
         raise UsageError(
@@ -292,7 +298,8 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
     if options["front_ends"]:
         selected = select_front_ends(options["front_ends"])
     else:
-        selected = with_fetched(select(options["compilers"]), json=options["json"])
+        with fetcher(fetched_compiler, json=options["json"]) as fetch_one:
+            selected = all_fetched(select(options["compilers"]), fetch_one)
     choice = RunnerChoice(
         name=name,
         target=options["target"],

@@ -16,8 +16,9 @@ from itertools import pairwise
 from typing import Self, TypeVar
 
 from corpus import Entry
+from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
-from fuzz.findings.case import MODULE, PROGRAM, decode_program
+from fuzz.findings.case import MODULE, PROGRAM
 from fuzz.findings.questions import with_module
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Protocol, cast
 
-from fuzz.compilers.candidates import DRIVER, Selected
 from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import DEFAULT_TARGET
 from runners.assemblers.assembler import Assembler
+from runners.compilers import DRIVER, Selected
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
 from runners.front_ends.protocol import Installed
 from runners.front_ends.runner import FrontEndCompiler

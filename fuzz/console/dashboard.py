@@ -14,7 +14,7 @@ from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.console.blocks import Block, beside, device_text, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
-from fuzz.screening.rates import Rate
+from runners.ledger import Rate
 from strategies.coverage import CoverageLine
 
 _TWO_COLUMNS = 110

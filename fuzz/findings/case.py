@@ -1,16 +1,11 @@
-"""Findings with images as the corpus keeps them, and as they are read back.
-
-The program of a finding is kept as JSON (`encode_program`), so that it can be made again.
-"""
+"""Findings with images as the corpus keeps them, and as they are read back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,42 +21,19 @@ from corpus import (
     Versions,
 )
 from corpus.images import pack, unpack
+from corpus.programs import decode_program, encode_program
 from fuzz import warpfuzz_version
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
-from oracle.errors import InfrastructureError, UndefinedProgramError, UsageError
-from oracle.formats import format_named
-from oracle.forms import Form, ProductForm
-from oracle.isa import form_of
-from oracle.lane_steps import (
-    LoadRegisters,
-    LoadRows,
-    MultiplyLanes,
-    PackRegisters,
-    StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
-)
-from oracle.matrices import SHAPES, Matrix
+from oracle.errors import InfrastructureError, UndefinedProgramError
+from oracle.forms import ProductForm
 from oracle.models import Confidence, model_for, weakest
-from oracle.operations import Operation
-from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program, requirements, walk
 from oracle.steps import (
-    MAX_NESTING,
-    Barrier,
-    Branch,
-    Copy,
-    Elementwise,
     Instruction,
-    Load,
-    Loop,
-    Multiply,
-    Step,
-    Store,
 )
 from oracle.targets import Module
 from runners.emission import emit
@@ -271,177 +243,3 @@ def subject_of(entry: Entry) -> Subject:
         image=images[0],
         copies=copies,
     )
-
-
-_STEPS: dict[str, type[Any]] = {
-    step.__name__: step
-    for step in (
-        Load, Multiply, Store, Elementwise, LoadRows, StoreRows, LoadRegisters, StoreRegisters,
-        MultiplyLanes, TransposeRegisters, PackRegisters, Copy, Barrier, Branch, Loop,
-    )
-}  # fmt: skip
-_HINTS = {kind: get_type_hints(kind) for kind in (*_STEPS.values(), Buffer, Place, Word)}
-"""The type of every field of a row of `oracle`."""
-_FORMAT = 1
-"""Version of what is written here."""
-_BYTES = 1 << 20
-"""Most bytes of a program's file: a step takes about 400, and a program has at most
-`oracle.program.MAX_WORK`."""
-
-
-def encode_program(program: Program) -> bytes:
-    """Return a program as indented JSON: forms as opcodes, matrices by shape and type."""
-    document = {
-        "format": _FORMAT,
-        "buffers": [_row(buffer) for buffer in program.buffers],
-        "steps": [_step(step) for step in program.steps],
-    }
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-
-
-def decode_program(data: bytes, source: str) -> Program:
-    """Return the program that `encode_program` wrote.
-
-    Every field is checked for its type before anything is made of it; what it may hold, and how
-    large a program may be, the rows of `oracle` say.
-
-    Parameters
-    ----------
-    source
-        Name of the file, for the message.
-
-    Raises
-    ------
-    InfrastructureError
-        If it is none.
-    """
-    try:
-        if len(data) > _BYTES:
-            raise UsageError(f"it has {len(data)} bytes; at most {_BYTES} are read")
-        document = _object(msgspec.json.decode(data))
-        if document.get("format") != _FORMAT:
-            raise UsageError(
-                f"its format is {document.get('format')!r:.80}, and {_FORMAT} is known here"
-            )
-        return Program(
-            buffers=tuple(_made(Buffer, row) for row in _listed(document.get("buffers"))),
-            steps=_steps(document.get("steps"), 0),
-        )
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
-        raise InfrastructureError(
-            f"{source} describes no program ({error!s:.300}); restore it from a backup, or read it "
-            "with the version of warpfuzz that wrote it"
-        ) from error
-
-
-def _row(value: Any) -> dict[str, object]:
-    return {name: _value(getattr(value, name)) for name in value.__dataclass_fields__}
-
-
-def _step(step: Step) -> dict[str, object]:
-    return {"step": type(step).__name__, **_row(step)}
-
-
-def _value(value: Any) -> object:
-    if isinstance(value, Form):
-        return value.opcode
-    if isinstance(value, Matrix):
-        return {"operand": value.operand, "shape": value.shape.name, "type": value.type.name}
-    if isinstance(value, Place | Word):
-        return _row(value)
-    if isinstance(value, tuple):
-        return [_step(one) if type(one).__name__ in _STEPS else one for one in value]
-    return value
-
-
-def _steps(value: object, depth: int) -> tuple[Step, ...]:
-    if depth > MAX_NESTING:
-        raise UsageError(f"its steps are nested more than {MAX_NESTING} deep")
-    return tuple(_made_step(_object(row), depth) for row in _listed(value))
-
-
-def _made_step(row: dict[str, object], depth: int) -> Step:
-    kind = _STEPS.get(str(row.get("step")))
-    if kind is None:
-        raise UsageError(f"there is no step {row.get('step')!r:.80}")
-    made: Step = _made(kind, {k: v for k, v in row.items() if k != "step"}, depth)
-    return made
-
-
-def _made(kind: type[Any], value: object, depth: int = 0) -> Any:
-    """Make a row of `oracle` from its fields, each by the type that the row declares."""
-    row = _object(value)
-    fields = kind.__dataclass_fields__
-    for name in row:
-        if name not in fields:
-            raise UsageError(f"{kind.__name__} has no field {name!r:.80}")
-    try:
-        made = {name: _field(_HINTS[kind][name], one, depth) for name, one in row.items()}
-    except UsageError as error:
-        raise UsageError(f"{kind.__name__}: {error}") from None
-    missing = [name for name in fields if name not in made and not hasattr(kind, name)]
-    if missing:
-        raise UsageError(f"{kind.__name__} lacks its field {missing[0]}")
-    return kind(**made)
-
-
-def _field(hint: Any, value: object, depth: int) -> object:
-    if hint == tuple[Step, ...]:
-        return _steps(value, depth + 1)
-    if hint == Uniform:
-        return _made(Word, value) if isinstance(value, dict) else _whole(value)
-    return _FIELDS[hint](value)
-
-
-def _exactly(kind: type, name: str) -> Callable[[object], Any]:
-    def checked(value: object) -> Any:
-        if type(value) is not kind:
-            raise UsageError(f"{value!r:.80} is no {name}")
-        return value
-
-    return checked
-
-
-_whole = _exactly(int, "whole number")
-_text = _exactly(str, "text")
-_object: Callable[[object], dict[str, Any]] = _exactly(dict, "object")
-_listed: Callable[[object], list[Any]] = _exactly(list, "list")
-
-
-def _form(kind: type[Form]) -> Callable[[object], Form]:
-    def made(value: object) -> Form:
-        form = form_of(_text(value))
-        if not isinstance(form, kind):
-            raise UsageError(f"{form.opcode} is no form of this step")
-        return form
-
-    return made
-
-
-def _matrix(value: object) -> Matrix:
-    row = _object(value)
-    operand, shape, type_ = (_text(row.get(name)) for name in ("operand", "shape", "type"))
-    if shape not in SHAPES or operand not in ("a", "b", "c", "d"):
-        raise UsageError(f"there is no matrix {operand!r:.40} of shape {shape!r:.40}")
-    return Matrix(operand=operand, shape=SHAPES[shape], type=format_named(type_))
-
-
-def _operation(value: object) -> Operation:
-    try:
-        return Operation(_text(value))
-    except ValueError:
-        raise UsageError(f"there is no operation {value!r:.80}") from None
-
-
-_FIELDS: dict[Any, Callable[[Any], object]] = {
-    int: _whole,
-    int | None: lambda value: None if value is None else _whole(value),
-    str: _text,
-    bool: _exactly(bool, "truth value"),
-    tuple[int, ...]: lambda value: tuple(map(_whole, _listed(value))),
-    Place: lambda value: _made(Place, value),
-    Matrix: _matrix,
-    Operation: _operation,
-    **{kind: _form(kind) for kind in get_args(Form)},
-}
-"""How a value is made, by the type that a field of a row declares."""

@@ -24,12 +24,11 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import kind_of_failure
-from fuzz.screening.rates import Rate
 from fuzz.screening.screen import Item, Screen, Sighting
 from fuzz.screening.sets import Description
 from oracle.targets import Module
 from runners.emission import emit
-from runners.ledger import Differing
+from runners.ledger import Differing, Rate
 from runners.protocol import Failure
 from runners.screening import Screened
 from strategies.features import main_form

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from fuzz.findings.families import form_name
 from fuzz.findings.verdicts import differences
 from fuzz.runner import OpenRunner, kind_of_failure
-from fuzz.screening.rates import Rate
 from fuzz.screening.sets import Description, SetProgram
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit_screening
-from runners.ledger import ROWS, Differing, Ledger
+from runners.ledger import ROWS, Differing, Ledger, Rate
 from runners.protocol import Compiled, Failure
 from runners.screening import Screened, Screener, Screening
 from strategies.features import main_form

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import durable
-from fuzz.findings.case import decode_program, encode_program
+from corpus.programs import decode_program, encode_program
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.program import Program
 from oracle.targets import Module, parse_target

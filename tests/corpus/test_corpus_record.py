@@ -9,8 +9,9 @@ import pytest
 from corpus.identity import finding_id
 from corpus.images import unpack
 from corpus.naming import is_record, named_corpus
+from corpus.programs import decode_program
 from corpus.recorded import FOLDER, read_answers, write_answers
-from fuzz.findings.case import ACTUAL, INPUT, PROGRAM, decode_program
+from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
 from fuzz.findings.verdicts import judge
 from oracle.legality import explain
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz.findings.case import decode_program, encode_program
+from corpus.programs import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import MmaForm
 from oracle.image import position

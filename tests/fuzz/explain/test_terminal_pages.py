@@ -19,6 +19,7 @@ from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, c
 from corpus.entry import Entry
 from corpus.images import pack, unpack
 from corpus.naming import named_entry
+from corpus.programs import decode_program, encode_program
 from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
 from fuzz.explain.terminal import EQUAL, heat_map, page_of
 from fuzz.findings.case import (
@@ -27,8 +28,6 @@ from fuzz.findings.case import (
     INPUT,
     MODULE,
     PROGRAM,
-    decode_program,
-    encode_program,
     instructions_of,
 )
 from fuzz.findings.verdicts import Difference, Result, differences, results

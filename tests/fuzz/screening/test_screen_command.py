@@ -19,11 +19,11 @@ from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, Kept, keep
-from fuzz.screening.rates import Rate
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
 from runners.kernels import KernelModule
+from runners.ledger import Rate
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
 from strategies.draws import Selection

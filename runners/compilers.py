@@ -1,17 +1,13 @@
-"""Compilers that a person names: versions, files, folders, all, the driver's; and fetching them."""
+"""Compilers that a person names: versions, files, folders, all, the driver's; fetched if needed."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.progress import Progress
-
-from fuzz.output import console
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler, identify
 from runners.assemblers.discovery import discover
@@ -21,6 +17,7 @@ from runners.front_ends.discovery import discover as discover_front_ends
 from runners.front_ends.discovery import fetch as fetch_front_end
 from runners.front_ends.discovery import find as find_front_end
 from runners.front_ends.protocol import Installed, each
+from runners.wheels import Progress
 
 DRIVER = "driver"
 """Name of the compiler inside the driver."""
@@ -162,6 +159,12 @@ def fetched(candidate: Candidate, fetch: Callable[[str], Assembler | Installed])
     return replace(candidate, here=fetch(candidate.name))
 
 
+def all_fetched(selected: Selected, fetch: Callable[[str], Assembler | Installed]) -> Selected:
+    """Return compilers that are all here. Raises as `fetched` does."""
+    candidates = tuple(fetched(one, fetch) for one in selected.candidates)
+    return replace(selected, candidates=candidates)
+
+
 def _named(word: str) -> Sequence[Candidate]:
     if word in ("installed", "all"):
         here = [_here(one) for one in discover().assemblers]
@@ -205,42 +208,12 @@ def _to_fetch(release: str) -> Candidate:
     return Candidate(name=release, order=order, here=None)
 
 
-@contextmanager
-def fetcher(*, json: bool) -> Iterator[Callable[[str], Assembler | Installed]]:
-    """Give a function that fetches a ptxas ("13.5") or a front end ("llvm:15").
-
-    It shows how far it is, and raises as `fetch` does.
-    """
-    out = console(stderr=json)
-    # Where nobody watches, not even an empty line is left of the bar.
-    with Progress(console=out, transient=True, disable=not out.is_terminal) as progress:
-
-        def fetch_one(name: str) -> Assembler | Installed:
-            front_end = ":" in name
-            what = name if front_end else f"ptxas {name}"
-            task = progress.add_task(f"fetching {what}", total=None)
-
-            def told(done: int, total: int) -> None:
-                progress.update(task, completed=done, total=total)
-
-            try:
-                return fetch_front_end(name, told) if front_end else fetch(name, told)
-            finally:
-                progress.remove_task(task)
-
-        yield fetch_one
-
-
-def with_fetched(selected: Selected, *, json: bool) -> Selected:
-    """Return compilers that are all here, with a progress bar for those that were not.
+def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler | Installed:
+    """Return a ptxas ("13.5") or a front end ("llvm:15") that is fetched if it is not here.
 
     Raises
     ------
     UsageError, InfrastructureError
-        As `fetch` does.
+        As `runners.assemblers.fetching.fetch` does.
     """
-    if all(one.here is not None for one in selected.candidates):
-        return selected
-    with fetcher(json=json) as fetch_one:
-        candidates = tuple(fetched(one, fetch_one) for one in selected.candidates)
-    return replace(selected, candidates=candidates)
+    return fetch_front_end(name, progress) if ":" in name else fetch(name, progress)
