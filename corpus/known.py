@@ -35,7 +35,7 @@ class _Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     family_regex: NonEmpty | None = None
     instruction: NonEmpty | None = None
     instruction_regex: NonEmpty | None = None
-    runner: NonEmpty | None = None
+    runner: NonEmpty | tuple[NonEmpty, ...] | None = None
     versions: NonEmpty | None = None
     ptx_versions: NonEmpty | None = None
     targets: tuple[NonEmpty, ...] | None = None
@@ -67,7 +67,7 @@ class KnownEntry:
     """Patterns that one and the same instruction of the finding has to fit, whole."""
     targets: tuple[re.Pattern[str], ...] | None
     """Patterns of which the target has to fit one; None for any target."""
-    runner: str | None
+    runners: frozenset[str] | None
     """Whose verdicts it is about; None for anybody's."""
     versions: VersionRange | None
     """Range that the version of every verdict's runner has to be in."""
@@ -101,10 +101,10 @@ class KnownEntry:
             return False
         if self.ptx_versions is not None and case.ptx_version not in self.ptx_versions:
             return False
-        if (self.runner is not None or self.versions is not None) and not case.runners:
+        if (self.runners is not None or self.versions is not None) and not case.runners:
             return False
         return all(
-            (self.runner is None or verdict.runner == self.runner)
+            (self.runners is None or verdict.runner in self.runners)
             and (self.versions is None or verdict.version in self.versions)
             for verdict in case.runners
         )
@@ -282,6 +282,7 @@ def _entry(document: object, name: str, number: int) -> KnownEntry:
             f"{label}, field match: it names neither a family nor an instruction; give family, "
             "family_regex, instruction or instruction_regex"
         )
+    runners = (match.runner,) if isinstance(match.runner, str) else match.runner
     return KnownEntry(
         id=row.id,
         kind=row.kind,
@@ -291,7 +292,7 @@ def _entry(document: object, name: str, number: int) -> KnownEntry:
         families=_patterns(label, "family", match.family, match.family_regex),
         instructions=_patterns(label, "instruction", match.instruction, match.instruction_regex),
         targets=None if match.targets is None else _targets(label, match.targets),
-        runner=match.runner,
+        runners=None if runners is None else frozenset(runners),
         versions=_range(label, "versions", match.versions),
         ptx_versions=_range(label, "ptx_versions", match.ptx_versions),
     )

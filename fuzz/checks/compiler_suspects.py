@@ -42,7 +42,10 @@ from fuzz.compilers.members import (
     described,
     versions_described,
 )
+from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
+    ATTRIBUTED,
     MODULE,
     PROGRAM,
     Evidence,
@@ -57,6 +60,7 @@ from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.forms import MainForm
+from oracle.mnemonics import MNEMONICS
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -66,7 +70,7 @@ from runners.protocol import Failure, Runner
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
-_INSTRUCTION = re.compile(r"^\s*((?:wmma|ldmatrix)\.[^;]+);", re.MULTILINE)
+_INSTRUCTION = re.compile(rf"^\s*((?:{'|'.join(map(re.escape, MNEMONICS))})\.[^;]+);", re.MULTILINE)
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
 
@@ -98,12 +102,18 @@ def family_of(
     name = form_name(form) if form is not None else "a whole module"
     if kind is Kind.DIVERGENCE and failure is not None:
         name = under_a_condition(failure)
-    every = len(members) == len(among)
-    who = "every compiler" if every else f"only {described(members, among)}"
-    if kind is Kind.DIVERGENCE and not every:
-        # One pass does it, which other levels have as well.
-        who = f"only {versions_described(members, among)}"
+    who = who_alone(kind, members, among) or "every compiler"
     return Family(key=f"{kind}/{name}/{who}", title=f"{kind}: {name}: {who}")
+
+
+def who_alone(kind: Kind, members: Sequence[Member], among: Sequence[Member]) -> str:
+    """Say which members alone do something, such as "only V13.1.115 -O3"; "" if all do."""
+    if len(members) == len(among):
+        return ""
+    if kind is Kind.DIVERGENCE:
+        # One pass does it, which other levels have as well.
+        return f"only {versions_described(members, among)}"
+    return f"only {described(members, among)}"
 
 
 def value_case(
@@ -362,6 +372,7 @@ class MatrixExaminer:
                 else family_of(kind, form, wrong, self._members, last)
             )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
+        evidence = self._named(evidence, self._culprit(kind, subject, runner), wrong)
         outcomes = {
             member: kind.value if member in wrong else "match"
             for member in self._members
@@ -391,6 +402,7 @@ class MatrixExaminer:
                 for here, there in zip(found, good(subjects), strict=True)
             ]
 
+        culprit = self._culprit(kind, subject_of(entry), runner)
         shrunk = shrink(subject_of(entry), verdicts, wanted=kind, seconds=job.seconds)
         attempts = [attempt(runner, shrunk.subject) for _ in range(replays_of(kind))]
         lasts = shrunk.status is not ShrinkStatus.FLAKY and conclusion(attempts) is kind
@@ -400,6 +412,10 @@ class MatrixExaminer:
             if attempts[0].kind is None:
                 return Gone(id=job.id)
         evidence = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
+        left = self._culprit(kind, subject, runner)
+        if culprit is None or (left is not None and left.key == culprit.key):
+            culprit = left
+        evidence = self._named(evidence, culprit, wrong)
         return self._examined(
             job,
             evidence,
@@ -409,6 +425,22 @@ class MatrixExaminer:
             outcomes=self._outcomes(subject),
             wrong=wrong[0],
         )
+
+    def _culprit(self, kind: Kind, subject: Subject, runner: Runner) -> Culprit | None:
+        """Find out which step is wrong, by experiment; a divergence names it itself."""
+        if kind not in ATTRIBUTED or kind is Kind.DIVERGENCE:
+            return None
+        return culprit_of(Bench(runner, subject.module), subject.program, subject.image)
+
+    def _named(
+        self, evidence: Evidence, culprit: Culprit | None, wrong: Sequence[Member]
+    ) -> Evidence:
+        """Name a finding after what is wrong, and after the members that alone have it.
+
+        What all have is no compiler's own: its name is that which a campaign with one compiler
+        gives it.
+        """
+        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, self._members))
 
     def _examined(
         self,

@@ -25,7 +25,6 @@ from fuzz.diagnosis.culprit import culprit_of
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
-    family_of_culprit,
     family_of_difference,
     family_of_failure,
     family_of_flaky,
@@ -229,7 +228,7 @@ class Examiner:
         if concluded is Kind.COMPILE_FAILURE and shown is not None and self._fails_always(subject):
             family = family_of_failure(concluded, None, shown)
         evidence = Evidence(kind=concluded, family=family, subject=subject, attempts=attempts)
-        return self._named(evidence, self._culprit(concluded, subject))
+        return evidence.named(self._culprit(concluded, subject))
 
     def _fails_always(self, subject: Subject) -> bool:
         """Whether the least of programs is not compiled either: it is not about an instruction."""
@@ -251,12 +250,12 @@ class Examiner:
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
             left = self._culprit(kind, shrunk.subject)
             if culprit is None or (left is not None and left.key == culprit.key):
-                return self._named(made, left), shrunk.status
+                return made.named(left), shrunk.status
             # What is left may show less than there was, and never is it another's name.
-            return self._named(made, culprit), shrunk.status
+            return made.named(culprit), shrunk.status
         again = [_first(entry, subject)]
         made = Evidence(kind=kind, family=family, subject=subject, attempts=again)
-        return self._named(made, culprit), ShrinkStatus.FLAKY
+        return made.named(culprit), ShrinkStatus.FLAKY
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         """Find out which step is wrong, by experiment."""
@@ -277,14 +276,6 @@ class Examiner:
             if attempt(self._ready.runner, smaller).kind is kind:
                 return smaller
         return subject
-
-    @staticmethod
-    def _named(evidence: Evidence, culprit: Culprit | None) -> Evidence:
-        """Name a finding after what is wrong; leave its provisional name where that is unknown."""
-        if culprit is None:
-            return evidence
-        family = family_of_culprit(evidence.kind, culprit, evidence.differences())
-        return replace(evidence, family=family, culprit=culprit.name)
 
     def _repeated(self, subject: Subject, kind: Kind) -> list[Attempt]:
         return [attempt(self._ready.runner, subject) for _ in range(replays_of(kind))]

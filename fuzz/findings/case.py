@@ -23,6 +23,8 @@ from corpus import (
 from corpus.images import pack, unpack
 from corpus.programs import decode_program, encode_program
 from fuzz import warpfuzz_version
+from fuzz.diagnosis.experiments import Culprit
+from fuzz.findings.families import family_of_culprit
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -93,6 +95,21 @@ class Evidence:
             attempt.expected for attempt in self.attempts if attempt.expected is not None
         ]
         return differences(self.subject.program, expected, wrong)
+
+    def named(self, culprit: Culprit | None, *, who: str = "") -> Evidence:
+        """Return it named after what is wrong; as it is, where that is unknown.
+
+        Parameters
+        ----------
+        who
+            The compilers that alone have it, in words; "" where it is not one of them.
+        """
+        if culprit is None:
+            return self
+        family = family_of_culprit(self.kind, culprit, self.differences())
+        if who:
+            family = Family(key=f"{family.key}/{who}", title=f"{family.title}: {who}")
+        return replace(self, family=family, culprit=culprit.name)
 
 
 def is_provisional(case: Case) -> bool:

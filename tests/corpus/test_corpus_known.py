@@ -120,6 +120,23 @@ def test_what_one_assembler_is_known_for_does_not_hide_another() -> None:
     assert not explained(match, by())
 
 
+@pytest.mark.parametrize(
+    ("who", "known_as"),
+    [("", "result-in-the-registers-of-a-multiplicand"), ("/only V13.5.37 -O3", None)],
+)
+def test_the_bug_that_all_compilers_have_is_known_in_a_matrix_and_that_of_one_is_not(
+    who: str, known_as: str | None
+) -> None:
+    key = f"violation/wmma.mma of f16/d in the registers of a multiplicand{who}"
+    found = changed(
+        by(("ptxas", "V11.8.89"), ("driver", "driver"), ("cuda", "none")),
+        kind=Kind.VIOLATION,
+        family=Family(key=key, title="t"),
+    )
+    entry = load_known().match(found, today=DAY)
+    assert (entry and entry.id) == known_as
+
+
 @given(case=cases())
 def test_everything_of_its_kind_fits_the_widest_pattern(case: Case) -> None:
     assert explained('family = "*"', case, kind=case.kind)

@@ -47,7 +47,9 @@ def test_a_campaign_finds_the_bug_and_says_who_has_it(campaign):
     assert ended.code == 1
     assert any(
         finding["kind"] in ("violation", "deviation")
-        and finding["family"].endswith("only V3.0.0 to V5.0.0 -O2")
+        and "wmma.store" in finding["family"]
+        and finding["family"].endswith("/only V3.0.0 to V5.0.0 -O2")
+        and not finding["provisional"]
         for finding in ended.findings
     )
     assert len(ended.summary["members"]) == 10
