@@ -6,11 +6,20 @@
 
 import compileall
 import gc
+import importlib.util
+import multiprocessing
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from _pytest.assertion.rewrite import AssertionRewritingHook
+
+# Whatever PYTHONDONTWRITEBYTECODE says: half of the time of collecting is rewriting of asserts, of
+# Hypothesis's, too.
+sys.dont_write_bytecode = False
+from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
 # Nothing is timed here: the machines are shared. Speed is measured by benchmarks/.
 settings.register_profile(
@@ -31,19 +40,48 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or _default)
 os.fsync = lambda descriptor: None
 
 _ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
+_CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Take a worker more than cores: waiting for processes, tests use two thirds of a core."""
-    return len(os.sched_getaffinity(0)) + 1
+    return _CORES + 1
 
 
 def pytest_configure(config):
-    """Compile once what hundreds of processes import, whatever PYTHONDONTWRITEBYTECODE says."""
-    if not hasattr(config, "workerinput"):
-        for room in _ROOMS:
-            compileall.compile_dir(Path(__file__).parents[1] / room, quiet=2)
+    """Compile once what hundreds of processes import, and rewrite once what every worker collects.
+
+    All workers rewrite every module else, the same ones at the same time.
+    """
+    if hasattr(config, "workerinput"):
+        return
+    tests = Path(__file__).parent
+    files = [path for room in _ROOMS for path in (tests.parent / room).rglob("*.py")]
+    if config.getoption("dist", "no") != "no":
+        files += tests.rglob("test_*.py")
+    fork = multiprocessing.get_context("fork")
+    processes = [fork.Process(target=_compile, args=(files[n::_CORES],)) for n in range(_CORES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+
+
+def _compile(files):
+    """Compile modules; those of tests as pytest does before it runs them."""
+    finders = [one for one in sys.meta_path if isinstance(one, AssertionRewritingHook)]
+    for path in files:
+        if not path.name.startswith("test_"):
+            compileall.compile_file(path, quiet=2)
+            continue
+        for finder in finders:
+            spec = importlib.util.spec_from_file_location(path.stem, path, loader=finder)
+            module = importlib.util.module_from_spec(spec)
+            # Without builtins it ends at its first import, which pytest has put at its head.
+            module.__builtins__ = {}
+            with suppress(ImportError):
+                finder.exec_module(module)
 
 
 @pytest.hookimpl(wrapper=True)
