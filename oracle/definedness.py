@@ -227,7 +227,7 @@ class _Analysis:
                 self.uses(step, LDMATRIX, at, state)
                 what = f"a lane's {step.bits}-bit registers"
                 if self.aligned(step.place, step.bits // 8, what, at):
-                    kind = "read" if isinstance(step, LoadRegisters) else "write"
+                    kind = "write" if step.stores else "read"
                     self.run_of_bytes(step.place, step.size, kind, at, state)
             case MultiplyLanes():
                 self.uses(step, MMA_SYNC, at, state)

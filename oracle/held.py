@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from oracle.matrices import Matrix, Vector
 from oracle.places import Span, Uniform
@@ -109,6 +109,9 @@ class Use:
 class StepBase:
     """What every step says of itself; what it does not have is empty."""
 
+    stores: ClassVar[bool] = False
+    """Whether it writes to memory what a name holds."""
+
     @property
     def uses(self) -> tuple[Use, ...]:
         """Names in the order of the fields."""
@@ -143,6 +146,16 @@ class StepBase:
     def uniform(self) -> Uniform | None:
         """What a branch or a loop depends on."""
         return None
+
+    @property
+    def cost(self) -> int:
+        """As how many steps it counts each time it is taken, without those inside."""
+        return 1
+
+    @property
+    def turns(self) -> int:
+        """How often the steps inside are taken at most; at least 1."""
+        return 1
 
     @property
     def blocks(self) -> Mapping[str, tuple[Any, ...]]:

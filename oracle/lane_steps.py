@@ -78,6 +78,8 @@ class StoreRows(StepBase):
     immediate: int = 0
     """As in LoadRows."""
 
+    stores = True
+
     def __post_init__(self) -> None:
         check_name(self.registers, "vector of registers")
         _check_rows(self.addresses, self.immediate, "stmatrix")
@@ -155,6 +157,8 @@ class StoreRegisters(_PlacedRegisters):
 
     lanes: int = LANES
     """Lanes that store, from the first on; the others skip it under a condition."""
+
+    stores = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

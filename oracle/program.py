@@ -28,7 +28,7 @@ from functools import cached_property
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
-from oracle.steps import Copy, Instruction, Loop, Step
+from oracle.steps import Instruction, Step
 
 MAX_WORK = 2048
 """Most work of a program, see `work`; drawn programs have 350 at most (30,000 of them, 2026-11)."""
@@ -36,8 +36,6 @@ MAX_BYTES = {"global": 1 << 21, "shared": 227 << 10}
 """Most bytes of a space that a warp works on. Drawn programs have an image of 1 MiB at most. Of
 shared memory, a block has 227 KiB at most (CUDA C++ Programming Guide, "Compute Capabilities",
 maximum amount of shared memory per thread block, 9.0 and 10.0)."""
-_COPIED_AT_ONCE = 4096
-"""Bytes of a copy that count as one step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +130,7 @@ def work(steps: tuple[Step, ...]) -> int:
 
     A loop's body counts as often as it may run, and at least once; a copy by its size.
     """
-    total = len(steps)
-    for step in steps:
-        if isinstance(step, Copy):
-            total += step.size // _COPIED_AT_ONCE
-        inside = sum(map(work, step.blocks.values()))
-        if isinstance(step, Loop):
-            most = step.count.mask if isinstance(step.count, Word) else step.count
-            inside *= max(1, most)
-        total += inside
-    return total
+    return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
 
 
 def requirements(program: Program) -> frozenset[Form]:

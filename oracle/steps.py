@@ -25,6 +25,8 @@ MAX_ITERATIONS = 15
 MAX_NESTING = 8
 """Most branches and loops around one step: drawn programs have 2 (2026-11). Whatever goes down
 into steps calls itself as often."""
+_COPIED_AT_ONCE = 4096
+"""Bytes of a copy that count as one step."""
 
 
 def _check_access(stride: int | None, stride_in_register: bool, immediate: int) -> None:
@@ -147,6 +149,8 @@ class Store(StepBase):
     immediate: int = 0
     """As in Load."""
 
+    stores = True
+
     def __post_init__(self) -> None:
         check_name(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
@@ -225,6 +229,10 @@ class Copy(StepBase):
 
     def __post_init__(self) -> None:
         check_range(self.size, 1, 1 << 24, "size of a copy, in bytes,")
+
+    @property
+    def cost(self) -> int:
+        return 1 + self.size // _COPIED_AT_ONCE
 
     @property
     def bytes_read(self) -> tuple[Span, ...]:
@@ -314,6 +322,10 @@ class Loop(StepBase):
     @property
     def uniform(self) -> Uniform:
         return self.count
+
+    @property
+    def turns(self) -> int:
+        return max(1, self.count.mask if isinstance(self.count, Word) else self.count)
 
     @property
     def bytes_read(self) -> tuple[Span, ...]:

@@ -320,7 +320,7 @@ def _of_access(program: Program, step: Load | Store) -> Iterator[Feature]:
     form, matrix = step.form, step.form.matrix
     buffer = program.buffer(step.place.buffer)
     shared = buffer.space == "shared"
-    verb = "load" if isinstance(step, Load) else "store"
+    verb = "store" if step.stores else "load"
     yield Feature(f"{verb}: {'.' + form.space if form.space else 'generic, ' + buffer.space}")
     yield from _of_immediate(step.immediate)
     yield from _of_stride(step, shared=shared)

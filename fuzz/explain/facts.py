@@ -17,7 +17,7 @@ from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.making import Making
 from fuzz.findings.replay import Subject
-from fuzz.findings.verdicts import Difference, Result, differences, results
+from fuzz.findings.verdicts import Difference, differences
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
 from oracle.forms import MainForm
@@ -28,6 +28,7 @@ from oracle.steps import Main, Product
 from oracle.tracing import Event, Trace, Written, trace
 from runners.front_ends.sources import Source, source_of
 from strategies.features import main_form
+from strategies.matrices import Result, results
 
 LEVELS = (1, 2, 4, 16, 256, 4096, 1 << 16, 1 << 20, 1 << 31)
 """Least distance of each of the levels 1 to 9; what lies between grows from a bit to a word."""

@@ -29,7 +29,7 @@ from fuzz.explain.facts import (
 from fuzz.explain.notation import decimal, hexadecimal, number
 from fuzz.findings.case import is_value_finding
 from fuzz.findings.making import commands_of
-from fuzz.findings.verdicts import Difference, Result
+from fuzz.findings.verdicts import Difference
 from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
 from oracle.forms import MmaForm
@@ -39,6 +39,7 @@ from oracle.steps import (
     Multiply,
     Step,
 )
+from strategies.matrices import Result
 
 EQUAL = "·"
 _COLOURS = {

@@ -1,16 +1,16 @@
-"""What a result says: where it lies in the image, how it differs, and what that is called.
+"""What an image says: how its results differ from what was expected, and what that is called.
 
-A `Result` is a matrix that a program leaves in its image, a `Difference` one element of it that is
-not what was expected, and a `Verdict` what an image says as a whole. `kind_of_difference` names
+A `Difference` is one element of a result that is not what was expected, and a `Verdict` what an
+image says as a whole. `kind_of_difference` names
 in a few words what the differences of an image have in common.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -21,156 +21,15 @@ from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.formats import FORMATS, Format
 from oracle.forms import MainForm, ProductForm
-from oracle.image import locate, position
-from oracle.lane_steps import StoreRegisters, StoreRows
+from oracle.image import locate
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
 from oracle.permission import permitted
-from oracle.places import Place
-from oracle.program import Program, walk
-from oracle.steps import Copy
+from oracle.program import Program
 from runners.assemblers.judgements import Outcome
 from runners.protocol import Images
 from strategies.drafts import Draft, fits_declarations
-from strategies.matrices import Placed, outputs
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """A matrix, or registers of all lanes, that a program leaves in its image."""
-
-    name: str
-    """"d", or "d1", "d2", … where there are several; "r" for registers, "s" for the rows of
-    stmatrix."""
-    type: str
-    """Name of the format of an element; "b32" or "b64" for registers, "b16" for rows."""
-    bits: int
-    """Size of an element: 16, 32 or 64."""
-    start: int
-    """Byte of the image at which element [0, 0] starts."""
-    rows: int
-    """Rows of the matrix, or lanes."""
-    columns: int
-    """Columns of the matrix, or registers of each lane."""
-    row_bytes: int
-    """Bytes from one row to the next."""
-    column_bytes: int
-    """Bytes from one column to the next."""
-
-    @property
-    def is_registers(self) -> bool:
-        """Whether these are registers that the lanes stored: rows are lanes."""
-        return self.type in ("b32", "b64")
-
-    @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """First byte of each element in the image, int64 (rows, columns)."""
-        rows = np.arange(self.rows, dtype=np.int64)[:, None] * self.row_bytes
-        return self.start + rows + np.arange(self.columns, dtype=np.int64) * self.column_bytes
-
-    @property
-    def bytes(self) -> NDArray[np.int64]:
-        """Every byte of every element, int64 (rows, columns, bytes of an element)."""
-        return self.offsets[:, :, None] + np.arange(self.bits // 8)
-
-    def read(self, image: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """Return the raw bits of the elements, uint64 (rows, columns)."""
-        parts = image[self.bytes].astype(np.uint64)
-        shifts = 8 * np.arange(self.bits // 8, dtype=np.uint64)
-        # Bytes of one element do not overlap, so that the sum is the word.
-        words: NDArray[np.uint64] = (parts << shifts).sum(axis=2, dtype=np.uint64)
-        return words
-
-    def where(self, row: int, column: int) -> str:
-        """Name an element: "d[3, 4]" (row, column), or "r[lane 5, 1]"."""
-        if self.is_registers:
-            return f"{self.name}[lane {row}, {column}]"
-        return f"{self.name}[{row}, {column}]"
-
-
-def results(program: Program) -> tuple[Result, ...]:
-    """Return the results in a program's image: matrices first, then registers.
-
-    Those in shared memory are found where they are copied to.
-    """
-    matrices = [_matrix(program, placed) for placed in outputs(program)]
-    registers = [
-        Result(
-            name="r", type=f"b{step.bits}", bits=step.bits, start=position(program, place),
-            rows=step.lanes, columns=step.count, row_bytes=step.size // step.lanes,
-            column_bytes=step.bits // 8,
-        )
-        for step in walk(program.steps)
-        if isinstance(step, StoreRegisters)
-        for place in _seen(program, step.place, step.size)
-    ]  # fmt: skip
-    rows = [
-        one
-        for step in walk(program.steps)
-        if isinstance(step, StoreRows)
-        for one in _rows(program, step)
-    ]
-    return (*_numbered(matrices), *_numbered(registers), *_numbered(rows))
-
-
-def _rows(program: Program, step: StoreRows) -> Iterator[Result]:
-    """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
-    row = step.form.ROW_BYTES
-    starts = sorted(
-        position(program, place)
-        for address in step.addresses[: step.form.addresses]
-        for place in _seen(program, Place(buffer=step.buffer, offset=address), row)
-    )
-    runs: list[list[int]] = []
-    for start in starts:
-        last = runs[-1] if runs else []
-        if last and (len(last) < 2 or start - last[-1] == last[1] - last[0]):
-            last.append(start)
-        else:
-            runs.append([start])
-    for run in runs:
-        pitch = run[1] - run[0] if len(run) > 1 else row
-        yield Result(
-            name="s", type="b16", bits=16, start=run[0], rows=len(run), columns=row // 2,
-            row_bytes=pitch, column_bytes=2,
-        )  # fmt: skip
-
-
-def _matrix(program: Program, placed: Placed) -> Result:
-    tile = placed.tile
-    element = tile.matrix.type.bits // 8  # accumulators have whole bytes (9.7.14.4.1)
-    by_rows = tile.layout == "row"
-    return Result(
-        name=placed.operand,
-        type=tile.matrix.type.name,
-        bits=tile.matrix.type.bits,
-        start=position(program, placed.place),
-        rows=tile.matrix.rows,
-        columns=tile.matrix.columns,
-        row_bytes=tile.pitch if by_rows else element,
-        column_bytes=element if by_rows else tile.pitch,
-    )
-
-
-def _numbered(found: list[Result]) -> list[Result]:
-    """Give results of one name numbers, where there are several."""
-    if len(found) < 2:
-        return found
-    return [replace(one, name=f"{one.name}{number}") for number, one in enumerate(found, start=1)]
-
-
-def _seen(program: Program, place: Place, size: int) -> Iterator[Place]:
-    """Find the places of the image at which so many bytes end up, all of them together."""
-    if program.buffer(place.buffer).space == "global":
-        yield place
-        return
-    for step in walk(program.steps):
-        if not isinstance(step, Copy) or step.source.buffer != place.buffer:
-            continue
-        moved = place.offset - step.source.offset
-        destination = step.destination
-        if 0 <= moved <= step.size - size and program.buffer(destination.buffer).space == "global":
-            yield replace(destination, offset=destination.offset + moved)
+from strategies.matrices import Result, results
 
 
 class Expectation(StrEnum):

@@ -97,7 +97,7 @@ class StepWriter:
         operand = address(self.body, self.program, step.place, form.space, immediate=step.immediate)
         stride = stride_operand(self.body, step.stride, in_register=step.stride_in_register)
         (vector,) = map(self._vector, step.uses)
-        first, second = (vector, operand) if isinstance(step, Load) else (operand, vector)
+        first, second = (operand, vector) if step.stores else (vector, operand)
         self.body.add(f"{self._opcode(form)} {first}, {second}{stride}")
 
     def _rows(self, step: LoadRows | StoreRows) -> None:
@@ -110,7 +110,7 @@ class StepWriter:
         body.add(f"add.s64 {total}, {register}, {distance}")
         (vector,) = map(self._vector, step.uses)
         operand = displaced(total, step.immediate)
-        first, second = (vector, operand) if isinstance(step, LoadRows) else (operand, vector)
+        first, second = (operand, vector) if step.stores else (vector, operand)
         body.add(f"{self._opcode(step.form)} {first}, {second}")
 
     def _registers_and_memory(self, step: LoadRegisters | StoreRegisters) -> None:
@@ -136,10 +136,10 @@ class StepWriter:
             value = _vector(part) if together > 1 else part[0]
             kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
             where = displaced(operand[1:-1], width * index)
-            if isinstance(step, LoadRegisters):
-                body.add(f"ld.{space}.{kind} {value}, {where}")
-            else:
+            if step.stores:
                 body.add(f"st.{space}.{kind} {where}, {value}", guard=guard)
+            else:
+                body.add(f"ld.{space}.{kind} {value}, {where}")
 
     def _pack(self, step: PackRegisters) -> None:
         source, destination = map(self._registers.of, step.uses)

@@ -13,6 +13,7 @@ from oracle.matrices import LANES
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step
+from strategies.matrices import places_of
 from strategies.simplification.examples import (
     Access,
     Example,
@@ -24,7 +25,6 @@ from strategies.simplification.examples import (
     image_places,
     moved,
     new_buffer,
-    places_of,
     room_for,
     visit,
     with_form,
@@ -87,13 +87,12 @@ def _readdressed(
 ) -> Iterator[Example]:
     """Iterate over examples with other addresses: with the rows behind them moved, and without."""
     target = _changed(example, {site: (replace(step, addresses=addresses),)})
-    stored = isinstance(step, StoreRows)
     runs = [
         (source, destination, _ROW)
         for old, new in zip(step.addresses, addresses, strict=True)
         for source, destination in zip(
-            places_of(example.program, Place(buffer=step.buffer, offset=old), stored=stored),
-            places_of(target.program, Place(buffer=step.buffer, offset=new), stored=stored),
+            places_of(example.program, Place(buffer=step.buffer, offset=old), stored=step.stores),
+            places_of(target.program, Place(buffer=step.buffer, offset=new), stored=step.stores),
             strict=False,
         )
     ]
@@ -113,8 +112,7 @@ def _plainer_registers(example: Example, site: Site, step: _Placed) -> Iterator[
         yield bytes_moved(example, [(step.place, other.place, step.size)], target)
         yield target
     if example.program.buffer(step.place.buffer).space == "shared":
-        stored = isinstance(step, StoreRegisters)
-        for place in places_of(example.program, step.place, stored=stored):
+        for place in places_of(example.program, step.place, stored=step.stores):
             yield tidied(_changed(example, {site: (replace(step, place=place),)}))
 
 
@@ -232,7 +230,7 @@ def _plain(example: Example, sites: _Sites) -> Example:
             with_form(step, layout=layout, space="global"),
             stride=None, stride_in_register=False, immediate=0,
         )  # fmt: skip
-        key = (step.place, tile, isinstance(step, Load))
+        key = (step.place, tile, step.stores)
         if key not in homes:
             buffer = new_buffer(buffers, form.matrix.operand, room_for(other.tile))
             buffers.append(buffer)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, Load, Main, Step, Store
+from oracle.steps import Load, Main, Step, Store
 from oracle.storage import Tile, read, write
 from strategies.cells import Image
+from strategies.matrices import places_of
 
 Site = tuple[int | str, ...]
 """Where a step stands: (3,), or (3, "then", 0) for the first step in the arm of a branch."""
@@ -126,47 +128,22 @@ def room_for(tile: Tile) -> int:
     return tile.extent + tile.pitch + GUARD_BYTES
 
 
+_ACCESSES: tuple[LoadForm | StoreForm, ...] = (*LOAD_FORMS, *STORE_FORMS)
+# The first of several that differ in nothing else counts.
+_FORMS = {(type(form), form.matrix, form.layout, form.space): form for form in reversed(_ACCESSES)}
+
+
 def with_form(step: Access, *, layout: str, space: str) -> Access:
     """Return a load or store with another layout and state space, if the pages have the form."""
-    form = step.form
-    if (form.layout, form.space) == (layout, space):
+    if (step.form.layout, step.form.space) == (layout, space):
         return step
-    for other in LOAD_FORMS if isinstance(form, LoadForm) else STORE_FORMS:
-        if (other.matrix, other.layout, other.space) == (form.matrix, layout, space):
-            return _formed(step, other)
-    return step
-
-
-def _formed(step: Access, form: LoadForm | StoreForm) -> Access:
-    if isinstance(step, Load):
-        return replace(step, form=form) if isinstance(form, LoadForm) else step
-    return replace(step, form=form) if isinstance(form, StoreForm) else step
+    form: Any = _FORMS.get((type(step.form), step.form.matrix, layout, space))
+    return step if form is None else replace(step, form=form)
 
 
 def image_places(program: Program, step: Access) -> Iterator[Place]:
     """Find where the image holds what a step loads or stores: there, or where copies have it."""
-    return places_of(program, step.place, stored=isinstance(step, Store))
-
-
-def places_of(program: Program, place: Place, *, stored: bool = False) -> Iterator[Place]:
-    """Find the places of the image from which a place gets its bytes, or to which they go.
-
-    A place in global memory is its own.
-    """
-    if program.buffer(place.buffer).space == "global":
-        yield place
-        return
-    for copy in walk(program.steps):
-        if isinstance(copy, Copy):
-            here, there = copy.destination, copy.source
-            if stored:
-                here, there = there, here
-            if (
-                here.buffer == place.buffer
-                and 0 <= place.offset - here.offset < copy.size
-                and program.buffer(there.buffer).space == "global"
-            ):
-                yield replace(there, offset=there.offset + place.offset - here.offset)
+    return places_of(program, step.place, stored=step.stores)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from repro_cases import VALUED, multiplication, row_load
 from fuzz.explain.derivations import derivation, raw
 from fuzz.explain.dot_products import Element, derive
 from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
-from fuzz.findings.verdicts import results
 from oracle.formats import FORMATS, Format
 from oracle.forms import LdmatrixForm, MmaForm, MmaSyncForm
 from oracle.isa import LDMATRIX_FORMS, MMA_SYNC_FORMS
@@ -25,6 +24,7 @@ from oracle.operations import Operation
 from oracle.steps import Elementwise, Multiply
 from oracle.tracing import trace
 from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.matrices import results
 
 FLOATS = [FORMATS[name] for name in ("f16", "bf16", "tf32", "f32", "f64")]
 FLOAT_FORMS = [form for form in VALUED if form.a_type.is_float]

@@ -30,7 +30,7 @@ from fuzz.findings.case import (
     PROGRAM,
     instructions_of,
 )
-from fuzz.findings.verdicts import Difference, Result, differences, results
+from fuzz.findings.verdicts import Difference, differences
 from fuzz.output import THEME
 from oracle.execution import execute
 from oracle.formats import FORMATS, format_named
@@ -40,6 +40,7 @@ from oracle.program import Program
 from oracle.steps import Load, Multiply, Store
 from oracle.targets import Module
 from runners.emission import emit
+from strategies.matrices import Result, results
 
 FLOATS: dict[str, Any] = {
     "f16": (np.float16, "e"),
