@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import Phase, assume, given, settings
 from shrinking_cases import LANE_PROGRAMS, TARGET, WANTED, subjects, verdicts_of
@@ -13,7 +15,7 @@ from oracle.execution import execute
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
 from oracle.program import walk
-from oracle.steps import Multiply, Store
+from oracle.steps import Multiply, Step, Store
 from oracle.storage import Tile, read
 from oracle.tracing import trace
 from strategies.simplification.examples import Example
@@ -67,12 +69,20 @@ def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subjec
 @settings(max_examples=6, phases=[Phase.generate])
 @given(subjects(LANE_PROGRAMS))
 def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject: Subject) -> None:
+    def stored(name: str, steps: Sequence[Step]) -> bool:
+        """Whether it is, before anything else is loaded under this name."""
+        for step in steps:
+            if isinstance(step, _STORES) and step.registers == name:
+                return True
+            if step.writes is not None and step.writes.name == name:
+                return False
+        return False
+
     def fails(candidate: Subject) -> bool:
         steps = list(walk(candidate.program.steps))
         return any(
-            isinstance(step, MultiplyLanes)
-            and any(isinstance(other, _STORES) and other.registers == step.d for other in rest)
-            for step, rest in ((step, steps[i + 1 :]) for i, step in enumerate(steps))
+            isinstance(step, MultiplyLanes) and stored(step.d, steps[index + 1 :])
+            for index, step in enumerate(steps)
         )
 
     assume(fails(subject))
