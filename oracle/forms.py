@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 from oracle.formats import Format
@@ -146,8 +146,7 @@ class MmaForm:
 
     def matrix(self, operand: str) -> Matrix:
         """Matrix "a", "b", "c" or "d"."""
-        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
-        return Matrix(operand=operand, shape=self.shape, type=types[operand])
+        return _matrix_of(self, operand)
 
     @property
     def vectors(self) -> dict[str, Matrix | Vector]:
@@ -271,28 +270,20 @@ class MmaSyncForm:
 
     def type(self, operand: str) -> Format:
         """Return the element type of "d", "a", "b" or "c"."""
-        types = {"a": self.a_type, "b": self.b_type, "c": self.c_type, "d": self.d_type}
-        return types[operand]
+        return self.matrix(operand).type
 
     def matrix(self, operand: str) -> Matrix:
         """Return matrix "a", "b", "c" or "d" of one of the multiplications."""
-        return Matrix(operand=operand, shape=self.shape, type=self.type(operand))
+        return _matrix_of(self, operand)
 
     def vector(self, operand: str) -> Vector:
         """Return the registers of "d", "a", "b" or "c": each element stands in one lane."""
-        type_ = self.type(operand)
-        rows, columns = self.shape.matrix(operand)
-        bits = 64 if type_.name == "f64" else 32
-        plain = type_.name in ("f32", "f64", "s32")
-        return Vector(
-            registers=self.groups * rows * columns * type_.bits // (LANES * bits),
-            register_type=type_.name if plain else "b32",
-        )
+        return _vector_of(self, operand)
 
     def words(self, operand: str) -> int:
         """Return the registers of an operand in words of 32 bits; f64 has two for each."""
-        rows, columns = self.shape.matrix(operand)
-        return self.groups * rows * columns * self.type(operand).bits // (LANES * 32)
+        matrix = self.matrix(operand)
+        return self.groups * matrix.rows * matrix.columns * matrix.type.bits // (LANES * 32)
 
     @property
     def vectors(self) -> dict[str, Matrix | Vector]:
@@ -409,6 +400,23 @@ MainForm = MmaForm | LdmatrixForm | MmaSyncForm | StmatrixForm | MovmatrixForm
 """Forms that a program can be about: loads and stores of wmma only serve others."""
 
 Form = LoadForm | StoreForm | MmaForm | LdmatrixForm | MmaSyncForm | StmatrixForm | MovmatrixForm
+
+
+@cache
+def _matrix_of(form: ProductForm, operand: str) -> Matrix:
+    """Return a matrix of a multiplication; kept, with the sizes that it keeps itself."""
+    types = {"a": form.a_type, "b": form.b_type, "c": form.c_type, "d": form.d_type}
+    return Matrix(operand=operand, shape=form.shape, type=types[operand])
+
+
+@cache
+def _vector_of(form: MmaSyncForm, operand: str) -> Vector:
+    """Return the registers of an operand of mma.sync; kept, as programs are drawn with them."""
+    matrix = form.matrix(operand)
+    return Vector(
+        registers=form.words(operand) * 32 // matrix.register_bits,
+        register_type=matrix.register_type,
+    )
 
 
 def _slots(*pairs: tuple[str, str]) -> tuple[Slot, ...]:

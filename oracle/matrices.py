@@ -63,12 +63,12 @@ class Matrix:
     shape: Shape
     type: Format
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Number of rows."""
         return self.shape.matrix(self.operand)[0]
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """Number of columns."""
         return self.shape.matrix(self.operand)[1]
