@@ -2,9 +2,10 @@
 
 Fragments are stack slots that `mem2reg` has to take apart; addresses are computed from lane, warp
 and image, some by a function that wants to be inlined; long copies are loops over units of the
-widest type, and loops of a constant count can be unrolled; row addresses of ldmatrix without a
-pattern come out of a constant table; what some lanes alone store stands under a condition on the
-lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is inline assembly.
+widest type, and the program's loops of a constant count can be unrolled; row addresses of ldmatrix
+without a pattern come out of a constant table; what some lanes alone store stands under a condition
+on the lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is inline
+assembly.
 """
 
 from __future__ import annotations
@@ -45,9 +46,13 @@ from runners.kernels import LANES, Kernel
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 """Types that a copy moves, by their bytes."""
-_UNROLLED = 4
-"""Most rounds of a copy that are written out; more, as in one of five, become a loop. With loops
-alone they took more than half of LLVM's time, most of it for where each loop ends (22, 2026-11)."""
+_UNROLLED = 8
+"""Most rounds of a copy that are written out; more become a loop, which is to stay one: the loops
+of the programs are there to be unrolled. With all of them loops, copies took more than half of
+LLVM's time; with 4 and loops to unroll, an eighth more than so (22, 2026-11)."""
+_NEVER_UNROLLED = """!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.unroll.disable"}
+"""
 
 
 class LlvmWriter(LlvmText):
@@ -185,7 +190,7 @@ class LlvmWriter(LlvmText):
         wide = self.value(f"zext i32 {counter} to i64")
         self._move(piece, self.value(f"mul i64 {wide}, {piece.width}"))
         self.add(f"{following} = add i32 {counter}, {LANES}")
-        self.add(f"br label %{head}")
+        self.add(f"br label %{head}, !llvm.loop !0")
         self.label(end)
 
     def _move(self, piece: Piece, offset: str, units: int = 0) -> None:
@@ -270,4 +275,4 @@ def llvm_ir(
     if SCALED in declared:
         texts.append(SCALED_TEXT)
     tail = "\n".join(f"declare {text}" for text in declared.values() if text)
-    return "\n".join([head, *texts, tail, ""])
+    return "\n".join([head, *texts, tail, _NEVER_UNROLLED])

@@ -150,7 +150,9 @@ class LlvmText:
         base = "%shared" if own == 3 else "%image"
         distance = self.program.offset(place.buffer) + place.offset
         type_ = self.pointer("i8", own)
-        value = self.value(f"getelementptr i8, {type_} {base}, i64 {distance}")
+        value = base
+        if distance:
+            value = self.value(f"getelementptr i8, {type_} {value}, i64 {distance}")
         if offset:
             value = self.value(f"getelementptr i8, {type_} {value}, i64 {offset}")
         if space == 0:
