@@ -95,7 +95,9 @@ def main() -> None:
                     expected = execute(batch.program, images, target=given.target).images
                     for member, failure in made.items():
                         if isinstance(failure, Failure):
-                            said[member][outcome(failure, expected)] += 1
+                            what = outcome(failure, expected)
+                            said[member][what] += 1
+                            print(f"round {number}, {batch.entry}: {what}: {member.name}")
                     whose = type(one)(module=whole, made=made)
                     for variant in matrix.variants(whose, batch.entry):
                         result = place.device.run(variant.compiled, images, entry=batch.entry)

@@ -24,7 +24,7 @@ from runners.simulated.syntax import (
     Name,
     Variable,
 )
-from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import Operation
 
 _PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
@@ -112,6 +112,7 @@ class _Linker:
             prefix=prefix,
             locations=frame,
             in_function=not function.is_entry,
+            functions=self._listing.functions,
         )
         for instruction in function.body or ():
             expansion.starts.append(len(self._steps))
@@ -267,14 +268,29 @@ class _Linker:
             moves.append(lambda warps, mask: warps.write(key, warps.registers[inner], mask))
 
 
-def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel]:
+def decode(listing: Listing, silicon: Silicon) -> MappingProxyType[str, Kernel | SimulatedTrap]:
     """Decode all entries of a module for a device.
+
+    Returns
+    -------
+    MappingProxyType
+        The kernels by name; in place of one that is not supported, why, as long as others are.
 
     Raises
     ------
     SimulatedTrap
-        At the first instruction that is not known or not allowed for the module's target.
+        At the first instruction that is not allowed for the module's target, or where no entry
+        is supported.
     """
-    return MappingProxyType(
-        {name: _Linker(listing, silicon).kernel(entry) for name, entry in listing.entries.items()}
-    )
+    decoded: dict[str, Kernel | SimulatedTrap] = {}
+    for name, entry in listing.entries.items():
+        try:
+            decoded[name] = _Linker(listing, silicon).kernel(entry)
+        except SimulatedTrap as trap:
+            if trap.trap.kind is not TrapKind.UNSUPPORTED:
+                raise
+            decoded[name] = trap
+    refused = [one for one in decoded.values() if isinstance(one, SimulatedTrap)]
+    if refused and len(refused) == len(decoded):
+        raise refused[0]
+    return MappingProxyType(decoded)

@@ -18,7 +18,7 @@ from runners.simulated.memory import Memory, laid_out
 from runners.simulated.parser import parse
 from runners.simulated.silicon import Planted, Silicon, Target
 from runners.simulated.special import MULTIPROCESSORS, SLOTS
-from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import LANES, Warps
 
 _LARGEST_BLOCK = 1024
@@ -127,7 +127,8 @@ class Module:
     """A loaded module."""
 
     device: SimulatedDevice
-    kernels: MappingProxyType[str, Kernel]
+    kernels: MappingProxyType[str, Kernel | SimulatedTrap]
+    """By their names; why there is none that is not supported, where others are."""
 
     def launch(
         self, entry: str, images: NDArray[np.uint8], *, threads: int = 128
@@ -262,6 +263,8 @@ class Module:
             raise UsageError(
                 f"the module has no entry {entry!r}; it has {', '.join(self.kernels) or 'none'}"
             )
+        if isinstance(kernel, SimulatedTrap):
+            raise kernel
         bits = tuple(bits for _, bits in kernel.parameters)
         if bits != parameter_bits:
             raise UsageError(

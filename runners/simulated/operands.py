@@ -11,6 +11,7 @@ from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
     Address,
+    Function,
     Immediate,
     Instruction,
     Name,
@@ -78,6 +79,8 @@ class Surroundings:
     """Of all variables in memory."""
     in_function: bool
     """Whether parameters are those of a device function."""
+    functions: Mapping[str, Function]
+    """Of the module; what an address of one would be is not simulated."""
     known: dict[tuple[Scope, str, int], Held[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
 
@@ -207,6 +210,8 @@ class Operands:
         if found is None:
             if UNKNOWN.fullmatch(name):
                 self.unsupported(f"the special register {name} is not simulated")
+            if name in self.surroundings.functions:
+                self.unsupported(f"the address of the function {name} is taken")
             refuse(TrapKind.PARSE, self.line, f"{name} is not declared")
         self._check_width(name, found, bits, wider)
         if operand.offset:

@@ -1,5 +1,6 @@
 """What the simulated device reads, and how it refuses the rest: by line."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -228,3 +229,17 @@ def test_a_function_that_calls_itself_is_unsupported() -> None:
     assert trap.kind is TrapKind.UNSUPPORTED
     assert "calls itself" in trap.message
     assert trap.line < number
+
+
+def test_one_unsupported_kernel_takes_none_of_the_others_with_it() -> None:
+    # As nvcc 11.8 -G constructs an array: the address of a constructor is handed on.
+    ptx, _ = with_line("    mov.u64 %rd1, make;")
+    ptx = ptx.replace(".visible", ".weak .func make()\n{\n ret;\n}\n.visible", 1)
+    assert "address of the function make" in refused(ptx).trap.message
+    right, _ = with_line("")
+    both = ptx + right[right.index(".visible") :].replace("kernel(", "other(")
+    module, images = DEVICE.load(both), np.zeros((1, 64), np.uint8)
+    module.launch("other", images)
+    with pytest.raises(SimulatedTrap) as caught:
+        module.launch("kernel", images)
+    assert caught.value.trap.kind is TrapKind.UNSUPPORTED
