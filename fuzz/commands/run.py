@@ -187,7 +187,7 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         return _instructions(options, selection, seed), _devices(options, name)
     from fuzz.checks.programs import Programs
     from fuzz.checks.undefined import Undefined
-    from fuzz.screening.idle import IdleTime
+    from fuzz.screening.idle_time import IdleTime
 
     assemblers = options["assemblers"]
     if len(assemblers) > 1:

@@ -230,7 +230,7 @@ class _Line:
 
 
 _TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
-"""Kinds with what an assembler said at the end of the title (`fuzz.families`), which is long."""
+"""Kinds whose titles end with what an assembler said (`fuzz.findings.families`), which is long."""
 
 
 def _lines(families: Iterable[FamilyState]) -> list[_Line]:

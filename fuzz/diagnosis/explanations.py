@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Multiply, Step, Store
-from oracle.storage import Tile
 from oracle.warps import Planes, Warps
 
 _SIGNS = {"s8": "u8", "u8": "s8", "s4": "u4", "u4": "s4"}
@@ -34,6 +33,7 @@ _WORD_BITS, _HALF_BITS = 32, 16
 """Of a register, and of the shortest elements of which one may stand anywhere."""
 Change = Callable[[Step], Step | None]
 """A step in, the step that is taken instead out; None leaves it out."""
+_Kind = TypeVar("_Kind", bound=Step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,43 +108,45 @@ def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
 # Changes of the program
 
 
-def _other_layout(operand: str) -> Change:
-    def change(step: Step) -> Step:
-        match step:
-            case Load(form=form) if form.operand == operand:
-                return replace(step, form=replace(form, layout=_flipped(form.layout)))
-            case Store(form=form) if operand == "d":
-                return replace(step, form=replace(form, layout=_flipped(form.layout)))
+def _each(kind: type[_Kind], change: Callable[[_Kind], Step]) -> Change:
+    """Return a change of every step of one kind."""
+    return lambda step: change(step) if isinstance(step, kind) else step
+
+
+def _access(operand: str, change: Callable[[Load | Store], Step]) -> Change:
+    """Return a change of every load of an operand, or of every store of D."""
+
+    def changed(step: Step) -> Step:
+        if isinstance(step, Load | Store) and step.form.matrix.operand == operand:
+            return change(step)
         return step
 
-    return change
+    return changed
 
 
-def _flipped(layout: str) -> str:
-    return "col" if layout == "row" else "row"
+def _flipped(step: Load | Store) -> Step:
+    form: Any = replace(step.form, layout="col" if step.form.layout == "row" else "row")
+    return replace(step, form=form)
 
 
-def _moved(operand: str, lines: int) -> Change:
-    def change(step: Step) -> Step:
-        match step:
-            case Load(form=form) if form.operand == operand:
-                tile = Tile(matrix=form.matrix, layout=form.layout, stride=step.stride)
-            case Store(form=form) if operand == "d":
-                tile = Tile(matrix=form.matrix, layout=form.layout, stride=step.stride)
-            case _:
-                return step
-        place = replace(step.place, offset=step.place.offset + lines * tile.pitch)
-        return replace(step, place=place)
-
-    return change
+def _moved(lines: int) -> Callable[[Load | Store], Step]:
+    """Reach another line."""
+    return lambda step: _displaced(step, lines * step.tile.pitch)
 
 
-def _restrided(operand: str, lines_apart: int | None) -> Change:
-    """Load with a longer stride, by the fewest elements that fill a word; or the default one."""
+def _further(step: Load | Store) -> Step:
+    """Reach an address that is a word, or an element if that is longer, further."""
+    return _displaced(step, max(_WORD_BITS, step.form.matrix.type.bits) // 8)
 
-    def change(step: Step) -> Step:
-        if not isinstance(step, Load) or step.form.operand != operand:
-            return step
+
+def _displaced(step: Load | Store, by: int) -> Step:
+    return replace(step, place=replace(step.place, offset=step.place.offset + by))
+
+
+def _restrided(lines_apart: int | None) -> Callable[[Load | Store], Step]:
+    """Take a longer stride, by the fewest elements that fill a word; or the default one."""
+
+    def change(step: Load | Store) -> Step:
         if lines_apart is None:
             return replace(step, stride=None, stride_in_register=False)
         matrix = step.form.matrix
@@ -155,31 +157,13 @@ def _restrided(operand: str, lines_apart: int | None) -> Change:
     return change
 
 
-def _displaced(operand: str) -> Change:
-    """Load from an address that is a word, or an element if that is longer, further."""
-
-    def change(step: Step) -> Step:
-        if not isinstance(step, Load) or step.form.operand != operand:
-            return step
-        further = max(_WORD_BITS, step.form.matrix.type.bits) // 8
-        return replace(step, place=replace(step.place, offset=step.place.offset + further))
-
-    return change
-
-
 def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
     """Load from where another operand lies."""
 
     def of(program: Program) -> Change:
         loads = (step for step in walk(program.steps) if isinstance(step, Load))
         places = [load.place for load in loads if load.form.operand == other][:1]
-
-        def change(step: Step) -> Step:
-            if not isinstance(step, Load) or step.form.operand != operand or not places:
-                return step
-            return replace(step, place=places[0])
-
-        return change
+        return _access(operand, lambda step: replace(step, place=places[0]) if places else step)
 
     return of
 
@@ -196,10 +180,7 @@ def causes_of_load(operand: str) -> tuple[str, ...]:
 
 
 def _multiplication(change: Callable[[MmaForm], MmaForm]) -> Change:
-    def changed(step: Step) -> Step:
-        return replace(step, form=change(step.form)) if isinstance(step, Multiply) else step
-
-    return changed
+    return _each(Multiply, lambda step: replace(step, form=change(step.form)))
 
 
 def _saturating(form: MmaForm) -> MmaForm:
@@ -236,56 +217,50 @@ def _other(type_: Format) -> Format:
     return FORMATS[_SIGNS[type_.name]]
 
 
-def _other_transposition(step: Step) -> Step:
-    if not isinstance(step, LoadRows):
-        return step
+def _transposed(step: LoadRows) -> Step:
     form: LdmatrixForm = replace(step.form, transposed=not step.form.transposed)
     return replace(step, form=form)
 
 
-def _rows_behind(step: Step) -> Step:
-    if not isinstance(step, LoadRows):
-        return step
+def _rows_behind(step: LoadRows) -> Step:
     return replace(step, addresses=tuple(address + 16 for address in step.addresses))
 
 
-def _pairs_exchanged(step: Step) -> Step:
-    if not isinstance(step, LoadRows):
-        return step
+def _pairs_exchanged(step: LoadRows) -> Step:
     return replace(step, addresses=tuple(step.addresses[lane ^ 1] for lane in range(32)))
 
 
-def _branch_inverted(step: Step) -> Step:
-    if not isinstance(step, Branch):
-        return step
+def _inverted(step: Branch) -> Step:
     return replace(step, then=step.otherwise, otherwise=step.then)
 
 
-def _left_out(step: Step) -> Step:
-    if not isinstance(step, Elementwise):
-        return step
+def _left_out(step: Elementwise) -> Step:
     return replace(step, operation=Operation.COPY, constant=0)
 
 
 _CHANGES: tuple[tuple[str, Change], ...] = (
-    *((f"{name} in the other layout", _other_layout(name)) for name in "abcd"),
+    *((f"{name} in the other layout", _access(name, _flipped)) for name in "abcd"),
     (".satfinite the other way", _multiplication(_saturating)),
     *(("another rounding mode", _multiplication(_rounding(mode))) for mode in _ROUNDINGS),
     ("the other of .xor and .and", _multiplication(_other_operation)),
     *(("signed for unsigned, or the reverse", _other_sign(names)) for names in ("ab", "a", "b")),
-    *((f"{name} from another line", _moved(name, lines)) for name in "abc" for lines in (1, -1)),
     *(
-        (f"{name} at another stride", _restrided(name, longer))
+        (f"{name} from another line", _access(name, _moved(lines)))
+        for name in "abc"
+        for lines in (1, -1)
+    ),
+    *(
+        (f"{name} at another stride", _access(name, _restrided(longer)))
         for name in "abc"
         for longer in (1, -1, None)
     ),
-    *((f"{name} from another address", _displaced(name)) for name in "abc"),
-    *(("d to another line", _moved("d", lines)) for lines in (1, -1)),
-    ("rows transposed, or not", _other_transposition),
-    ("rows from 16 bytes behind", _rows_behind),
-    ("the row addresses of neighbouring lanes exchanged", _pairs_exchanged),
-    ("a branch the other way", _branch_inverted),
-    ("an element-wise operation left out", _left_out),
+    *((f"{name} from another address", _access(name, _further)) for name in "abc"),
+    *(("d to another line", _access("d", _moved(lines))) for lines in (1, -1)),
+    ("rows transposed, or not", _each(LoadRows, _transposed)),
+    ("rows from 16 bytes behind", _each(LoadRows, _rows_behind)),
+    ("the row addresses of neighbouring lanes exchanged", _each(LoadRows, _pairs_exchanged)),
+    ("a branch the other way", _each(Branch, _inverted)),
+    ("an element-wise operation left out", _each(Elementwise, _left_out)),
 )
 
 

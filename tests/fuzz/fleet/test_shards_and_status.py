@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus import create_corpus
-from fuzz.campaign.figures import Life, read_figures
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.stored_status import Life, read_figures
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.runner import RunnerChoice

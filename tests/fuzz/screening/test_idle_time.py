@@ -16,8 +16,7 @@ from fuzz.checks.program_rounds import RoundWorker
 from fuzz.checks.programs import Programs, ProgramTrier
 from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
-from fuzz.screening import idle
-from fuzz.screening.idle import IdleTime
+from fuzz.screening.idle_time import IdleTime
 from strategies.draws import Selection
 from strategies.program_draws import ProgramCoverage
 
@@ -39,8 +38,8 @@ class _Still:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "_IMAGES", 2)
-    monkeypatch.setattr(idle, "_NEW_SECONDS", 0.0)
+    monkeypatch.setattr(idle_time, "_IMAGES", 2)
+    monkeypatch.setattr(idle_time, "_NEW_SECONDS", 0.0)
 
 
 def check(*faults: str) -> Programs:
