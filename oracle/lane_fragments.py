@@ -18,7 +18,7 @@ m8n8k4 of f16 is four multiplications, one for each group of eight lanes (4 q ..
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from oracle.forms import MmaSyncForm
 from oracle.matrices import LANES
 from oracle.scratch import Scratch
 from oracle.transposition import transpose
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @cache
@@ -123,21 +120,21 @@ def _gathered(
         elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
         gathered: NDArray[Any] = elements.take(_order(form, operand), axis=0)
         return gathered
-    type_, tiles, axes = form.type(operand), len(words), _register_axes(form, operand)
+    type_, tiles = form.type(operand), len(words)
     registers = words.view(_register(type_)).reshape(tiles, -1)
     lanes = scratch.array(f"lanes {operand}", (registers.shape[1], tiles), registers.dtype)
+    scratch.turn(lanes, registers)
+    source = _sorted(lanes, _register_axes(form, operand))
     if type_.bits >= 32:
-        _copy_in_order(lanes.T, registers, axes)
-        return lanes
-    # Sorting waits for the copies that part registers: within one that also puts tiles last, the
-    # source would be read across cache lines.
-    transpose(lanes.T, registers)
+        if source.flags.c_contiguous:
+            return lanes
+        elements = scratch.array(f"elements {operand}", lanes.shape, lanes.dtype)
+        np.copyto(elements.reshape(source.shape), source)
+        return elements
     inner, parts = _inner(form, operand), 32 // type_.bits
     elements = scratch.array(
         f"elements {operand}", (len(lanes) // inner, parts, inner, tiles), type_.raw
     )
-    bits = (2,) * len(axes)
-    source = lanes.reshape(*bits, tiles).transpose(*axes, len(bits))
     for part in range(parts):
         if part:
             lanes >>= np.uint32(type_.bits)
@@ -146,7 +143,11 @@ def _gathered(
 
 
 def pack(
-    form: MmaSyncForm, matrices: NDArray[Any], target: NDArray[np.uint32], operand: str = "d"
+    form: MmaSyncForm,
+    matrices: NDArray[Any],
+    target: NDArray[np.uint32],
+    operand: str = "d",
+    scratch: Scratch | None = None,
 ) -> None:
     """Deal matrices out to the registers of the lanes: the reverse of `unpack`.
 
@@ -155,7 +156,10 @@ def pack(
     matrices : (form.groups * tiles, rows, columns), raw patterns of the operand's format
     target : uint32 (tiles, 32, words), C-contiguous
         Is written.
+    scratch
+        Working memory.
     """
+    scratch = scratch or Scratch()
     tiles, type_ = len(target), form.type(operand)
     if not type_.is_float:
         lanes = matrices.reshape(tiles, -1).take(_inverse(form, operand), axis=1)
@@ -175,23 +179,19 @@ def pack(
         elements = _joined(elements.reshape(-1, inner), type_.bits).reshape(-1, tiles)
     registers = target.view(_register(type_)).reshape(tiles, -1)
     axes = _register_axes(form, operand)
-    _copy_in_order(registers, elements.T, [axes.index(bit) for bit in range(len(axes))])
+    lanes = _sorted(elements, tuple(axes.index(bit) for bit in range(len(axes))))
+    if not lanes.flags.c_contiguous:
+        lanes = scratch.copy("lanes d", lanes)
+    scratch.turn(registers, lanes.reshape(elements.shape))
 
 
-def _copy_in_order(target: NDArray[Any], source: NDArray[Any], axes: Sequence[int]) -> None:
-    """Copy the elements of tiles with the bits of their indices in another order.
+def _sorted(rows: NDArray[Any], axes: tuple[int, ...]) -> NDArray[Any]:
+    """Return a view of rows, 2^bits of them, in which the bits of their numbers are sorted anew.
 
-    Parameters
-    ----------
-    target, source : (tiles, elements)
-        Elements are 2^bits; neither is copied to be seen with an axis for each bit.
-    axes
-        Which bit of the source's index each bit of the target's is, the highest first.
+    `axes` says for each bit of the new number, the highest first, which bit of the old one it is.
     """
-    shape = len(target), *(2,) * len(axes)
-    transpose(
-        target.reshape(shape), source.reshape(shape).transpose(0, *(1 + axis for axis in axes))
-    )
+    bits = len(axes)
+    return rows.reshape((2,) * bits + rows.shape[1:]).transpose(*axes, bits)
 
 
 def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:

@@ -92,7 +92,8 @@ def multiply_lanes(
             unpack(form, name, words[part], scratch)
             for name, words in (("a", a), ("b", b), ("c", c))
         )
-        pack(form, product(form, left, right, addend, model, scratch), result[part])
+        d = product(form, left, right, addend, model, scratch)
+        pack(form, d, result[part], scratch=scratch)
     return result
 
 

@@ -30,8 +30,10 @@ _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
 """Products computed together: enough to make the cost of a NumPy call negligible, and few enough
 that the working arrays stay below 16 MiB whatever the size of the batch."""
 _CHUNK_BYTES = 4 << 20
-"""Elements of all operands that are taken together. Of 1 to 32 MiB the fastest for f64, whose
-m8n8k4 takes 1.3 times as long without a bound; other forms care little (2026-11-22)."""
+"""Elements of all operands that are taken together."""
+_CHUNK_DOUBLES = 1 << 10
+"""Tiles of f64 that are taken together: length of NumPy's inner loops. Of 256 to 2,730 the fastest
+for m8n8k4, which takes 1.4 times as long with 256 (2026-11-22)."""
 
 
 def mma(
@@ -133,6 +135,8 @@ def chunk_tiles(form: ProductForm) -> int:
     bits = m * k * form.a_type.bits + k * n * form.b_type.bits
     bits += m * n * (form.c_type.bits + form.d_type.bits)
     groups = form.groups if isinstance(form, MmaSyncForm) else 1
+    if form.a_type.name == "f64":
+        return min(_CHUNK_DOUBLES, _CHUNK_BYTES * 8 // bits)
     return min(_CHUNK_PRODUCTS // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
 
 

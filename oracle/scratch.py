@@ -25,6 +25,10 @@ _REGION_BYTES = 16 << 20
 madvise)."""
 _LARGE_PAGE = 2 << 20
 """Bytes of a large page of x86-64, and of 64-bit Arm with small pages of 4 KiB."""
+_LINE_BYTES = 64
+"""A cache line of x86-64 and of most 64-bit Arm processors."""
+_TURNED = 256
+"""Rows or columns turned at once (of 32 to 1,024 the fastest for 32 and 64 bits, 2026-11-22)."""
 _SHIFT = 4096 + 256
 """Granule of buffers: what lies at the same place of two of them is not a power of two bytes
 apart, and so not in the same set of the cache."""
@@ -59,6 +63,24 @@ class Scratch:
         copied = self.array(name, values.shape, values.dtype if dtype is None else dtype)
         np.copyto(copied, values, casting="unsafe")
         return copied
+
+    def turn(self, target: NDArray[Any], source: NDArray[Any]) -> None:
+        """Copy (rows, columns) to (columns, rows), both in C order and of one dtype.
+
+        As `oracle.transposition.transpose` does, but through memory that is kept, and of the longer
+        axis a part at a time, so that what is read across the rows lies in the nearest cache.
+        """
+        gap = _LINE_BYTES // source.itemsize
+        first = len(source) >= len(target)
+        for start in range(0, max(source.shape), _TURNED):
+            part = slice(start, start + _TURNED)
+            block, turned = (
+                (source[part], target[:, part]) if first else (source[:, part], target[part])
+            )
+            rows, columns = block.shape
+            spread = self.array("spread", (rows, columns + gap), source.dtype)[:, :columns]
+            np.copyto(spread, block)
+            np.copyto(turned, spread.T)
 
     def tiles_last(
         self, name: str, tiles: NDArray[Any], axes: tuple[int, int, int]

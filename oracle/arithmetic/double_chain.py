@@ -48,11 +48,9 @@ _ORDINARY = 480
 2^-1064 or zero, so that its error is a double, and is below 2^960."""
 _ORDINARY_ADDEND = 900
 """Addends below 2^900 and a few such products are far from overflow."""
-_TILES = 1 << 10
-"""Tiles of a block: length of the loops in which the factors of a product lie one after another."""
-_BLOCK = 1 << 15
-"""Elements of C that take a step together: arrays of 256 KiB, and so long that NumPy's calls cost
-little. Of 256 to 2048 tiles and 2^13 to 2^16 elements the fastest together (2026-11-22)."""
+_BLOCK = 1 << 14
+"""Elements of C that take a step together: five arrays of 128 KiB, and so long that NumPy's calls
+cost little (2^13 to 2^15 are alike on a machine with 512 KiB of second-level cache, 2026-11-22)."""
 _SLOW_BLOCK = 1 << 14
 """Elements of C that take a step together in the slow way, whose arrays are more."""
 _BUFFER = 64
@@ -82,10 +80,16 @@ def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratc
         a, b = a[:, :, ::-1], b[:, ::-1]
     left = _tiles_last("f64 a", a, (2, 1, 0), rule.a_subnormals.value, scratch)
     right = _tiles_last("f64 b", b, (1, 2, 0), rule.b_subnormals.value, scratch)
-    start = _tiles_last("f64 c", c, (1, 2, 0), rule.c_subnormals.value, scratch)
-    total = scratch.array("f64 d", start.shape, np.uint64)
+    total = scratch.array("f64 c", (*c.shape[1:], len(c)), np.uint64)
+    if c.flags.c_contiguous:
+        size = c.shape[1] * c.shape[2]
+        scratch.turn(total.reshape(size, len(c)), c.reshape(len(c), size))
+    else:
+        np.copyto(total, c.transpose(1, 2, 0))
+    if rule.c_subnormals.value == "flushed":
+        total = _flushed(total)
     with np.errstate(all="ignore"):
-        _chain(left, right, start, total, rounding, rule, scratch)
+        _chain(left, right, total, rounding, rule, scratch)
     return _flushed(total) if rule.d_subnormals.value == "flushed" else total
 
 
@@ -94,8 +98,11 @@ def _tiles_last(
 ) -> Bits:
     """Return matrices with other axes, of which tiles are the last, as they reach the unit."""
     turned = bits.transpose(axes)
-    if not turned.flags.c_contiguous:
-        turned = scratch.tiles_last(name, bits, axes)
+    if bits.flags.c_contiguous:
+        size = bits.shape[1] * bits.shape[2]
+        rows = scratch.array(name, (size, len(bits)), np.uint64)
+        scratch.turn(rows, bits.reshape(len(bits), size))
+        turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
     return _flushed(turned) if subnormals == "flushed" else turned
 
 
@@ -105,33 +112,27 @@ def _flushed(bits: Bits) -> Bits:
 
 
 def _chain(
-    left: Bits,
-    right: Bits,
-    start: Bits,
-    total: Bits,
-    rounding: str,
-    rule: DoubleChain,
-    scratch: Scratch,
+    left: Bits, right: Bits, total: Bits, rounding: str, rule: DoubleChain, scratch: Scratch
 ) -> None:
-    """Put the sums into `total`, tile by tile in the way that the operands allow."""
+    """Add the products to `total`, tile by tile in the way that the operands allow."""
     nan, slow = rule.nan.value, _any_chain
     if rule.multiply_add.value == "separate":
-        ordinary, slow = np.zeros(start.shape[2], np.bool_), _separate_chain
+        ordinary, slow = np.zeros(total.shape[2], np.bool_), _separate_chain
     else:
-        ordinary = _are_ordinary(left, right, start, scratch)
+        ordinary = _are_ordinary(left, right, total, scratch)
     if ordinary.all():
-        _ordinary_chain(left, right, start, total, rounding, scratch)
+        _ordinary_chain(left, right, total, rounding, scratch)
         return
     tiles = np.flatnonzero(ordinary)
     if tiles.size:
-        x, y, z = (bits.take(tiles, axis=-1) for bits in (left, right, start))
-        _ordinary_chain(x, y, z, z, rounding, scratch)
+        x, y, z = (bits.take(tiles, axis=-1) for bits in (left, right, total))
+        _ordinary_chain(x, y, z, rounding, scratch)
         total[..., tiles] = z
     tiles = np.flatnonzero(~ordinary)
-    size = max(1, _SLOW_BLOCK // start[..., 0].size)
+    size = max(1, _SLOW_BLOCK // total[..., 0].size)
     for first in range(0, len(tiles), size):
         some = tiles[first : first + size]
-        x, y, z = (bits.take(some, axis=-1) for bits in (left, right, start))
+        x, y, z = (bits.take(some, axis=-1) for bits in (left, right, total))
         total[..., some] = slow(x, y, z, rounding, nan)
 
 
@@ -141,16 +142,18 @@ def _are_ordinary(left: Bits, right: Bits, total: Bits, scratch: Scratch) -> Boo
         np.uint64((1023 + exponent) << 52) for exponent in (-_ORDINARY, _ORDINARY, _ORDINARY_ADDEND)
     )
     ordinary = np.ones(total.shape[2], np.bool_)
-    for bits, low, high in ((left, least, most), (right, least, most), (total, 1, most_addend)):
-        # Zero, minus one, is above all others.
-        magnitude = scratch.array("f64 magnitudes", bits.shape, np.uint64)
-        np.bitwise_and(bits, ~_SIGN, out=magnitude)
-        if magnitude.max(initial=0) >= high:
-            ordinary &= (magnitude < high).all(axis=(0, 1))
-        if low > 1:
-            magnitude -= np.uint64(1)
-            if magnitude.min(initial=low) < low - np.uint64(1):
-                ordinary &= (magnitude >= low - np.uint64(1)).all(axis=(0, 1))
+    for bits, low, high in ((left, least, most), (right, least, most)):
+        # From the least on, zero is above all others; mostly there is none.
+        distance = scratch.array("f64 magnitudes", bits.shape, np.uint64)
+        np.bitwise_and(bits, ~_SIGN, out=distance)
+        distance -= low
+        if distance.max(initial=0) >= high - low:
+            within = distance < high - low
+            within |= distance == -low
+            ordinary &= within.all(axis=(0, 1))
+    addends, bound = total.view(np.float64), most_addend.view(np.float64)
+    if not (addends.max(initial=0.0) < bound and addends.min(initial=0.0) > -bound):
+        ordinary &= (np.abs(addends) < bound).all(axis=(0, 1))
     return ordinary
 
 
@@ -165,27 +168,23 @@ def _at(parts: Parts, index: tuple[int | slice | None, ...]) -> Parts:
     return values[index], high[index], low[index]
 
 
-def _ordinary_chain(
-    left: Bits, right: Bits, start: Bits, total: Bits, rounding: str, scratch: Scratch
-) -> None:
-    """Put the sums of ordinary operands into `total`, which may be `start`."""
-    mode, a, c = rounding, left.view(np.float64), start.view(np.float64)
+def _ordinary_chain(left: Bits, right: Bits, total: Bits, rounding: str, scratch: Scratch) -> None:
+    """Add the products of ordinary operands to `total`."""
+    mode, a, c = rounding, left.view(np.float64), total.view(np.float64)
     if rounding == "rm":  # -(-a b - c), rounded upward
         mode, a = "rp", np.negative(a, out=scratch.array("f64 -a", a.shape, np.float64))
-        c = np.negative(c, out=total.view(np.float64))
+        np.negative(c, out=c)
     rows, columns = _parts("a", a, scratch), _parts("b", right.view(np.float64), scratch)
     depth, m, tiles = left.shape
-    size = max(1, min(m, _BLOCK // (right.shape[1] * min(_TILES, tiles))))
+    size = max(1, min(m, _BLOCK // (right.shape[1] * tiles)))
     with _small_buffer():
-        for tile in range(0, tiles, _TILES):
-            within = slice(tile, tile + _TILES)
-            for row in range(0, m, size):
-                block = slice(row, row + size), slice(None), within
-                steps = _Steps(c[block], mode, scratch)
-                for k in range(depth):
-                    x = _at(rows, (k, block[0], None, within))
-                    steps.add(x, _at(columns, (k, None, slice(None), within)))
-                total[block] = steps.total.view(np.uint64)
+        for row in range(0, m, size):
+            block = slice(row, row + size)
+            steps = _Steps(c[block], mode, scratch)
+            for k in range(depth):
+                steps.add(_at(rows, (k, block, None)), _at(columns, (k, None)))
+            if depth % 2:  # sums alternate between two arrays
+                c[block] = steps.total
     if rounding == "rm":
         total ^= _SIGN
 
@@ -203,29 +202,27 @@ class _Steps:
     """A block of sums, to which one product after the other is added."""
 
     def __init__(self, start: Floats, mode: str, scratch: Scratch) -> None:
+        """`start` is lost; after an even number of steps it holds the sums."""
         self._mode = mode
-        self.total: Floats
-        self.total, *self._arrays = (
-            scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(6)
-        )
-        self.total[...] = start
+        self.total = start
+        self._arrays = [scratch.array(f"f64 step {i}", start.shape, np.float64) for i in range(5)]
 
     def add(self, x: Parts, y: Parts) -> None:
         """Add the product of factors that broadcast to the block."""
-        c, (p, e, s, t, free) = self.total, self._arrays
+        c, (p, e, s, free, rest) = self.total, self._arrays
         np.multiply(x[0], y[0], out=p)
         product_error(p, x[1:], y[1:], out=(e, s))
-        two_sum(p, c, out=(s, t, free))
-        v = np.add(t, e, out=t)
+        s, t = two_sum(p, c, out=(s, c, free))
+        v = np.add(t, e, out=p)
         result = np.add(s, v, out=free)
-        near = _near_midpoints(v) if self._mode == "rn" else self._step_away(result, s, v)
+        near = _near_midpoints(v) if self._mode == "rn" else self._step_away(result, s, v, rest)
         if near is not None:
-            _settle(result, near, p, c, e, self._mode)
-        self.total, self._arrays[-1] = result, c
+            _settle(result, near, s, t, e, self._mode)
+        self.total, self._arrays[3] = result, c
 
-    def _step_away(self, result: Floats, s: Floats, v: Floats) -> Places | None:
+    def _step_away(self, result: Floats, s: Floats, v: Floats, rest: Floats) -> Places | None:
         """Go from the nearest sums to those of the mode; return where they were exact."""
-        rest = np.subtract(result, s, out=s)
+        np.subtract(result, s, out=rest)
         # What the result lacks, or has too much: +0 of an exact sum, which is no step upward.
         left, right = (v, rest) if self._mode == "rz" else (rest, v)
         np.subtract(left, right, out=rest)
@@ -253,11 +250,10 @@ def _near_midpoints(v: Floats) -> Places | None:
     return np.flatnonzero(v.reshape(-1).view(np.uint64).astype(np.uint32) == 0)
 
 
-def _settle(result: Floats, at: Places, p: Floats, c: Floats, e: Floats, mode: str) -> None:
-    """Round p + c + e once, where that may not have been done; zeros get the sign of p + c."""
+def _settle(result: Floats, at: Places, s: Floats, t: Floats, e: Floats, mode: str) -> None:
+    """Round s + t + e once, where that may not have been done; zeros get the sign of s."""
     flat = result.reshape(-1)
-    p, c, e = (part.reshape(-1).take(at) for part in (p, c, e))
-    s, t = two_sum(p, c)
+    s, t, e = (part.reshape(-1).take(at) for part in (s, t, e))
     zero = np.flatnonzero((s == 0.0) & (e == 0.0))
     flat[at[zero]] = s[zero]
     inexact = np.flatnonzero((t != 0.0) & (e != 0.0))

@@ -31,8 +31,8 @@ def split(x: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
 def two_sum(x: Floats, y: Floats, *, out: Outputs = _NEW) -> tuple[Floats, Floats]:
     """Return the rounded sum and its exact error (Knuth, TAOCP 2, 4.2.2, theorem B).
 
-    `out` names arrays for the two and a third to work in, none of them x or y; without them,
-    fresh ones are made.
+    `out` names arrays for the two and a third to work in, of which that of the error may be y;
+    without them, fresh ones are made.
     """
     total = np.add(x, y, out=out[0])
     part = np.subtract(total, x, out=out[2])
