@@ -15,6 +15,8 @@ _HOPELESS = frozenset(
 )
 
 
+_NOWHERE = 0xFFFFFFFF
+"""In place of the multiprocessor of an image that did not run."""
 _PATIENCE = 32
 """Failed runs beyond the limit while no image is known that fails on its own: twice as many as
 halving 65,536 images takes."""
@@ -48,6 +50,19 @@ class Isolation:
     gave up; `last` then says how the last run failed."""
     last: Failure | None
     """The last failure; None if nothing failed."""
+
+    @classmethod
+    def of_nothing(cls, images: Images, failure: Failure) -> Isolation:
+        """Return that of a batch which failed, and of which no image was tried by itself."""
+        return cls(
+            culprits=(),
+            ran=np.zeros(len(images), np.bool_),
+            images=images,
+            sms=np.full(len(images), _NOWHERE, np.uint32),
+            failures=1,
+            complete=False,
+            last=failure,
+        )
 
 
 def isolate(
@@ -103,7 +118,7 @@ class _Search:
         self.culprits: list[Culprit] = []
         self.ran = np.zeros(images.shape[0], np.bool_)
         self.results: Images = images.copy()
-        self.sms = np.full(images.shape[0], 0xFFFFFFFF, np.uint32)
+        self.sms = np.full(images.shape[0], _NOWHERE, np.uint32)
         self.failures = 0
         self.last: Failure | None = None
         self._stopped = False
@@ -129,5 +144,8 @@ class _Search:
         self._stopped = hopeless or spent or self.failures >= self._limit + _PATIENCE
         if end - first > 1:
             middle = (first + end) // 2
+            if self.failures == 1 and outcome.trouble is Trouble.HANG:
+                # Each costs a deadline, and what hangs rarely does so for its images' sake.
+                middle = first + 1
             self.look(first, middle)
             self.look(middle, end)

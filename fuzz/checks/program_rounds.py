@@ -70,6 +70,8 @@ _TRIED_COPIES = 32
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
+_HANGING_RUNS = 1
+"""The same of a program that hangs: each costs a deadline, and one image is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,9 +354,12 @@ class RoundWorker:
         isolation = None
         if failure.trouble is not Trouble.DEVICE_LOST:
             kind_of_failure(failure)
-            isolation = isolate(
-                self._runner, code.compiled, images, entry=batch.entry, limit=_FAILED_RUNS
-            )
+            hangs = failure.trouble is Trouble.HANG
+            if hangs and self._settled(batch, failure, job):
+                self._failure(batch, images[0], int(numbers[0]), failure, job, report)
+                return Isolation.of_nothing(images, failure)
+            limit = _HANGING_RUNS if hangs else _FAILED_RUNS
+            isolation = isolate(self._runner, code.compiled, images, entry=batch.entry, limit=limit)
         last = failure if isolation is None else isolation.last or failure
         if isolation is None or last.trouble is Trouble.DEVICE_LOST:
             index = 0 if isolation is None else int(np.argmin(isolation.ran))
