@@ -16,6 +16,7 @@ from fuzz.checks.program_rounds import RoundWorker
 from fuzz.checks.programs import Programs, ProgramTrier
 from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
+from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleTime
 from strategies.draws import Selection
 from strategies.program_draws import ProgramCoverage
