@@ -22,7 +22,7 @@ FEW = settings(max_examples=30)
 def known_entry(name: str) -> KnownEntry:
     return KnownEntry(
         id=name, kind=Kind.COMPILE_FAILURE, reason="a reason", evidence="a page", expires=None,
-        families=(), instructions=(), targets=None, runner=None, versions=None, ptx_versions=None,
+        families=(), instructions=(), targets=None, runners=None, versions=None, ptx_versions=None,
     )  # fmt: skip
 
 
