@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from fuzz.fleet.crew import ActorGoneError, Handle, Reference
-from fuzz.fleet.processors import processors_of
 from oracle.errors import InfrastructureError
 
 if "RAY_AUTH_TOKEN" in os.environ or Path("~/.ray/auth_token").expanduser().is_file():
@@ -69,7 +68,6 @@ class RayCluster:
             self.cores = self._share() if workers is None else workers + gpus
             # On a GPU one core is left for it.
             self.workers = max(1, self.cores - gpus)
-            shares = self._processors() if self._ours and address == "local" else {}
         except BaseException:
             self.close()
             raise
@@ -79,9 +77,6 @@ class RayCluster:
 
             def __init__(self) -> None:
                 numbers = ray.get_gpu_ids()
-                if numbers and str(numbers[0]) in shares:
-                    # This thread, which all calls come to, and what it starts.
-                    os.sched_setaffinity(0, shares[str(numbers[0])])
                 self._host = host(place=f"GPU {numbers[0]}" if numbers else "")
 
             def call(self, method: str, *arguments: object) -> object:
@@ -108,18 +103,6 @@ class RayCluster:
             int(row.get("CPU", 0) // row["GPU"]) for row in self._nodes() if row.get("GPU", 0) >= 1
         ]
         return max(1, min(shares, default=1))
-
-    def _processors(self) -> Mapping[str, frozenset[int]]:
-        """Return the processors of each GPU of this machine, where nobody else is in the cluster.
-
-        On any other there are tenants, who have the processors that Ray counts, not certain ones.
-        """
-        count = sum(int(row.get("GPU", 0)) for row in self._nodes()) if self._gpus else 0
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        names = map(str, range(count)) if visible is None else visible.split(",")[:count]
-        shares = processors_of(list(names))
-        enough = all(len(share) >= self.cores for share in shares.values())
-        return shares if enough else {}
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""

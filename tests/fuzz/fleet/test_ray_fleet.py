@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,38 +141,6 @@ def test_a_campaign_on_a_node_finds_what_it_finds_here(nodes: Nodes, tmp_path: P
     assert found == alone(tmp_path / "alone", 70)
     assert found[0]
     assert len(hosts.hosts - {""}) == 1
-
-
-@pytest.mark.parametrize(
-    ("address", "cores", "bound"),
-    [("local", 4, [2]), ("auto", 4, []), ("local", 8, [])],
-    ids=["this machine alone", "others have a part", "more cores than processors"],
-)
-def test_an_actor_has_processors_of_its_own_on_this_machine_alone(
-    address: str, cores: int, bound: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ray
-
-    from fuzz.fleet import ray_cluster
-
-    sizes: list[int] = []
-    node = {"Alive": True, "Resources": {"CPU": float(cores), "GPU": 2.0}}
-    monkeypatch.setattr(ray_cluster, "_join", lambda address: None)
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "nodes", lambda: [node])
-    monkeypatch.setattr(ray, "get_gpu_ids", lambda: [1])
-    monkeypatch.setattr(
-        ray,
-        "remote",
-        lambda kind: SimpleNamespace(options=lambda **_: SimpleNamespace(remote=kind)),
-    )
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
-    monkeypatch.setattr(
-        "os.sched_setaffinity", lambda pid, mask: sizes.append(len(mask)), raising=False
-    )
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    cluster_at(address, gpus=True, workers=None, host=lambda place: place).start()
-    assert sizes == bound
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
