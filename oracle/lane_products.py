@@ -92,7 +92,7 @@ def multiply_lanes(
             unpack(form, name, words[part], scratch)
             for name, words in (("a", a), ("b", b), ("c", c))
         )
-        d = product(form, left, right, addend, model, scratch)
+        d = product(form, left, right, addend, model, scratch, keeps_c=False)
         pack(form, d, result[part], scratch=scratch)
     return result
 

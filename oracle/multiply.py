@@ -147,8 +147,13 @@ def product(
     c: NDArray[Any],
     model: Model,
     scratch: Scratch,
+    *,
+    keeps_c: bool = True,
 ) -> NDArray[Any]:
-    """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked."""
+    """Return A x B + C of a few tiles, (tiles, m, n): what `multiply` does, unchecked.
+
+    Where `c` need not be kept, the result may be where it was.
+    """
     exact = model.exact
     if form.op is not None:
         return integers.accumulate(
@@ -161,8 +166,10 @@ def product(
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         rule = model.double_chain
-        return chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch).transpose(2, 0, 1)
+        d = chain(a, b, c, rounding=rounding, rule=rule, scratch=scratch, keeps_c=keeps_c)
+        return d.transpose(2, 0, 1)
     scalar = model.scalar_for(form)
     if scalar is not None:
         return scalar_dot(a, b, c, rule=scalar).transpose(2, 0, 1)
-    return dot_product(a, b, c, rule=model.dot_for(form), scratch=scratch).transpose(2, 0, 1)
+    dot = model.dot_for(form)
+    return dot_product(a, b, c, rule=dot, scratch=scratch, keeps_c=keeps_c).transpose(2, 0, 1)

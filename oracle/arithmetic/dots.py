@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 
-def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Scratch) -> Array:
+def dot_product(
+    a: Array,
+    b: Array,
+    c: Array,
+    *,
+    rule: TruncatedDot,
+    scratch: Scratch,
+    keeps_c: bool = True,
+) -> Array:
     """Return a @ b + c, on raw bit patterns.
 
     Parameters
@@ -35,6 +43,8 @@ def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Sc
         The figures of the unit.
     scratch
         Working memory.
+    keeps_c
+        Whether `c` is needed later; if not, the result may be where it was.
 
     Returns
     -------
@@ -49,7 +59,8 @@ def dot_product(a: Array, b: Array, c: Array, *, rule: TruncatedDot, scratch: Sc
     if rule.c_type != accumulator.name:
         c = conversions.widen(c)
     last = rule.addend.value == "last"
-    d = _chain(a, b, np.zeros_like(c) if last else c, multiplicand, rule, scratch)
+    start = np.zeros_like(c) if last else c
+    d = _chain(a, b, start, multiplicand, rule, scratch, keeps_c=keeps_c)
     if rule.addition is not None and last:
         d = _sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
     result = format_named(rule.d_type)
@@ -115,7 +126,14 @@ def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> 
 
 
 def _chain(
-    a: Array, b: Array, c: Array, multiplicand: Format, rule: TruncatedDot, scratch: Scratch
+    a: Array,
+    b: Array,
+    c: Array,
+    multiplicand: Format,
+    rule: TruncatedDot,
+    scratch: Scratch,
+    *,
+    keeps_c: bool,
 ) -> Array:
     """Return the chain of blocks, patterns of the accumulator's format."""
     members = rule.blocks(a.shape[2])
@@ -126,7 +144,14 @@ def _chain(
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
         return truncated_dot(
-            a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks, scratch=scratch
+            a,
+            b,
+            c,
+            multiplicand=multiplicand,
+            rule=rule,
+            blocks=blocks,
+            scratch=scratch,
+            keeps_c=keeps_c,
         )
     return unusual_dot(a, b, c, multiplicand=multiplicand, rule=rule, blocks=blocks)
 

@@ -58,7 +58,16 @@ _BUFFER = 64
 the axes within fit, which at the usual 8,192 doubles the time (NumPy 2.4, 2026-11-22)."""
 
 
-def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratch: Scratch) -> Bits:
+def chain(
+    a: Bits,
+    b: Bits,
+    c: Bits,
+    *,
+    rounding: str,
+    rule: DoubleChain,
+    scratch: Scratch,
+    keeps_c: bool = True,
+) -> Bits:
     """Return a @ b + c as a chain of multiply-adds.
 
     Parameters
@@ -71,6 +80,8 @@ def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratc
         The figures of the unit.
     scratch
         Working memory.
+    keeps_c
+        Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
 
     Returns
     -------
@@ -80,14 +91,9 @@ def chain(a: Bits, b: Bits, c: Bits, *, rounding: str, rule: DoubleChain, scratc
         a, b = a[:, :, ::-1], b[:, ::-1]
     left = _tiles_last("f64 a", a, (2, 1, 0), rule.a_subnormals.value, scratch)
     right = _tiles_last("f64 b", b, (1, 2, 0), rule.b_subnormals.value, scratch)
-    total = scratch.array("f64 c", (*c.shape[1:], len(c)), np.uint64)
-    if c.flags.c_contiguous:
-        size = c.shape[1] * c.shape[2]
-        scratch.turn(total.reshape(size, len(c)), c.reshape(len(c), size))
-    else:
-        np.copyto(total, c.transpose(1, 2, 0))
-    if rule.c_subnormals.value == "flushed":
-        total = _flushed(total)
+    total = _tiles_last("f64 c", c, (1, 2, 0), rule.c_subnormals.value, scratch)
+    if not total.flags.c_contiguous or (keeps_c and np.may_share_memory(total, c)):
+        total = scratch.copy("f64 c", total)
     with np.errstate(all="ignore"):
         _chain(left, right, total, rounding, rule, scratch)
     return _flushed(total) if rule.d_subnormals.value == "flushed" else total

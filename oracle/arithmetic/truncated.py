@@ -113,6 +113,7 @@ def truncated_dot(
     rule: TruncatedDot,
     blocks: list[slice],
     scratch: Scratch,
+    keeps_c: bool = True,
 ) -> Array:
     """Return a @ b + c as the hardware chains it, on raw bit patterns.
 
@@ -130,6 +131,8 @@ def truncated_dot(
         The ks of each block, in the order in which they are added.
     scratch
         Working memory.
+    keeps_c
+        Whether `c` is needed later; if not, and with tiles last in memory, it becomes the result.
 
     Returns
     -------
@@ -139,7 +142,9 @@ def truncated_dot(
     with np.errstate(all="ignore"):  # special values are garbage until the end of a block
         left = _Operand.decode("a", a, (2, 1, 0), multiplicand, scratch)
         right = _Operand.decode("b", b, (1, 2, 0), multiplicand, scratch)
-        total = scratch.tiles_last("c", c, (1, 2, 0))
+        total = c.transpose(1, 2, 0)
+        if keeps_c or not total.flags.c_contiguous:
+            total = scratch.tiles_last("c", c, (1, 2, 0))
         m, n, tiles = total.shape
         rows = max(1, min(m, _CHUNK_ELEMENTS // (n * tiles)))
         for row in range(0, m, rows):
@@ -178,10 +183,12 @@ class _Operand:
         values = scratch.array(f"{name} values", bits.shape, working.binary.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
-        special = exponents.max(axis=(0, 1), initial=0) > fmt.bias
-        if fmt.name == "f16" and special.any():
-            at = np.flatnonzero(exponents > fmt.bias)
-            values.put(at, element_values(bits.take(at), fmt))
+        special = np.zeros(len(tiles), np.bool_)
+        if exponents.max(initial=0) > fmt.bias:
+            np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
+            if fmt.name == "f16":
+                at = np.flatnonzero(exponents > fmt.bias)
+                values.put(at, element_values(bits.take(at), fmt))
         return cls(values, exponents, working, special)
 
     def lines(self, part: slice) -> _Operand:
@@ -221,28 +228,38 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     for a mask, or for a maximum with a number.
     """
     low_bits = fmt.fraction_bits + fmt.ignored_bits
-    magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
     mask = (1 << (fmt.bits - 1)) - (1 << fmt.ignored_bits)
-    np.bitwise_and(bits, mask, out=magnitude)
-    np.right_shift(magnitude, low_bits, out=exponents, casting="unsafe")
-    small, zero = (scratch.array(name, bits.shape, np.bool_) for name in ("small", "zero"))
+    least, absent = 1 - fmt.bias, _WORKING[fmt.name].absent
+    np.right_shift(bits, low_bits, out=exponents, casting="unsafe")
+    exponents &= (1 << fmt.exponent_bits) - 1
+    small = scratch.array("small", bits.shape, np.bool_)
     np.equal(exponents, 0, out=small)
+    exponents -= fmt.bias
+    count = np.count_nonzero(small)
+    if _FEW * count <= bits.size:
+        _write_values(bits, fmt, values)
+        at = np.flatnonzero(small)
+        exponents.put(at, np.where(bits.take(at) & mask == 0, absent, least))
+        return
+    magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
+    np.bitwise_and(bits, mask, out=magnitude)
+    zero = scratch.array("zero", bits.shape, np.bool_)
     np.equal(magnitude, 0, out=zero)
     exponents += small.view(np.int8)
-    if fmt.name != "f16":
-        np.copyto(values, element_values(bits, fmt))
-    elif _FEW * (np.count_nonzero(small) - np.count_nonzero(zero)) <= bits.size:
-        _shift_halves(bits, values)
-    else:
+    if fmt.name == "f16" and _FEW * (count - np.count_nonzero(zero)) > bits.size:
         _scale_halves(bits, magnitude, exponents, values, scratch)
-    exponents -= fmt.bias
+    else:
+        _write_values(bits, fmt, values)
     lower = scratch.array("lower", bits.shape, exponents.dtype)
-    np.multiply(zero, exponents.dtype.type(1 - fmt.bias - _WORKING[fmt.name].absent), out=lower)
+    np.multiply(zero, exponents.dtype.type(least - absent), out=lower)
     exponents -= lower
 
 
-def _shift_halves(bits: Array, out: Array) -> None:
-    """Write elements of f16, none of them subnormal, as float32; special ones are finite."""
+def _write_values(bits: Array, fmt: Format, out: Array) -> None:
+    """Write elements, of f16 few of them subnormal, as floats; special ones of f16 are finite."""
+    if fmt.name != "f16":
+        np.copyto(out, element_values(bits, fmt))
+        return
     words = out.view(np.int32)
     np.copyto(words, bits.view(np.int16))
     words <<= 13  # f16 has 10 bits of a fraction, f32 23
@@ -251,15 +268,15 @@ def _shift_halves(bits: Array, out: Array) -> None:
 
 
 def _scale_halves(
-    bits: Array, magnitude: Array, fields: Array, out: Array, scratch: Scratch
+    bits: Array, magnitude: Array, exponents: Array, out: Array, scratch: Scratch
 ) -> None:
     """Write elements of f16 as float32; special ones are finite.
 
-    Signed significands times powers of two: `_shift_halves` would meet subnormals of f32, with
+    Signed significands times powers of two: `_write_values` would meet subnormals of f32, with
     which it took three times as long on the H200's machine (2026-11-21).
     """
-    significand = scratch.copy("significand", fields, np.int16)
-    significand -= 1
+    significand = scratch.copy("significand", exponents, np.int16)
+    significand += 15 - 1  # the field, less one
     significand <<= 10
     np.subtract(magnitude.view(np.int16), significand, out=significand)
     sign = scratch.copy("sign", bits.view(np.int16))
@@ -267,8 +284,8 @@ def _scale_halves(
     sign |= 1
     significand *= sign
     np.copyto(out, significand)
-    power = scratch.copy("power", fields, np.int32)
-    power += 127 - 15 - 10  # the difference of the biases, and f16's bits of a fraction
+    power = scratch.copy("power", exponents, np.int32)
+    power += 127 - 10  # f32's bias, and f16's bits of a fraction
     power <<= 23
     out *= power.view(np.float32)
 
