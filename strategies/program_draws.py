@@ -36,7 +36,7 @@ from strategies.contents import Recipe, ValueClass, expand, recipes
 from strategies.coverage import Coverage, CoverageLine, epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
 from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
-from strategies.programs import GENERATOR_VERSION, is_valued, programs
+from strategies.programs import GENERATOR_VERSION, is_valued, programs, undefined_programs
 
 T = TypeVar("T")
 
@@ -387,6 +387,31 @@ def round_batches(
                 )
             )  # fmt: skip
     return batches
+
+
+def undefined_of_round(
+    forms: Sequence[MainForm], module: Module, *, seed: int, number: int
+) -> list[tuple[Program, Recipe]]:
+    """Draw the programs behind a round that the ISA leaves undefined, and what fills their images.
+
+    Parameters
+    ----------
+    forms
+        What is selected; the module has it.
+    module
+    seed
+        Of the campaign.
+    number
+        Of the round.
+    """
+    key = derived_seed(seed, "undefined", GENERATOR_VERSION, number)
+    drawn = []
+    for index, focus in enumerate(ProgramCoverage().focuses(key, PROGRAMS, forms)):
+        both = st.tuples(undefined_programs(focus, module=module, forms=tuple(forms)), recipes())
+        program, recipe = draw_one(both, derived_seed(key, index))
+        if all(is_available(form, module) for form in requirements(program)):
+            drawn.append((program, recipe))
+    return drawn
 
 
 def campaign_rounds(

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis import strategies as st
-from hypothesis.errors import NoSuchExample, StopTest
 
 from corpus import (
     Case,
@@ -39,14 +34,14 @@ from fuzz.checks.protocol import (
 from fuzz.findings.families import core_of, family_of, rules_of
 from fuzz.findings.verdicts import expectation_of, kind_of
 from oracle.legality import Explanation, explain
-from oracle.targets import TARGETS, VERSIONS, Module, Target, parse_target, parse_version
+from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import DEADLINE_SECONDS, judge_module
 from strategies.drafts import Draft
 from strategies.draws import Selection, derived_seed
 from strategies.instruction_draws import GENERATOR_VERSION, round_drafts
-from strategies.simplification.instructions import parts, simplified
+from strategies.simplification.instructions import plainest, plainest_module
 
 HANG_SECONDS = 1.0
 """Time for an instruction, 50 times what ptxas 13.5 takes (2026-11). One that takes longer gets
@@ -54,117 +49,6 @@ HANG_SECONDS = 1.0
 _REPLAYS = 2
 """Times that a disagreement is assembled again before it is called one."""
 _MODULE = "module.ptx"
-_ATTEMPTS = 40
-"""Instructions that Hypothesis tries at most; what it leaves is tried part by part."""
-
-
-def shrink(
-    draft: Draft, disagrees: Callable[[Draft], bool], key: int
-) -> tuple[Draft, ShrinkStatus]:
-    """Return the plainest instruction that still disagrees in the same way.
-
-    Parameters
-    ----------
-    draft
-        The instruction as it was found.
-    disagrees
-        Whether an instruction shows the same disagreement.
-    key
-        Seed; the same gives the same.
-
-    Raises
-    ------
-    TimeoutError
-        From `disagrees`, which may end it.
-    """
-    names = parts(draft)
-    tried: dict[Draft, bool] = {}
-
-    def fails(kept: list[bool]) -> bool:
-        plain = frozenset(name for name, keep in zip(names, kept, strict=True) if not keep)
-        candidate = simplified(draft, plain)
-        if candidate not in tried and len(tried) >= _ATTEMPTS:
-            return False
-        return _remembered(candidate, disagrees, tried)
-
-    flags = st.lists(st.booleans(), min_size=len(names), max_size=len(names))
-    try:
-        kept = find(
-            flags,
-            fails,
-            settings=settings(
-                max_examples=_ATTEMPTS,
-                database=None,
-                deadline=None,
-                phases=[Phase.generate, Phase.shrink],
-                suppress_health_check=list(HealthCheck),
-            ),
-            random=random.Random(key),
-        )
-    except (NoSuchExample, StopTest):
-        # Nothing plainer was drawn that disagrees; every part may be needed.
-        kept = [True] * len(names)
-    plain = {name for name, keep in zip(names, kept, strict=True) if not keep}
-    # One at a time to the end: Hypothesis tries few draws where only one combination disagrees.
-    again = True
-    while again:
-        again = False
-        for name in names:
-            candidate = simplified(draft, frozenset(plain | {name}))
-            if name not in plain and _remembered(candidate, disagrees, tried):
-                plain.add(name)
-                again = True
-    return simplified(draft, frozenset(plain)), ShrinkStatus.COMPLETE
-
-
-def _remembered(draft: Draft, disagrees: Callable[[Draft], bool], tried: dict[Draft, bool]) -> bool:
-    if draft not in tried:
-        tried[draft] = disagrees(draft)
-    return tried[draft]
-
-
-_FIRST = 70
-"""Compute capability, times ten, of the first target with matrix instructions (9.7.14.4.1)."""
-
-
-def plainest_module(
-    shows: Callable[[Module], bool], module: Module, *, targets: Collection[str] = tuple(TARGETS)
-) -> Module:
-    """Return the module with the plainest target, and for it the lowest version, that shows it.
-
-    A finding in `.version 9.5` for `sm_121f` can be asked of one assembler; most are not about
-    that. Targets without a suffix are plainer than those with one, and older ones than newer ones.
-
-    Parameters
-    ----------
-    shows
-        Whether the finding is there in a module: the assembler does the same, and the ISA says the
-        same of it. Asked some 40 times at most.
-    module
-        One in which it is there.
-    targets
-        Those that the assembler knows.
-    """
-    rows = sorted((TARGETS[name] for name in targets if name in TARGETS), key=_plainness)
-    for target in rows:
-        if target.number < _FIRST or _plainness(target) >= _plainness(module.target):
-            continue
-        version = max(module.version, target.since)
-        found = Module(target, version)
-        if target.known_to(version) and shows(found):
-            module = found
-            break
-    target = module.target
-    for version in VERSIONS:
-        if target.known_to(version) and version < module.version:
-            older = Module(target, version)
-            if shows(older):
-                return older
-    return module
-
-
-def _plainness(target: Target) -> tuple[bool, int, str]:
-    return target.is_specific, target.number, target.suffix
 
 
 @dataclass(frozen=True)
@@ -411,8 +295,9 @@ class Examiner:
                 found[draft] = candidate
             return same
 
-        draft, status = shrink(one.draft, disagrees, derived_seed(self._seed, "shrink", core))
+        draft = plainest(one.draft, disagrees, derived_seed(self._seed, "shrink", core))
         smallest = self._in_plainest_module(found[draft], core, end)
+        status = ShrinkStatus.COMPLETE
         if not self._replays(smallest):
             smallest, status = one, ShrinkStatus.FLAKY
         elif time.monotonic() > end:

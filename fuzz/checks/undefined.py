@@ -12,25 +12,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from hypothesis import strategies as st
-
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import Counts, Pulse, Stage
 from fuzz.runner import OpenRunner, open_runner
-from oracle.availability import is_available
 from oracle.definedness import undefined
-from oracle.program import Program, requirements
+from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Images, Trouble
-from strategies.contents import expand, recipes
+from strategies.contents import expand
 from strategies.coverage import EPOCH
-from strategies.draws import Selection, derived_seed, draw_one
-from strategies.program_draws import ProgramCoverage, selected_forms
-from strategies.programs import GENERATOR_VERSION, undefined_programs
+from strategies.draws import Selection
+from strategies.program_draws import selected_forms, undefined_of_round
 
-_PROGRAMS, _IMAGES = 8, 8
-"""Programs of one job, and images of each: on a simulated device 0.3 s (2026-11)."""
+_IMAGES = 8
+"""Images of each program; 64 take 0.3 s on a simulated device (2026-11)."""
 _DEADLINE = 2.0
 """Seconds that such a program may take on a GPU: eight images are done in milliseconds."""
 _RAN = "ran"
@@ -100,17 +96,8 @@ class UndefinedWorker:
     def _drawn(self, number: int) -> Sequence[tuple[Program, Images]]:
         self._heart.enter(Stage.DRAW, round=number)
         module = Module.named(self._ready.target, self._ready.ptx_version)
-        key = derived_seed(self._seed, "undefined", GENERATOR_VERSION, number)
-        drawn = []
-        for index, focus in enumerate(ProgramCoverage().focuses(key, _PROGRAMS, self._forms)):
-            strategy = st.tuples(
-                undefined_programs(focus, module=module, forms=self._forms),
-                recipes(),
-            )
-            program, recipe = draw_one(strategy, derived_seed(key, index))
-            if all(is_available(form, module) for form in requirements(program)):
-                drawn.append((program, expand(recipe, program, _IMAGES)))
-        return drawn
+        drawn = undefined_of_round(self._forms, module, seed=self._seed, number=number)
+        return [(program, expand(recipe, program, _IMAGES)) for program, recipe in drawn]
 
     def _outcome(self, program: Program, images: Images) -> str:
         self._heart.enter(Stage.RUN)

@@ -30,12 +30,12 @@ from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Load, Step, Store
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Failure, Images, Runner
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.bare import alone
 
 Array = NDArray[Any]
 
@@ -55,28 +55,19 @@ class Bench:
 
     @cached_property
     def program(self) -> Program:
-        """Load A, B and C, multiply, store D."""
-        layouts = {"a": self.form.a_layout, "b": self.form.b_layout, "c": "row"}
-        steps: list[Step] = [
-            Load(
-                form=load_form(self.form.matrix(name), layout, "global"),
-                fragment=name,
-                place=Place(buffer=name),
-            )
-            for name, layout in layouts.items()
-        ]
-        steps.append(Multiply(form=self.form, d="r", a="a", b="b", c="c"))
-        store = store_form(self.form.matrix("d"), "row", "global")
-        steps.append(Store(form=store, fragment="r", place=Place(buffer="d")))
+        """Load A, B and C, multiply, store D: each matrix lies plainly in a buffer of its own."""
+        plain = alone(self.form)
+        loads = tuple(plain.loads.values())
+        accesses: tuple[Load | Store, ...] = (*loads, plain.store)
         buffers = tuple(
-            Buffer(name=name, space="global", size=self.tile(name).extent) for name in "abcd"
+            Buffer(name=one.place.buffer, space="global", size=one.tile.extent) for one in accesses
         )
-        return Program(buffers=buffers, steps=tuple(steps))
+        return Program(buffers=buffers, steps=(*loads, plain.multiply, plain.store))
 
     def tile(self, operand: str) -> Tile:
         """Return how a matrix lies."""
-        layouts = {"a": self.form.a_layout, "b": self.form.b_layout}
-        return Tile(matrix=self.form.matrix(operand), layout=layouts.get(operand, "row"))
+        plain = alone(self.form)
+        return plain.store.tile if operand == "d" else plain.loads[operand].tile
 
     def images(self, a: Array, b: Array, c: Array) -> Images:
         """Return the images that hold some matrices, (count, rows, columns) each."""

@@ -1,10 +1,17 @@
-"""Making one instruction plainer, part by part."""
+"""Making one instruction plainer, part by part, and the module in which it stands."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample, StopTest
+
 from oracle.mnemonics import MNEMONICS
+from oracle.targets import TARGETS, VERSIONS, Module, Target
 from strategies.drafts import (
     Draft,
     draft_lane_vectors,
@@ -22,6 +29,11 @@ _PLAIN = {
     "blayout": "col", "space": "", "rnd": "",
     "satfinite": "", "op": "", "popc": "", "trans": "", "num": "x1",
 }  # fmt: skip
+
+_ATTEMPTS = 40
+"""Instructions that Hypothesis tries at most; what it leaves is tried part by part."""
+_FIRST = 70
+"""Compute capability, times ten, of the first target with matrix instructions (9.7.14.4.1)."""
 
 
 def parts(draft: Draft) -> tuple[str, ...]:
@@ -136,3 +148,106 @@ def _plain(operand: str, position: int) -> str:
     if operand.startswith("{"):
         return operand
     return "" if position >= 2 else operand
+
+
+def plainest(draft: Draft, shows: Callable[[Draft], bool], key: int) -> Draft:
+    """Return the plainest instruction that still shows what one does.
+
+    Parameters
+    ----------
+    draft
+        The instruction as it was found.
+    shows
+        Whether an instruction does the same.
+    key
+        Seed; the same gives the same.
+
+    Raises
+    ------
+    TimeoutError
+        From `shows`, which may end it.
+    """
+    names = parts(draft)
+    tried: dict[Draft, bool] = {}
+
+    def does(kept: list[bool]) -> bool:
+        plain = frozenset(name for name, keep in zip(names, kept, strict=True) if not keep)
+        candidate = simplified(draft, plain)
+        if candidate not in tried and len(tried) >= _ATTEMPTS:
+            return False
+        return _remembered(candidate, shows, tried)
+
+    flags = st.lists(st.booleans(), min_size=len(names), max_size=len(names))
+    try:
+        kept = find(
+            flags,
+            does,
+            settings=settings(
+                max_examples=_ATTEMPTS,
+                database=None,
+                deadline=None,
+                phases=[Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            ),
+            random=random.Random(key),
+        )
+    except (NoSuchExample, StopTest):
+        # Nothing plainer was drawn that does; every part may be needed.
+        kept = [True] * len(names)
+    plain = {name for name, keep in zip(names, kept, strict=True) if not keep}
+    # One at a time to the end: Hypothesis tries few draws where only one combination does.
+    again = True
+    while again:
+        again = False
+        for name in names:
+            candidate = simplified(draft, frozenset(plain | {name}))
+            if name not in plain and _remembered(candidate, shows, tried):
+                plain.add(name)
+                again = True
+    return simplified(draft, frozenset(plain))
+
+
+def _remembered(draft: Draft, shows: Callable[[Draft], bool], tried: dict[Draft, bool]) -> bool:
+    if draft not in tried:
+        tried[draft] = shows(draft)
+    return tried[draft]
+
+
+def plainest_module(
+    shows: Callable[[Module], bool], module: Module, *, targets: Collection[str] = tuple(TARGETS)
+) -> Module:
+    """Return the module with the plainest target, and for it the lowest version, that shows it.
+
+    A finding in `.version 9.5` for `sm_121f` can be asked of one assembler; most are not about
+    that. Targets without a suffix are plainer than those with one, and older ones than newer ones.
+
+    Parameters
+    ----------
+    shows
+        Whether the finding is there in a module: the assembler does the same, and the ISA says the
+        same of it. Asked some 40 times at most.
+    module
+        One in which it is there.
+    targets
+        Those that the assembler knows.
+    """
+    rows = sorted((TARGETS[name] for name in targets if name in TARGETS), key=_plainness)
+    for target in rows:
+        if target.number < _FIRST or _plainness(target) >= _plainness(module.target):
+            continue
+        version = max(module.version, target.since)
+        found = Module(target, version)
+        if target.known_to(version) and shows(found):
+            module = found
+            break
+    target = module.target
+    for version in VERSIONS:
+        if target.known_to(version) and version < module.version:
+            older = Module(target, version)
+            if shows(older):
+                return older
+    return module
+
+
+def _plainness(target: Target) -> tuple[bool, int, str]:
+    return target.is_specific, target.number, target.suffix

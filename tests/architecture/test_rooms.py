@@ -77,9 +77,9 @@ def test_pycuda_and_nvml_are_imported_by_the_cuda_runner_alone() -> None:
     assert not [path for path in MODULES if "fuzz.explain.standalone" in imported(path)]
 
 
-def test_hypothesis_is_imported_by_strategies_and_campaigns_alone() -> None:
+def test_hypothesis_is_imported_by_strategies_alone() -> None:
     found = {path.relative_to(ROOT).parts[0] for path in MODULES if "hypothesis" in tops(path)}
-    assert found == {"strategies", "fuzz"}
+    assert found == {"strategies"}
 
 
 def test_the_oracle_knows_no_processes_no_network_and_no_console() -> None:

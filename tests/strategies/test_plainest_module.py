@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuzz.checks.instruction_suspects import plainest_module
 from oracle.targets import TARGETS, VERSIONS, Module
+from strategies.simplification.instructions import plainest_module
 
 MODULES = st.sampled_from(
     [
