@@ -13,7 +13,7 @@ also asked of StoreRegisters and Copy, where the lanes are the emitter's busines
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -351,18 +351,38 @@ class _Analysis:
         form = step.form
         self.space(form.space or "shared", step.buffer, LDMATRIX, at)
         every = self.target <= LAST_WITH_ALL_ADDRESSES
-        for lane, address in enumerate(step.addresses):
-            if lane >= form.addresses and not every:
-                break
+        size = LdmatrixForm.ROW_BYTES
+        addresses = step.addresses if every else step.addresses[: form.addresses]
+        if self.read_rows(step.buffer, addresses, form.addresses, state):
+            return
+        for lane, address in enumerate(addresses):
             place = Place(buffer=step.buffer, offset=address)
             what = f"the row of lane {lane}"
-            size = LdmatrixForm.ROW_BYTES
             if not (
                 self.aligned(place, size, what, at, LDMATRIX) and self.inside(place, size, at, what)
             ):
                 continue
             if lane < form.addresses:
                 self.access(step.buffer, self.start(place) + np.arange(size), "read", at, state)
+
+    def read_rows(self, buffer: str, addresses: Sequence[int], count: int, state: _State) -> bool:
+        """Note the first `count` rows as read if nothing is wrong with any; tell whether it is so.
+
+        Programs are drawn to be right, and this is many times faster than lane by lane.
+        """
+        own, size = self.program.buffer(buffer), LdmatrixForm.ROW_BYTES
+        starts = np.array(addresses, np.int64)
+        if starts.min() < 0 or starts.max() > own.size - size:
+            return False
+        starts += self.program.offset(buffer)
+        if np.bitwise_or.reduce(starts) % size:
+            return False
+        rows = starts[:count, None] + np.arange(size)
+        shared = own.space == "shared"
+        if state.writes[own.space][rows].any() or (shared and not state.filled[rows].all()):
+            return False
+        state.reads[own.space][rows] = True
+        return True
 
     def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
         self.space(step.form.space or "shared", step.buffer, STMATRIX, at)

@@ -16,6 +16,7 @@ from strategies.contents.random_rows import pool_rows, pool_size, random_rows
 from strategies.contents.recipes import Recipe, by_class
 from strategies.contents.settings import DRAW_BYTES, SPOTS, Draws, Setting
 from strategies.contents.value_classes import ValueClass
+from strategies.contents.windows import Opened
 
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
@@ -121,6 +122,7 @@ def _expand(
         end = min(begin + most, last)
         shared = random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
         rows = np.empty_like(shared)
+        opened = Opened(rows[:, :size])
         for slot, class_ in enumerate(recipe.classes):
             turn = max(begin, turns[slot])
             part = images[places[slot]][turn - turns[slot] : end - turns[slot]]
@@ -128,7 +130,7 @@ def _expand(
                 continue
             some = slice(turn - begin, turn - begin + len(part))
             _shift(shared[some], slot, rows[some])
-            _fill(rows[some, :size], rows[some, size:].view("<u2"), class_, plan, turn)
+            _fill(opened, some, rows[some, size:].view("<u2"), class_, plan, turn)
             _scatter(rows[some], plan.read, part)
             # What nothing reads comes from a pool: half of the generator's work is saved.
             _repeat(pool, turn + slot, plan.unread, part)
@@ -167,12 +169,14 @@ def _repeat(
 
 
 def _fill(
-    rows: NDArray[np.uint8],
+    opened: Opened,
+    some: slice,
     draws: NDArray[np.uint16],
     class_: ValueClass,
     plan: Plan,
     turn: int,
 ) -> None:
+    rows = opened.rows[some]
     _fill_rows(rows, draws, class_, plan)
     for number, (start, mask) in enumerate(plan.words):
         _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
@@ -182,9 +186,9 @@ def _fill(
             draws=shared,
             types=filling.types,
             turn=turn,
-            multiplicands=filling.given(rows),
+            multiplicands=filling.given(opened, some),
         )
-        view = filling.window.open(rows)
+        view = opened.view(filling.window, some)
         getattr(fill_of(class_, filling.types), filling.operand)(view, setting)
         filling.window.close(rows, view)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import assert_never
 
 import numpy as np
@@ -122,9 +123,11 @@ class _Walker:
                 bytes_ = self._read(before.buffer, before.offsets)
                 self._write(after.buffer, after.offsets, bytes_)
             case LoadRows():
-                rows = [self._read(row.buffer, row.offsets.ravel()) for row in step.bytes_read]
-                self.found.rows.extend(origins[origins >= 0] for origins in rows)
-                self._registers[step.registers] = _dealt(step.form, np.stack(rows))
+                starts = np.array([row.start for row in step.bytes_read], np.int64)
+                rows = self._read(step.buffer, starts[:, None] + np.arange(step.form.ROW_BYTES))
+                self.found.rows.append(rows[rows >= 0])
+                dealt = _dealt(step.form)
+                self._registers[step.registers] = np.where(dealt < 0, -1, rows.ravel()[dealt])
             case LoadRegisters():
                 (span,) = step.bytes_read
                 origins = self._read(span.buffer, span.offsets.ravel())
@@ -163,10 +166,8 @@ class _Walker:
         origins = self._registers.get(name)
         if origins is None or origins.shape[1] != 4 * form.words(operand) or (origins < 0).any():
             return [None] * form.groups
-        # Neighbours in a byte are neighbours along k, so that lines run along k.
-        layout = "col" if operand == "b" else "row"
-        tile = Tile(matrix=form.matrix(operand), layout=layout)
-        lines = _gathered(form, operand, origins, tile)
+        tile = _tile(form, operand)
+        lines = origins.ravel()[_gathered(form, operand)]
         return [Source(tile, one) for one in lines]
 
     def _word(self, uniform: Uniform) -> None:
@@ -197,41 +198,52 @@ class _Walker:
         self._write(buffer, offsets, np.full(offsets.shape, -1, np.int64))
 
 
-def _gathered(form: MmaSyncForm, operand: str, origins: Origins, tile: Tile) -> Origins:
-    """Return the bytes of the matrices that lanes hold, (form.groups, lines, line_bytes).
+@cache
+def _tile(form: MmaSyncForm, operand: str) -> Tile:
+    """Return an operand as if it lay in memory."""
+    # Neighbours in a byte are neighbours along k, so that lines run along k.
+    return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
 
-    Parameters
-    ----------
-    origins : int64 (32, bytes)
-        Of the registers of each lane.
+
+@cache
+def _gathered(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+    """Return which bytes of all lanes' registers are the matrices of an operand.
+
+    Returns
+    -------
+    int64 (form.groups, lines, line_bytes)
+        Numbers of bytes, those of a lane's registers one after the other, lane by lane.
     """
+    tile = _tile(form, operand)
     bits = tile.matrix.type.bits
     where = places(form, operand)  # (32, elements, 3): multiplication, row, column
     group, row, column = where.reshape(-1, 3).T
     line, along = (column, row) if tile.layout == "col" else (row, column)
+    numbers = np.arange(LANES * 4 * form.words(operand)).reshape(LANES, -1)
     held = np.arange(where.shape[1]) * bits // 8  # first byte of each element in its lane
     found = np.full((form.groups, tile.lines, tile.line_bytes), -1, np.int64)
     for byte in range(max(1, bits // 8)):
-        found[group, line, along * bits // 8 + byte] = origins[:, held + byte].ravel()
+        found[group, line, along * bits // 8 + byte] = numbers[:, held + byte].ravel()
     return found
 
 
-def _dealt(form: LdmatrixForm, rows: Origins) -> Origins:
-    """Return where the bytes of the registers of ldmatrix come from, (32, bytes).
+@cache
+def _dealt(form: LdmatrixForm) -> NDArray[np.int64]:
+    """Return which byte of the rows each byte of the registers of ldmatrix is.
 
-    Parameters
-    ----------
-    rows : int64 (addresses, 16)
+    Returns
+    -------
+    int64 (32, bytes)
+        Numbers of bytes, row by row; -1 where what is loaded is no byte of them.
     """
     if form.element_bits < 8:  # widened to bytes
         return np.full((LANES, 4 * form.registers), -1, np.int64)
-    numbers = np.arange(rows.size).reshape(rows.shape)
+    numbers = np.arange(form.addresses * form.ROW_BYTES).reshape(form.addresses, -1)
     low, high = (
         distribute(form, part.astype(np.uint8)).view(np.uint8).astype(np.int64)
         for part in (numbers & 0xFF, numbers >> 8)
     )
-    dealt: Origins = rows.ravel()[low | high << 8]
-    return dealt
+    return low | high << 8
 
 
 def _turned(origins: Origins) -> Origins:

@@ -14,7 +14,7 @@ from oracle.program import Program
 from strategies.contents.float_fields import Raw
 from strategies.contents.origins import Origins, Product, Readings, Source, readings
 from strategies.contents.settings import Types
-from strategies.contents.windows import Window
+from strategies.contents.windows import Opened, Window
 
 _PLANS = 64
 """Plans that are kept; one has a number for every byte that is loaded."""
@@ -33,12 +33,12 @@ class Filling:
     multiplicands: tuple[Window, Window] | None = None
     """A and B of the product that a C belongs to."""
 
-    def given(self, rows: NDArray[np.uint8]) -> Callable[[], tuple[Raw, Raw]] | None:
+    def given(self, opened: Opened, some: slice) -> Callable[[], tuple[Raw, Raw]] | None:
         """Return what reads A and B of some images."""
         if self.multiplicands is None:
             return None
         a, b = self.multiplicands
-        return lambda: (a.open(rows), b.open(rows))
+        return lambda: (opened.view(a, some), opened.view(b, some))
 
 
 @dataclass(frozen=True, eq=False)

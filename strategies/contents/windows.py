@@ -42,8 +42,13 @@ class Window:
         pitch = int(steps[0]) if steps.size else width
         return pitch if pitch >= width and (steps == pitch).all() else None
 
+    @cached_property
+    def shared(self) -> bool:
+        """Whether what `open` returns shares memory with the rows, so that nothing is to close."""
+        return self._pitch is not None and self.tile.matrix.type.bits != 4
+
     def open(self, rows: NDArray[np.uint8]) -> Raw:
-        """Return patterns (images, rows, columns), which share memory with the rows or do not.
+        """Return patterns (images, rows, columns); `shared` says whether in the rows' memory.
 
         Parameters
         ----------
@@ -77,12 +82,34 @@ class Window:
 
     def close(self, rows: NDArray[np.uint8], patterns: Raw) -> None:
         """Write patterns back that `open` returned, where they do not share memory."""
-        bits = self.tile.matrix.type.bits
-        if self._pitch is not None and bits != 4:
+        if self.shared:
             return
-        lines = patterns
+        lines, bits = patterns, self.tile.matrix.type.bits
         if bits >= 4 and self.tile.layout == "col":
             lines = lines.swapaxes(1, 2)
         if bits == 4:
             lines = lines[:, :, 0::2] & np.uint8(0xF) | lines[:, :, 1::2] << np.uint8(4)
         rows[:, self.places] = np.ascontiguousarray(lines).view(np.uint8)
+
+
+class Opened:
+    """Windows of a batch of rows, of which parts are filled one after the other.
+
+    Parameters
+    ----------
+    rows : uint8 (images, bytes)
+        Of which the last axis is contiguous.
+    """
+
+    def __init__(self, rows: NDArray[np.uint8]) -> None:
+        self.rows = rows
+        self._views: dict[Window, Raw] = {}
+
+    def view(self, window: Window, some: slice) -> Raw:
+        """Open a window of some of the rows; what shares their memory is opened once for all."""
+        if not window.shared:
+            return window.open(self.rows[some])
+        view = self._views.get(window)
+        if view is None:
+            view = self._views[window] = window.open(self.rows)
+        return view[some]
