@@ -133,8 +133,9 @@ def measured(rounds: int, level: int) -> Figures:
 
 
 def _of(folder: Path, given: argparse.Namespace) -> Figures:
-    """Return what a checkout measures, in a process of its own."""
-    command = [sys.executable, __file__, "--json"]
+    """Return what a checkout measures of itself, in a process of its own."""
+    here = Path(__file__).resolve()
+    command = [sys.executable, str(folder / here.parent.name / here.name), "--json"]
     command += ["--rounds", str(given.rounds), "--level", str(given.level)]
     environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -179,7 +180,7 @@ def main() -> None:
         return
     columns: dict[Path, Figures] = {}
     for _ in range(_TURNS):
-        for folder in (given.against, Path(__file__).parent.parent):
+        for folder in (given.against, Path(__file__).resolve().parent.parent):
             figures = _of(folder, given)
             columns.setdefault(folder, Figures(llvm=figures.llvm)).add(figures)
     _table(list(columns.values()))
