@@ -77,7 +77,8 @@ def _unpacked(bits: Array, name: str) -> Array:
     """Return elements of 8 bits as f16 patterns; others as they are."""
     if format_named(name).bits > 8:
         return bits
-    halves: Array = np.take(_halves(name), bits)
+    turned = bits.T  # of operands with tiles last, as they lie in memory
+    halves: Array = np.take(_halves(name), turned).T
     return halves
 
 
@@ -139,7 +140,7 @@ def _chain(
     members = rule.blocks(a.shape[2])
     ks = tuple(chain.from_iterable(members))
     if ks != tuple(range(len(ks))):
-        a, b = a[:, :, ks], b[:, ks, :]
+        a, b = a.T.take(ks, axis=0).T, b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
     ends = accumulate(map(len, members), initial=0)
     blocks = [slice(start, end) for start, end in pairwise(ends)]
     if rule.is_usual:
@@ -158,6 +159,15 @@ def _chain(
 
 def _sum(x: Array, y: Array, fmt: Format, rounding: str) -> Array:
     """Return x + y, patterns of a format, as IEEE 754 adds; any NaN is canonical."""
+    if rounding == "rn":
+        # Of f16, a sum in f32 may be rounded twice: it has 2 x 11 + 2 bits (Figueroa 1995).
+        wide = (conversions.widen(z) if fmt.name == "f16" else z for z in (x, y))
+        left, right = (np.ascontiguousarray(z).view(np.float32) for z in wide)
+        with np.errstate(all="ignore"):
+            total = left + right
+        bits = total.view(np.uint32)
+        bits[np.isnan(total)] = conversions.CANONICAL_NAN["f32"]
+        return conversions.narrow(bits) if fmt.name == "f16" else bits
     floats = {"f16": np.float16, "f32": np.float32}[fmt.name]
     with np.errstate(all="ignore"):
         left, right = (np.ascontiguousarray(z).view(floats).astype(np.float64) for z in (x, y))

@@ -35,10 +35,12 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
     A product of two f16 has 22 significant bits and is a normal f32, or zero: a fused multiply-add
     returns no other number than a multiplication and an addition.
     """
-    left, right = (conversions.widen(np.ascontiguousarray(x)).view(np.float32) for x in (a, b))
-    left, right = left.transpose(2, 1, 0)[:, :, None], right.transpose(1, 2, 0)[:, None]
-    wide = conversions.widen(np.ascontiguousarray(c)) if rule.c_type == "f16" else c
-    addend = np.ascontiguousarray(wide.transpose(1, 2, 0)).view(np.float32)
+    left, right, addend = (
+        np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
+    )
+    left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
+    left, right = left[:, :, None], right[:, None]
+    addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
     with np.errstate(all="ignore"):
         if rule.order.value == "serial":
             total = np.zeros_like(addend)
@@ -50,5 +52,5 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
             for k in (0, 2):
                 total = total + (left[k] * right[k] + left[k + 1] * right[k + 1])
     bits = total.view(np.uint32)
-    bits = np.where(np.isnan(total), np.uint32(conversions.CANONICAL_NAN["f32"]), bits)
+    bits[np.isnan(total)] = conversions.CANONICAL_NAN["f32"]
     return conversions.narrow(bits) if rule.d_type == "f16" else bits
