@@ -162,6 +162,7 @@ def _join(address: str) -> None:
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
         ray.init(
             address=address,
+            num_cpus=_bound() if address == "local" else None,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
@@ -171,6 +172,17 @@ def _join(address: str) -> None:
             "cluster is there, `ray get-auth-token` on its head prints the RAY_AUTH_TOKEN that "
             "it may ask for, and `--fleet local` starts one on this machine alone"
         ) from error
+
+
+def _bound() -> int | None:
+    """Return how many processors this process is bound to; None if to no part of the machine's.
+
+    Ray (2.60) counts what the machine or a container has, whatever `taskset` or Slurm leaves of it.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    own = len(os.sched_getaffinity(0))
+    return own if own < (os.cpu_count() or 1) else None
 
 
 def _keep_quiet() -> None:

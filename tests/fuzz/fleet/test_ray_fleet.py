@@ -221,3 +221,25 @@ def test_twenty_nodes_that_die_lose_no_finding_and_give_none_twice(
     changing = Changing(nodes, 20)
     assert on_fleet(tmp_path / "fleet", nodes, 1500, changing) == alone(tmp_path / "alone", 1500)
     assert changing.removed == 20
+
+
+@pytest.mark.parametrize(("address", "asked"), [("local", 1), ("auto", None)])
+def test_a_cluster_of_this_machine_has_the_processors_that_this_process_is_bound_to(
+    monkeypatch: pytest.MonkeyPatch, address: str, asked: int | None
+) -> None:
+    import ray
+
+    from fuzz.fleet.ray_cluster import RayCluster
+
+    said: dict[str, object] = {}
+
+    def init(**given: object) -> None:
+        said.update(given)
+        raise ConnectionError("nothing is started here")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {2}, raising=False)
+    with pytest.raises(InfrastructureError, match="nothing is started here"):
+        RayCluster(address, gpus=False, host=Nobody)
+    assert said["num_cpus"] == asked
