@@ -55,6 +55,8 @@ _LEAST_NORMAL = (127 - 14) << 23
 """f32 pattern of 2^-14, the least normal f16."""
 _TOO_LARGE = (127 + 16) << 23
 """f32 pattern of 2^16; everything from there on is infinite as f16, or NaN."""
+_INFINITY = 0xFF << 23
+"""f32 pattern of infinity, above which NaNs are."""
 
 
 def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
@@ -74,24 +76,31 @@ def narrow(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
 
 
 def _narrow_piece(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    # Each element is the sum of two parts, one of which is constant: what it has beyond the least
+    # normal number, and what it has of it. (A mask takes NumPy longer than all of this.)
     magnitude = bits & np.uint32(0x7FFF_FFFF)
+    least, most = magnitude.min(initial=_LEAST_NORMAL), magnitude.max(initial=0)
+    halves: NDArray[np.uint32] = np.maximum(magnitude, np.uint32(_LEAST_NORMAL))
+    if most > _TOO_LARGE:
+        np.minimum(halves, np.uint32(_TOO_LARGE), out=halves)
     # Subtract the difference of the biases, and add just less than half of a unit of f16; one
     # more where the last bit that stays is odd.
-    halves = magnitude - np.uint32(((127 - 15) << 23) - 0xFFF)
-    halves += (magnitude >> 13) & 1
+    odd = halves >> 13
+    odd &= 1
+    halves -= np.uint32(((127 - 15) << 23) - 0xFFF)
+    halves += odd
     halves >>= 13
-    small = magnitude < _LEAST_NORMAL
-    if small.any():
+    if least < _LEAST_NORMAL:
         # Around 0.5, f32 has the spacing of subnormal f16: the addition rounds to nearest even.
-        with np.errstate(invalid="ignore"):  # a signaling NaN is not small, and not taken
-            shifted = (magnitude.view(np.float32) + np.float32(0.5)).view(np.uint32)
-        np.copyto(halves, shifted - np.uint32(0x3F00_0000), where=small)
-    large = magnitude >= _TOO_LARGE
-    if large.any():
-        np.copyto(halves, np.uint32(0x7C00), where=large)
-        np.copyto(halves, np.uint32(CANONICAL_NAN["f16"]), where=magnitude > 0x7F80_0000)
-        sign = np.where(magnitude > 0x7F80_0000, np.uint32(0), bits)
-    else:
-        sign = bits
-    halves |= (sign >> 16) & 0x8000
+        small = np.minimum(magnitude, np.uint32(_LEAST_NORMAL)).view(np.float32)
+        small += np.float32(0.5)
+        halves += small.view(np.uint32)
+        halves -= np.uint32(0x3F00_0000 + 0x400)  # 0.5, and 2^-14 as f16
+    sign = bits >> 16
+    sign &= 0x8000
+    if most > _INFINITY:
+        nan = magnitude > _INFINITY
+        halves |= nan * np.uint32(CANONICAL_NAN["f16"])
+        sign *= ~nan
+    halves |= sign
     return halves

@@ -162,9 +162,8 @@ def _sum(x: Array, y: Array, fmt: Format, rounding: str) -> Array:
     if rounding == "rn":
         # Of f16, a sum in f32 may be rounded twice: it has 2 x 11 + 2 bits (Figueroa 1995).
         wide = (conversions.widen(z) if fmt.name == "f16" else z for z in (x, y))
-        left, right = (np.ascontiguousarray(z).view(np.float32) for z in wide)
         with np.errstate(all="ignore"):
-            total = left + right
+            total = np.add(*(np.ascontiguousarray(z).view(np.float32) for z in wide))
         bits = total.view(np.uint32)
         bits[np.isnan(total)] = conversions.CANONICAL_NAN["f32"]
         return conversions.narrow(bits) if fmt.name == "f16" else bits
