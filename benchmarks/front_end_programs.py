@@ -73,10 +73,10 @@ def main() -> None:
                 matrix.start(_first(given, forms, module), [member]).wait()
             started, before = time.monotonic(), _processor()
             while done < given.programs and time.monotonic() - started < given.seconds:
-                batches = round_batches(
+                batches = list(round_batches(
                     forms, target=given.target, version=given.ptx_version,
                     key=round_key(given.seed, number), count=IMAGES,
-                )  # fmt: skip
+                ))  # fmt: skip
                 programs = {batch.entry: batch.program for batch in batches}
                 whole, built = emit_all(programs, module=module), {}
                 for member in fit:

@@ -97,10 +97,10 @@ def measured(rounds: int, level: int) -> Figures:
                 figures.programs = figures.wrong = figures.divergent = 0
             before = children()
             with stage(DRAWING):
-                batches = round_batches(
+                batches = list(round_batches(
                     forms, target=TARGET, version=PTX_VERSION,
                     key=round_key(1, number), count=IMAGES,
-                )  # fmt: skip
+                ))  # fmt: skip
             with stage(FILLING):
                 images = [batch.images(IMAGES) for batch in batches]
             with stage(ORACLE):

@@ -104,7 +104,7 @@ def drawn(target: str, first: int) -> Rounds:
     rounds = []
     for number in range(first, first + _ROUNDS):
         key = round_key(1, number)
-        batches = round_batches(forms, target=target, version=_VERSION, key=key, count=64)
+        batches = list(round_batches(forms, target=target, version=_VERSION, key=key, count=64))
         programs = {batch.entry: batch.program for batch in batches}
         rounds.append((emit_all(programs, module=Module.named(target, _VERSION)), batches))
     return rounds

@@ -13,10 +13,11 @@ before it. So there are counts instead, and programs are asked for what was reac
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, partial
@@ -344,7 +345,7 @@ def round_batches(
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
     line_bytes: int = 1,
-) -> list[Batch]:
+) -> Iterator[Batch]:
     """Draw the programs of one round, one for each focus, and how their images are filled.
 
     A program is a function of the key, its place in the round and its own focus alone.
@@ -367,7 +368,6 @@ def round_batches(
     row, number = parse_target(target), parse_version(version)
     if focuses is None:
         focuses = ProgramCoverage().focuses(key, PROGRAMS, forms)
-    batches = []
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
         if index % 2:
@@ -380,13 +380,34 @@ def round_batches(
         # Some state spaces and types are newer than what is multiplied.
         if all(is_available(form, Module(row, number)) for form in requirements(program)):
             most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
-            batches.append(
-                Batch(
-                    entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                    count=min(count, most),
-                )
+            yield Batch(
+                entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
+                count=min(count, most),
             )  # fmt: skip
-    return batches
+
+
+def up_to(
+    cases: int | None, batches: Iterable[Batch], cases_of: Callable[[Batch], int]
+) -> list[Batch]:
+    """Take the programs of a round that have its first cases, and one more if there is one.
+
+    Parameters
+    ----------
+    cases
+        How many; None: all.
+    batches
+        Of which only those that are taken are drawn (`round_batches`).
+    cases_of
+        Returns the cases of a program.
+    """
+    taken = []
+    left = math.inf if cases is None else cases
+    for batch in batches:
+        taken.append(batch)
+        if left <= 0:
+            break
+        left -= cases_of(batch)
+    return taken
 
 
 def undefined_of_round(
@@ -425,7 +446,7 @@ def campaign_rounds(
         while number - len(waiting) < epoch_known(number):
             reached.merge(waiting.popleft())
         waiting.append(ProgramCoverage())
-        batches = round_batches(
+        drawn = round_batches(
             forms,
             target=target,
             version=version,
@@ -433,6 +454,7 @@ def campaign_rounds(
             focuses=round_focuses(forms, seed=seed, number=number, reached=reached),
             count=images_per_program(number, speed),
         )
+        batches = list(drawn)
         for batch in batches:
             waiting[-1].add(batch)
         yield batches

@@ -33,7 +33,7 @@ from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
 from runners.protocol import Compiled, Failure, Trouble
-from strategies.program_draws import Batch, ProgramCoverage, round_batches, round_key
+from strategies.program_draws import Batch, ProgramCoverage, round_batches, round_key, up_to
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
@@ -115,7 +115,7 @@ class MatrixRounds:
     def _carry_out(self, job: RoundJob, report: RoundReport) -> bool:
         """Tell whether all of the round was done."""
         self._pulse.enter(Stage.DRAW, round=job.number)
-        batches = [
+        drawn = (
             replace(batch, entry=f"r{part}_{batch.entry}")
             for part in range(self._parts)
             for batch in round_batches(
@@ -126,7 +126,9 @@ class MatrixRounds:
                 count=job.drawn.work,
                 line_bytes=self._line_bytes,
             )
-        ]
+        )
+        last = None if job.limit is None else job.skip + job.limit
+        batches = up_to(last, drawn, self._cases)
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
@@ -137,7 +139,7 @@ class MatrixRounds:
         place = 0
         """Cases of the round before the program at hand."""
         for batch in batches:
-            count = 1 if self._place.opened is None else batch.count
+            count = self._cases(batch)
             if job.skip + report.cases >= place + count:
                 place += count
                 continue
@@ -161,6 +163,10 @@ class MatrixRounds:
         if together:
             self._refused(built, None, together, job, report)
         return True
+
+    def _cases(self, batch: Batch) -> int:
+        """Return the cases of a program: its images, where they are run."""
+        return 1 if self._place.opened is None else batch.count
 
     def _by_itself(self, batch: Batch, built: Built) -> Built:
         """Compile one program of a module with those who did not compile the module."""

@@ -45,6 +45,7 @@ from strategies.program_draws import (
     round_batches,
     round_key,
     selected_forms,
+    up_to,
 )
 from strategies.programs import programs
 
@@ -175,7 +176,7 @@ class RoundWorker:
         coverage = report.coverage = ProgramCoverage()
         self._heart.enter(Stage.DRAW, round=job.number)
         target, version = self._ready.target, self._ready.ptx_version
-        batches = round_batches(
+        drawn = round_batches(
             self._forms,
             target=target,
             version=version,
@@ -185,18 +186,23 @@ class RoundWorker:
             line_bytes=line_bytes(self._ready.choice.front_end),
         )
         if self._smallest:
-            batches = [
+            drawn = (
                 replace(batch, program=smallest_program(batch.form, target=target, version=version))
-                for batch in batches
-            ]
+                for batch in drawn
+            )
+        last = None if job.limit is None else job.skip + job.limit
+        batches = up_to(last, drawn, lambda batch: batch.count)
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
         module = emit_all(programs, module=Module.named(target, version))
         self._heart.enter(Stage.COMPILE)
         together = self._runner.compile(module)
-        if isinstance(together, Failure) and together.trouble is not Trouble.UNSUPPORTED:
-            kind_of_failure(together)
+        if isinstance(together, Failure):
+            if together.trouble is not Trouble.UNSUPPORTED:
+                kind_of_failure(together)
+            # One that does not compile by itself is one case, so the others may have their turn.
+            batches.extend(drawn)
         place = 0
         """Cases of the round before the program at hand."""
         for batch in batches:

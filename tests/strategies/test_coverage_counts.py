@@ -34,7 +34,7 @@ NESTED = settings(suppress_health_check=[HealthCheck.nested_given, HealthCheck.t
 
 @cache
 def batches_of(key: int) -> list[Batch]:
-    return round_batches(SELECTED, target=TARGET, version=VERSION, key=key, count=8)
+    return list(round_batches(SELECTED, target=TARGET, version=VERSION, key=key, count=8))
 
 
 def counted(*batches: Batch) -> ProgramCoverage:

@@ -78,7 +78,9 @@ def test_bits_are_finite_where_they_are_floats(program: Program) -> None:
 
 def test_a_round_depends_on_its_key_alone() -> None:
     forms = selected_forms(Selection(), target="sm_90", version="8.0")
-    rounds = [round_batches(forms, target="sm_90", version="8.0", key=key) for key in (1, 2, 1)]
+    rounds = [
+        list(round_batches(forms, target="sm_90", version="8.0", key=key)) for key in (1, 2, 1)
+    ]
     assert rounds[0] == rounds[2] != rounds[1]
     assert GENERATOR_VERSION == 10
 
