@@ -27,7 +27,6 @@ from oracle.formats import Format, Kind
 from oracle.forms import MmaSyncForm
 from oracle.matrices import LANES
 from oracle.scratch import Scratch
-from oracle.transposition import transpose
 
 
 @cache
@@ -116,22 +115,19 @@ def _gathered(
     form: MmaSyncForm, operand: str, words: NDArray[np.uint32], scratch: Scratch
 ) -> NDArray[Any]:
     """Return the elements of floats in the order of `unpack`, (elements, tiles)."""
-    if _shares_registers(form, operand):
-        elements = np.ascontiguousarray(_elements(words, form.type(operand)).T)
-        gathered: NDArray[Any] = elements.take(_order(form, operand), axis=0)
-        return gathered
     type_, tiles = form.type(operand), len(words)
     registers = words.view(_register(type_)).reshape(tiles, -1)
     lanes = scratch.array(f"lanes {operand}", (registers.shape[1], tiles), registers.dtype)
     scratch.turn(lanes, registers)
-    source = _sorted(lanes, _register_axes(form, operand))
+    shared = _shares_registers(form, operand)
+    source = lanes if shared else _sorted(lanes, _register_axes(form, operand))
     if type_.bits >= 32:
         if source.flags.c_contiguous:
             return lanes
         elements = scratch.array(f"elements {operand}", lanes.shape, lanes.dtype)
         np.copyto(elements.reshape(source.shape), source)
         return elements
-    inner, parts = _inner(form, operand), 32 // type_.bits
+    inner, parts = 1 if shared else _inner(form, operand), 32 // type_.bits
     elements = scratch.array(
         f"elements {operand}", (len(lanes) // inner, parts, inner, tiles), type_.raw
     )
@@ -139,7 +135,8 @@ def _gathered(
         if part:
             lanes >>= np.uint32(type_.bits)
         np.copyto(elements[:, part].reshape(source.shape), source, casting="unsafe")
-    return elements.reshape(-1, tiles)
+    elements = elements.reshape(-1, tiles)
+    return elements.take(_order(form, operand), axis=0) if shared else elements
 
 
 def pack(
@@ -167,17 +164,17 @@ def pack(
             lanes = _joined(lanes.T, type_.bits).T
         target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
         return
+    registers = target.view(_register(type_)).reshape(tiles, -1)
     if _shares_registers(form, operand):
         elements = matrices.transpose(1, 2, 0).reshape(-1, tiles)
-        lanes = _joined(elements.take(_inverse(form, operand), axis=0), type_.bits)
-        transpose(target, lanes.reshape(LANES, -1, tiles).transpose(2, 0, 1))
+        shared = elements.take(_inverse(form, operand), axis=0)
+        scratch.turn(registers, _joined(shared, type_.bits))
         return
     turned = matrices.T if operand == "a" else matrices.transpose(1, 2, 0)
     elements = turned.reshape(-1, tiles)
     if type_.bits < 32:
         inner = _inner(form, operand) * tiles
         elements = _joined(elements.reshape(-1, inner), type_.bits).reshape(-1, tiles)
-    registers = target.view(_register(type_)).reshape(tiles, -1)
     axes = _register_axes(form, operand)
     lanes = _sorted(elements, tuple(axes.index(bit) for bit in range(len(axes))))
     if not lanes.flags.c_contiguous:

@@ -39,18 +39,23 @@ def scalar_dot(a: Array, b: Array, c: Array, *, rule: ScalarDot) -> Array:
         np.ascontiguousarray(x) for x in (a.T, b.transpose(1, 2, 0), c.transpose(1, 2, 0))
     )
     left, right = (conversions.widen(x).view(np.float32) for x in (left, right))
-    left, right = left[:, :, None], right[:, None]
     addend = (conversions.widen(addend) if rule.c_type == "f16" else addend).view(np.float32)
+    result = np.empty_like(addend)
+    term, pair = np.empty((2, *addend.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
-        if rule.order.value == "serial":
-            total = np.zeros_like(addend)
-            for k in range(len(left)):
-                total += left[k] * right[k]
-            total += addend
-        else:
-            total = addend
-            for k in (0, 2):
-                total = total + (left[k] * right[k] + left[k + 1] * right[k + 1])
-    bits = total.view(np.uint32)
-    bits[np.isnan(total)] = conversions.CANONICAL_NAN["f32"]
+        for row, total in enumerate(result):  # what one row needs lies in the cache
+            factors = tuple(zip(left[:, row], right, strict=True))
+            if rule.order.value == "serial":
+                total[...] = 0.0
+                for factor in factors:
+                    total += np.multiply(*factor, out=term)
+                total += addend[row]
+            else:
+                total[...] = addend[row]
+                for k in (0, 2):
+                    np.multiply(*factors[k], out=pair)
+                    pair += np.multiply(*factors[k + 1], out=term)
+                    total += pair
+    bits = result.view(np.uint32)
+    bits[np.isnan(result)] = conversions.CANONICAL_NAN["f32"]
     return conversions.narrow(bits) if rule.d_type == "f16" else bits
