@@ -78,3 +78,21 @@ def check_images(program: Program, images: NDArray[Any]) -> None:
             f"images have shape {images.shape}; it must be (count, {program.image_bytes}), one "
             "row for each image of this program"
         )
+
+
+def different(expected: NDArray[np.uint8], actual: NDArray[np.uint8]) -> NDArray[np.intp]:
+    """Return the numbers of the images that differ, of two batches uint8 (count, image_bytes).
+
+    Whole batches are compared in words first, at the speed of memory: nearly all of them agree.
+    """
+    if _words_agree(expected, actual):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero((expected != actual).any(axis=1))
+
+
+def _words_agree(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> bool:
+    flat, also = (np.ascontiguousarray(images).reshape(-1) for images in (one, other))
+    whole = len(flat) // 8 * 8
+    return np.array_equal(flat[:whole].view(np.uint64), also[:whole].view(np.uint64)) and (
+        np.array_equal(flat[whole:], also[whole:])
+    )

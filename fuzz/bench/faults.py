@@ -9,11 +9,10 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 
-import numpy as np
-
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form, MainForm
+from oracle.image import different
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
 from runners.faults import CATALOGUE, Fault, Place, by_name
@@ -247,7 +246,7 @@ class Mutant:
             results, _ = module.launch(kernel.entry, images, threads=LANES * kernel.warps_per_block)
         except SimulatedTrap as trap:
             return min(_checked(trap).trap.warps, default=len(images) - 1)
-        wrong = np.flatnonzero((results != expected).any(axis=1))
+        wrong = different(expected, results)
         return int(wrong[0]) if len(wrong) else None
 
 

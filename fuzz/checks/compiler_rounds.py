@@ -28,6 +28,7 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
 from oracle.forms import MainForm
+from oracle.image import different
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
@@ -254,7 +255,7 @@ class MatrixRounds:
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
-            differ = np.flatnonzero((outcome.images != expected).any(axis=1))
+            differ = different(expected, outcome.images)
             if len(differ):
                 index = int(differ[0])
                 results.wrong.setdefault(index, []).extend(variant.members)

@@ -21,7 +21,7 @@ from oracle.errors import InfrastructureError
 from oracle.execution import execute
 from oracle.formats import FORMATS, Format
 from oracle.forms import MainForm, ProductForm
-from oracle.image import locate
+from oracle.image import different, locate
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
 from oracle.permission import permitted
@@ -124,7 +124,7 @@ def judge(
     """
     if expected is None:
         expected = execute(program, images, target=target).images
-    differ = np.flatnonzero((expected != actual).any(axis=1))
+    differ = different(expected, actual)
     verdicts = [Verdict.MATCH] * len(images)
     if len(differ):
         allowed = permitted(program, images[differ], target=target).allows(actual[differ])

@@ -28,11 +28,11 @@ from fuzz.campaign.store import (
     encode,
 )
 from fuzz.campaign.triage import Triage
-from fuzz.checks.program_rounds import different
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Stage, Suspect
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
+from oracle.image import different
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 10**15)
