@@ -430,10 +430,10 @@ def _of_memory(program: Program) -> Iterator[Feature]:
             if its.buffer == span.buffer:
                 yield from _of_pair(other, its, step, span)
         seen.append((step, span))
-        if isinstance(step, Load) and any(one.meets(span) for one in registers):
-            yield Feature.LDMATRIX_LOADED
-        if isinstance(step, Store):
+        if step.stores:
             stored.append(span)
+        elif any(one.meets(span) for one in registers):
+            yield Feature.LDMATRIX_LOADED
     if len(spaces) > 1:
         yield Feature.GLOBAL_AND_SHARED
 
@@ -447,15 +447,12 @@ def _rows(step: LoadRows) -> Span:
 def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -> Iterator[Feature]:
     """Yield what two accesses to one buffer make, the first earlier in the text."""
     meet = its.meets(span)
-    if isinstance(first, Load) and isinstance(second, Load) and meet:
-        yield Feature.OVERLAPPING_READS
-    if isinstance(first, Store) and isinstance(second, Load) and meet:
-        yield Feature.STORED_AND_LOADED
+    if meet and not second.stores:
+        yield Feature.STORED_AND_LOADED if first.stores else Feature.OVERLAPPING_READS
     if (
-        isinstance(first, Load)
-        and isinstance(second, Store)
+        second.stores
         and its == span
-        and first.form.operand == "c"
+        and first.form.matrix.operand == "c"
         and first.form.layout == second.form.layout
     ):
         yield Feature.IN_PLACE_MEMORY
