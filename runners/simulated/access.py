@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import WINDOWS, Space, check_alignment
+from runners.simulated.memory import WINDOWS, Space
 from runners.simulated.operands import SINK, Operands
 from runners.simulated.syntax import TYPE_BITS, Name
 from runners.simulated.traffic import places, read_runs, write_runs
@@ -49,10 +49,9 @@ def _load(operands: Operands, match: re.Match[str]) -> Operation:
 
     def run(warps: Warps, mask: Mask) -> None:
         starts = address(warps)
-        check_alignment(starts, width * count, warps.indices, mask)
         if mask is not None and mask.shape[0] > starts.shape[0]:
             starts = spread(starts, (LANES, starts.shape[1]))
-        read = read_runs(warps, space, starts, count, width, mask)
+        read = read_runs(warps, space, starts, count, width, mask, alignment=width * count)
         for i, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
             value = read[:, i]
             if value.dtype != dtype:
@@ -78,13 +77,12 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
     width, dtype = bits // 8, DTYPES[bits]
 
     def run(warps: Warps, mask: Mask) -> None:
-        starts = address(warps)
-        check_alignment(starts, width * count, warps.indices, mask)
-        size = warps.indices.size
+        starts, size = address(warps), warps.indices.size
         values: Values = np.empty((LANES, count, size), dtype)
         for i, source in enumerate(sources):
             values[:, i] = source(warps)
-        write_runs(warps, space, spread(starts, (LANES, size)), values, mask)
+        starts = spread(starts, (LANES, size))
+        write_runs(warps, space, starts, values, mask, alignment=width * count)
 
     return run
 
@@ -136,12 +134,11 @@ def _atomic(operands: Operands, match: re.Match[str]) -> Operation:
     def run(warps: Warps, mask: Mask) -> None:
         whole = (LANES, warps.indices.size)
         starts = np.broadcast_to(address(warps), whole)
-        check_alignment(starts, width, warps.indices, mask)
         held = np.zeros(whole, seen)
         # Transposed: by warps first.
         operand = [np.broadcast_to(source(warps), whole).T.view(seen) for source in sources]
         who = None if mask is None else np.broadcast_to(mask, whole)
-        for found in places(warps, space, starts, width, who, True):
+        for found in places(warps, space, starts, width, who, True, width):
             chosen = np.ones(whole, np.bool_) if found.chosen is None else found.chosen
             index = np.broadcast_to(found.offsets, whole).T[chosen.T] // width
             words = found.segment.view(width).view(seen)

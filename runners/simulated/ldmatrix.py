@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.access import space_named
-from runners.simulated.memory import WINDOWS, Space, check_alignment
+from runners.simulated.memory import WINDOWS, Space
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
 from runners.simulated.traffic import read_runs, write_runs
@@ -144,8 +144,9 @@ def decode(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operat
         if unit.rotation:
             every = np.roll(every, -unit.rotation, axis=0)
         starts = every[:checked]
-        check_alignment(starts, _ROW_BYTES, warps.indices, mask)
-        rows = read_runs(warps, Space.SHARED, starts, _ROW_BYTES, 1, mask)[:used]
+        rows = read_runs(warps, Space.SHARED, starts, _ROW_BYTES, 1, mask, alignment=_ROW_BYTES)[
+            :used
+        ]
         words = assemble(_expanded(rows, bits, unit))
         if unit.exchanged_registers and len(words) > 1:
             words[:2] = words[1::-1]
@@ -194,7 +195,6 @@ def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
         if unit.rotation:
             every = np.roll(every, -unit.rotation, axis=0)
         starts = every[: 8 * number]
-        check_alignment(starts, _ROW_BYTES, warps.indices, mask)
         words = [spread(source(warps), every.shape) for source in sources]
         if unit.exchanged_registers and number > 1:
             words[:2] = words[1::-1]
@@ -202,6 +202,6 @@ def stmatrix(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Oper
             words = [(word >> np.uint32(16)) | (word << np.uint32(16)) for word in words]
         if corrupt is not None:
             words = corrupt(words, warps.site())
-        write_runs(warps, Space.SHARED, starts, dealt(words), mask)
+        write_runs(warps, Space.SHARED, starts, dealt(words), mask, alignment=_ROW_BYTES)
 
     return execute

@@ -63,6 +63,27 @@ class Owner(StrEnum):
     THREAD = "thread"
 
 
+class Owners:
+    """Which block and which thread of a launch each of the threads that access belongs to.
+
+    Parameters
+    ----------
+    numbers
+        By owner, int64 that can be broadcast to (lanes, warps).
+    """
+
+    def __init__(self, numbers: dict[Owner, NDArray[np.int64]]) -> None:
+        self._numbers = numbers
+        self._starts: dict[tuple[Owner, int], NDArray[np.int64]] = {}
+
+    def starts(self, owner: Owner, pitch: int) -> NDArray[np.int64]:
+        """Return where the shares of their owners start, `pitch` bytes apart."""
+        found = self._starts.get((owner, pitch))
+        if found is None:
+            found = self._starts[owner, pitch] = self._numbers[owner] * pitch
+        return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
     """A stretch of one state space that exists."""
@@ -82,12 +103,12 @@ class Segment:
         """Return the flat bytes as elements of `width` bytes (1, 2, 4, 8 or 16)."""
         return self.data.view(ELEMENTS[width])
 
-    def indices(
-        self, offset: NDArray[np.uint64], owners: "dict[Owner, NDArray[np.int64]]"
-    ) -> NDArray[np.int64]:
+    def indices(self, offset: NDArray[np.uint64], owners: "Owners") -> NDArray[np.int64]:
         """Return the indices into `data` of byte offsets into each owner's share."""
         index = offset.view(np.int64)
-        return index if self.owner is Owner.LAUNCH else index + owners[self.owner] * self.pitch
+        if self.owner is Owner.LAUNCH:
+            return index
+        return index + owners.starts(self.owner, self.pitch)
 
 
 def laid_out(arrays: Sequence[NDArray[np.uint8]]) -> tuple[Segment, ...]:
@@ -113,6 +134,9 @@ class Place(NamedTuple):
     """(rows, warps) byte offsets into `segment.data`; of it where not chosen, too."""
     chosen: NDArray[np.bool_] | None
     """(rows, warps or 1) which of them go to this segment; None is all."""
+    union: int
+    """Low bits that any of the offsets has, or one of those into other segments: how all of them
+    are aligned."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,10 +241,10 @@ class Memory:
         space: Space,
         address: NDArray[np.uint64],
         width: int,
-        owners: dict[Owner, NDArray[np.int64]],
+        owners: Owners,
         mask: NDArray[np.bool_] | None,
         writes: bool,
-    ) -> tuple[list[Place], NDArray[np.bool_] | None]:
+    ) -> tuple[list[Place], NDArray[np.bool_] | None, int]:
         """Find the bytes that addresses stand for.
 
         Parameters
@@ -232,7 +256,7 @@ class Memory:
         width
             Bytes that each access touches, from its address up.
         owners
-            (warps,) block and (32, warps) thread that accesses.
+            Blocks and threads that access.
         mask
             Which accesses happen; None is all.
         writes
@@ -244,6 +268,8 @@ class Memory:
             Where they are.
         missing
             The accesses that happen and are outside every segment of the space; None if none is.
+        union
+            As of the places: the bits that say how the addresses are aligned.
         """
         found: list[Place] = []
         missing: NDArray[np.bool_] | None = mask
@@ -254,10 +280,13 @@ class Memory:
         segment, base = candidates[0]
         limit = segment.size - width
         offset = address - base
-        if int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit and not (
-            writes and segment.read_only
-        ):
-            return [Place(segment, segment.indices(offset, owners), mask)], None
+        # No offset is above the union of all. Segments start at multiples of 2^32.
+        union = int(np.bitwise_or.reduce(offset, axis=None))
+        inside_all = union <= limit or (
+            int(np.maximum.reduce(offset, axis=None, initial=0)) <= limit
+        )
+        if inside_all and not (writes and segment.read_only):
+            return [Place(segment, segment.indices(offset, owners), mask, union)], None, union
         lowest = int(np.minimum.reduce(address, axis=None, initial=_LAST))
         highest = int(np.maximum.reduce(address, axis=None, initial=0))
         for number, (segment, base) in enumerate(candidates):
@@ -270,19 +299,19 @@ class Memory:
             offset = address - base
             if start <= lowest and highest <= start + limit:
                 candidates.insert(0, candidates.pop(number))
-                found.append(Place(segment, segment.indices(offset, owners), missing))
-                return found, None
+                found.append(Place(segment, segment.indices(offset, owners), missing, union))
+                return found, None, union
             inside = offset <= np.uint64(limit)
             if missing is not None:
                 inside = inside & missing
             if not inside.any():
                 continue
             index = segment.indices(offset, owners)
-            found.append(Place(segment, np.where(inside, index, 0), inside))
+            found.append(Place(segment, np.where(inside, index, 0), inside, union))
             missing = ~inside if missing is None else missing & ~inside
         if missing is None:
             missing = np.ones(address.shape, np.bool_)
-        return found, missing if missing.any() else None
+        return found, missing if missing.any() else None, union
 
 
 def check_alignment(

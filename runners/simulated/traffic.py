@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import ELEMENTS, Place, Space
+from runners.simulated.memory import ELEMENTS, Place, Space, check_alignment
 from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import Mask, Values, Warps, spread
 
@@ -19,10 +19,21 @@ _NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LON
 
 
 def places(
-    warps: Warps, space: Space, starts: Addresses, span: int, mask: Mask, writes: bool
+    warps: Warps,
+    space: Space,
+    starts: Addresses,
+    span: int,
+    mask: Mask,
+    writes: bool,
+    alignment: int = 1,
 ) -> list[Place]:
-    """Return where runs of `span` bytes lie, or trap where one that happens is nowhere."""
-    found, missing = warps.memory.places(space, starts, span, warps.owners, mask, writes)
+    """Return where runs of `span` bytes lie.
+
+    It traps where one that happens is nowhere, or no multiple of `alignment` bytes, a power of two.
+    """
+    found, missing, union = warps.memory.places(space, starts, span, warps.owners, mask, writes)
+    if union & (alignment - 1):
+        check_alignment(starts, alignment, warps.indices, mask)
     if missing is not None:
         bad = np.broadcast_to(missing, (max(starts.shape[0], missing.shape[0]), warps.indices.size))
         first = int(np.broadcast_to(starts, bad.shape)[bad][0])
@@ -37,7 +48,14 @@ def places(
 
 
 def read_runs(
-    warps: Warps, space: Space, starts: Addresses, count: int, width: int, mask: Mask
+    warps: Warps,
+    space: Space,
+    starts: Addresses,
+    count: int,
+    width: int,
+    mask: Mask,
+    *,
+    alignment: int = 1,
 ) -> Values:
     """Read runs of consecutive elements.
 
@@ -51,6 +69,8 @@ def read_runs(
         Elements of a run.
     width
         Bytes of an element: 1, 2, 4 or 8.
+    alignment
+        Bytes of which each address has to be a multiple.
 
     Returns
     -------
@@ -58,7 +78,7 @@ def read_runs(
         (rows, count, warps or 1), unsigned, of the element's width; 0 where nobody reads.
     """
     values: Values | None = None
-    for place in places(warps, space, starts, count * width, mask, False):
+    for place in places(warps, space, starts, count * width, mask, False, alignment):
         read = _gathered(place, count, width)
         if place.chosen is None:
             return read
@@ -75,6 +95,8 @@ def write_runs(
     starts: Addresses,
     values: Values,
     mask: Mask,
+    *,
+    alignment: int = 1,
 ) -> None:
     """Write runs of consecutive elements; where several writes meet, a later row or warp wins.
 
@@ -86,11 +108,13 @@ def write_runs(
         (rows, warps or 1) address of each run's first element, a multiple of the element's bytes.
     values
         (rows, count, warps or 1), unsigned, of the element's width.
+    alignment
+        Bytes of which each address has to be a multiple.
     """
     rows, count, _ = values.shape
     width = values.itemsize
     everyone = max(starts.shape[0], rows), count, warps.indices.size
-    for place in places(warps, space, starts, count * width, mask, True):
+    for place in places(warps, space, starts, count * width, mask, True, alignment):
         chunk = _chunk(place, count, width)
         number, per_chunk = count * width // chunk, chunk // width
         moved, shape = values, (everyone[0], number, everyone[2])
@@ -111,7 +135,8 @@ def _chunk(place: Place, count: int, width: int) -> int:
     span = count * width
     if span == width:
         return width
-    low = int(np.bitwise_or.reduce(place.offsets, axis=None)) | span | _LARGEST_CHUNK
+    # The shares of owners are multiples of the largest chunk.
+    low = place.union | span | _LARGEST_CHUNK
     # Who is not chosen may be between two elements.
     return max(width, low & -low)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import Memory, Owner
+from runners.simulated.memory import Memory, Owner, Owners
 from runners.simulated.traps import TrapKind, refuse
 
 LANES = 32
@@ -112,10 +112,10 @@ class Warps:
         return (self.launch << 20) + self.steps
 
     @cached_property
-    def owners(self) -> dict[Owner, NDArray[np.int64]]:
-        """(warps,) block and (32, warps) thread of the launch, by who owns memory."""
+    def owners(self) -> Owners:
+        """Blocks, (warps,), and threads, (32, warps), of the launch, which own memory."""
         threads = np.arange(LANES)[:, None] + LANES * self.indices
-        return {Owner.BLOCK: self.blocks, Owner.THREAD: threads}
+        return Owners({Owner.BLOCK: self.blocks, Owner.THREAD: threads})
 
     def read_copied(self, register: str, bits: int) -> Values:
         """Return a register's bits, also of one that no thread has written."""
