@@ -26,7 +26,8 @@ def _extended(elements: Words, bits: int, signed: bool) -> NDArray[np.int16]:
 
 
 def _clamped(sums: Sums, unit: IntegerUnit) -> Sums:
-    return np.clip(sums, unit.lowest, unit.highest)
+    raised = np.maximum(sums, unit.lowest)
+    return np.minimum(raised, unit.highest, out=raised)
 
 
 def _broken_carry(sums: Sums, addend: Sums, bit: int) -> Sums:

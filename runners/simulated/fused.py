@@ -201,7 +201,8 @@ def round_words(
         case Rounding.UP:
             up = ~negative & (rest != 0)
     # A significand with its leading one adds 1 to the exponent field, and so does a carry.
-    field = np.clip(held + (binary.top - 1), 0, 1 << binary.exponent).astype(np.uint64)
+    limited = np.maximum(held + (binary.top - 1), 0)
+    field = np.minimum(limited, 1 << binary.exponent, out=limited).view(np.uint64)
     words = (field << _u(binary.fraction)) + kept + up
     infinity = _u(((1 << binary.exponent) - 1) << binary.fraction)
     beyond = words >= infinity

@@ -139,6 +139,11 @@ class Layout:
         positions = self.elements.shape[2]
         return home // positions, home % positions
 
+    @cached_property
+    def shifts(self) -> NDArray[np.uint32]:
+        """(elements, 1) bits below that copy in a register of 32 bits."""
+        return (self.homes[1] * self.bits).astype(np.uint32)[:, None]
+
 
 @lru_cache(maxsize=512)
 def layout_of(role: str, shape: str, kind: str, order: str, seed: int) -> Layout:

@@ -42,8 +42,10 @@ def _subnormal(
     rounding: Rounding,
 ) -> Integers:
     shift = binary.bottom - binary.fraction - scale
-    right = np.clip(shift, 0, _LARGEST_SHIFT)
-    left = np.clip(-shift, 0, _LARGEST_SHIFT)
+    # Several times faster than np.clip on small arrays, and not slower on large ones.
+    right, left = np.maximum(shift, 0), np.maximum(-shift, 0)
+    np.minimum(right, _LARGEST_SHIFT, out=right)
+    np.minimum(left, _LARGEST_SHIFT, out=left)
     kept = magnitude >> right
     up = _carry(rounding, kept, np.maximum(right, 1), negative)
     return np.where(shift > 0, (magnitude + up) >> right, magnitude << left)

@@ -18,6 +18,7 @@ from runners.simulated.binary import F16, F32, Binary, Rounding
 from runners.simulated.fused import NanRule, multiply_add
 from runners.simulated.rounding import rounded
 from runners.simulated.units import FloatUnit, Matrix
+from runners.simulated.warps import spread
 
 Words = NDArray[Any]
 """Raw unsigned words."""
@@ -153,9 +154,10 @@ def _specials(
     a_infinite = nowhere if a.infinite is None else a.infinite
     b_infinite = nowhere if b.infinite is None else b.infinite
     if narrow or a_infinite.any() or b_infinite.any():
-        a_infinite = np.broadcast_to(a_infinite, a.sign.shape)
-        b_infinite = np.broadcast_to(b_infinite, b.sign.shape)
-        for k in range(a.sign.shape[1]):
+        a_infinite = spread(a_infinite, a.sign.shape)
+        b_infinite = spread(b_infinite, b.sign.shape)
+        some = a_infinite.any(axis=(0, 2)) | b_infinite.any(axis=(1, 2)) | narrow
+        for k in np.flatnonzero(some).tolist():
             infinite: Flags = np.logical_or(a_infinite[:, k, None], b_infinite[k][None])
             zero = (a.significand[:, k, None] == 0) | (b.significand[k][None] == 0)
             if narrow:
