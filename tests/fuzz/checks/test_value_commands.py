@@ -11,12 +11,12 @@ from command_line import leave_as_found, warpfuzz
 def test_a_fault_ends_with_one_and_its_replays_with_one_and_zero(tmp_path: Path) -> None:
     fault = ("--fault", "accumulator-ignored")
     ran = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--cases", 40, "--seed", 7, *fault,
+        tmp_path, "run", "--runner", "sim", "--cases", 16, "--seed", 7, *fault,
         "--only", "wmma*m8n8k4*", "--json", prepare=leave_as_found,
     )  # fmt: skip
     assert ran.code == 1
     summary = ran.summary
-    assert (summary["cases"], summary["seed"], summary["runner"]) == (40, 7, "sim")
+    assert (summary["cases"], summary["seed"], summary["runner"]) == (16, 7, "sim")
     for finding in summary["findings"]:
         assert finding.keys() >= {"id", "family", "kind", "verdict", "known", "path"}
         assert Path(tmp_path, finding["path"], "program.json").is_file()

@@ -15,7 +15,7 @@ FAULT = ("--fault", "accumulator-ignored")
 def test_a_planted_fault_goes_all_the_way(tmp_path: Path) -> None:
     # Found, shrunk and stored.
     ran = warpfuzz(
-        tmp_path, "run", "--runner", "sim", "--only", "wmma.mma*m16n16k16.f32.f32", "--cases", 64,
+        tmp_path, "run", "--runner", "sim", "--only", "wmma.mma*m16n16k16.f32.f32", "--cases", 16,
         "--seed", 3, *FAULT, "--corpus", "findings", "--json", timeout=600,
     )  # fmt: skip
     assert ran.code == 1

@@ -41,7 +41,7 @@ def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
         with started(home, *ENDLESS, *FAULT) as process:
             wait_for_cases(home, process, cases + 1)
             # While a round goes on, or a finding is replayed, shrunk or stored.
-            time.sleep(chance.uniform(0.0, 1.0))
+            time.sleep(chance.uniform(0.0, 0.5))
             assert process.poll() is None, process.err
             process.kill()
         now = state(home)
@@ -57,7 +57,7 @@ def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(
         # Others may have got their name, or gone, since the state was saved.
         assert {one["key"] for one in now["families"] if one["finished"]} <= set(stored)
     # Brought to an end, it has found what a campaign has found that nobody disturbed.
-    total = cases + 64
+    total = cases + 16
     options = ("run", "--runner", "sim", "--json", "--cases", total, *FAULT)
     ended = warpfuzz(home, *options, "--resume", "--workers", 2, prepare=leave_as_found)
     whole = warpfuzz(tmp_path, *options, "--workers", 1, timeout=600, prepare=leave_as_found)
