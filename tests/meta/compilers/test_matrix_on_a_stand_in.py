@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from command_line import CudaSubprocess
 
 from corpus import Kind
 from fuzz.checks.compiler_rounds import MatrixRounds
@@ -32,6 +33,11 @@ class Quiet:
 
     def beat(self):
         """Hear a sign of life."""
+
+
+@pytest.fixture(autouse=True)
+def started_already(monkeypatch):
+    monkeypatch.setattr("runners.cuda.process.subprocess", CudaSubprocess)
 
 
 def round_of(*, programs=4, **environment):

@@ -12,9 +12,10 @@ from runners.protocol import Failure, Runner
 from runners.simulated import interpreter
 
 _TESTS = Path(__file__).parents[2]
-for folder in (_TESTS / "oracle" / "programs", _TESTS / "runners" / "cuda"):
+for folder in (_TESTS / "fuzz", _TESTS / "oracle" / "programs", _TESTS / "runners" / "cuda"):
     sys.path.insert(0, str(folder))
 
+from command_line import CudaSubprocess  # noqa: E402
 from runners_under_test import OVER_STAND_IN, RUNNERS, make_runner  # noqa: E402
 
 
@@ -35,7 +36,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="module")
 def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
     """The runner that the test's parameter names."""
-    with make_runner(request.param) as made:
+    with pytest.MonkeyPatch.context() as patch, make_runner(request.param) as made:
+        if request.param == OVER_STAND_IN:
+            patch.setattr("runners.cuda.process.subprocess", CudaSubprocess)
         can = made.capabilities()
         if isinstance(can, Failure):
             pytest.fail(f"{request.param}: {can}; {can.detail}")
