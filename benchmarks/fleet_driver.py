@@ -37,7 +37,7 @@ from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Done, News, Pulse
 from fuzz.runner import RunnerChoice
 from strategies import coverage
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 CHECK = Programs(choice=RunnerChoice(name="sim", layout=1), seed=7)
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a fake device")

@@ -36,7 +36,8 @@ from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap
 from runners.simulated.parser import parse
 from strategies.draws import Selection
-from strategies.program_draws import Batch, round_batches, round_key, selected_forms
+from strategies.program_coverage import Batch
+from strategies.program_draws import round_batches, round_key, selected_forms
 
 OPCODES = (
     "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",

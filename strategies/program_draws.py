@@ -1,4 +1,4 @@
-"""What the rounds of programs run, and what they have reached: functions of seed, round and reach.
+"""What the rounds of programs run: functions of seed, round and what was reached before.
 
 Breadth comes first. The programs of a round are about different families of forms, in an order
 that deals out all of them before any comes again, and early rounds have few images for each
@@ -15,224 +15,24 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from functools import cache, partial
-from typing import TypeVar
 
-import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm
-from oracle.isa import FORMS
+from oracle.forms import MainForm
 from oracle.program import Program, requirements
 from oracle.targets import Module, parse_target, parse_version
-from strategies.contents import Recipe, ValueClass, expand, recipes
-from strategies.coverage import Coverage, CoverageLine, epoch_known
+from strategies.contents import Recipe, ValueClass, recipes
+from strategies.coverage import epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
-from strategies.features import Dimension, Feature, Focus, features_of, main_form, possible_features
+from strategies.features import Focus
+from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.programs import GENERATOR_VERSION, is_valued, programs, undefined_programs
-
-T = TypeVar("T")
-
-_DETAIL = re.compile(r"\.(?:sync|aligned|row|col|x[124]|shared(?:::cta)?|m\d+n\d+k\d+)(?=\.|$)")
-_MOST_WISHES = 3
-"""Most features that one program is asked for; none in a quarter of them, so that what nobody
-thought of as a feature has its turn, too."""
-_VALUE_CLASS = "value class"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """One program of a round and what fills its images."""
-
-    entry: str
-    """Name of its kernel in the round's module."""
-    program: Program
-    recipe: Recipe
-    focus: Focus
-    """What was asked of the program."""
-    count: int
-    """Images that the round runs it on."""
-
-    @property
-    def form(self) -> MainForm:
-        """The form that the program is about."""
-        form = self.focus.form
-        return form if isinstance(form, MainForm) else main_form(self.program)
-
-    def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
-        """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
-        count = self.count - first if count is None else count
-        return expand(self.recipe, self.program, count, first=first)
-
-
-def family_of(form: Form) -> str:
-    """Return what a form computes: its opcode without layouts, sizes of wmma and state spaces."""
-    return _family_of(form.opcode)
-
-
-@cache
-def _family_of(opcode: str) -> str:
-    return _DETAIL.sub("", opcode)
-
-
-class ProgramCoverage(Coverage):
-    """Counts of the programs that reached something.
-
-    Counted are forms (every one that a program uses), features (`strategies.features`), classes of
-    values, and pairs of what a program is about (`family_of`) with a feature or a class; and how
-    often a pair was asked for: what cannot be is not asked for again and again.
-    """
-
-    NAMES = ("main_forms", "forms", "features", "classes", "pairs", "asked")
-
-    def add(self, batch: Batch) -> None:
-        """Count a program and what fills its images."""
-        self.programs += 1
-        family = family_of(batch.form)
-        features = features_of(batch.program)
-        # Image i is of class i modulo their number; few images do not come to the last ones.
-        classes = batch.recipe.classes[: batch.count]
-        self.counts["forms"].update(form.opcode for form in requirements(batch.program))
-        self.counts["main_forms"][batch.form.opcode] += 1
-        self.counts["features"].update(feature.value for feature in features)
-        self.counts["classes"].update(class_.value for class_ in classes)
-        self.counts["pairs"].update(_pair(family, feature) for feature in features)
-        self.counts["pairs"].update(_pair(family, class_) for class_ in classes)
-        self.counts["asked"].update(_pair(family, feature) for feature in batch.focus.features)
-
-    def form_count(self, form: Form) -> int:
-        """Return how many programs use a form."""
-        return self.counts["forms"][form.opcode]
-
-    def feature_count(self, feature: Feature) -> int:
-        """Return how many programs have a feature."""
-        return self.counts["features"][feature.value]
-
-    def class_count(self, class_: ValueClass) -> int:
-        """Return how many programs were run on images of a class."""
-        return self.counts["classes"][class_.value]
-
-    def focuses(
-        self,
-        key: int,
-        count: int,
-        forms: Sequence[MainForm],
-        *,
-        first: int = 0,
-    ) -> list[Focus]:
-        """Choose what programs should be about: what was reached least, ties by the key.
-
-        Families of forms are dealt out like cards: all of them once before any comes again. Within
-        a family the form comes next that was reached least, and it is asked for features that the
-        family had least.
-
-        Parameters
-        ----------
-        key
-            Of the campaign; the same key and the same counts give the same focuses.
-        count
-            How many.
-        forms
-            What is selected.
-        first
-            How many were chosen under this key before; where the dealing goes on.
-        """
-        families: dict[str, list[MainForm]] = {}
-        for form in forms:
-            families.setdefault(family_of(form), []).append(form)
-        chosen = []
-        dealt: dict[int, list[str]] = {}
-        for index in range(first, first + count):
-            turn, place = divmod(index, len(families))
-            if turn not in dealt:
-                dealt[turn] = _shuffled(families, derived_seed(key, "family", turn))
-            family = dealt[turn][place]
-            # Turns of one epoch know the same counts; the shuffle goes on where the last ended.
-            order = _shuffled(families[family], derived_seed(key, family))
-            start = turn % len(order)
-            form = min(
-                order[start:] + order[:start],
-                key=lambda form: self.counts["main_forms"][form.opcode],
-            )
-            random_ = random.Random(derived_seed(key, "wishes", index))
-            wishes = self._wishes(form, random_)
-            chosen.append(Focus(form=form, features=wishes))
-        return chosen
-
-    def _wishes(self, form: MainForm, random_: random.Random) -> frozenset[Feature]:
-        family, possible = family_of(form), _possible(form.__class__.__name__)
-        dimensions = list(Dimension)
-        random_.shuffle(dimensions)
-        wishes = []
-        for dimension in dimensions[: random_.randint(0, _MOST_WISHES)]:
-            features = list(possible.get(dimension, ()))
-            if not features:
-                continue
-            random_.shuffle(features)
-            wishes.append(min(features, key=partial(self._known, family)))
-        return frozenset(wishes)
-
-    def _known(self, family: str, feature: Feature) -> int:
-        pair = _pair(family, feature)
-        return self.counts["pairs"].get(pair, 0) + self.counts["asked"].get(pair, 0)
-
-    def lines(self, forms: Sequence[Form] = FORMS) -> Sequence[CoverageLine]:
-        """Return how much of each dimension was reached.
-
-        Parameters
-        ----------
-        forms
-            Those that there are to reach.
-        """
-        return [
-            CoverageLine.of("forms", {form.opcode: self.form_count(form) for form in forms}),
-            *(
-                CoverageLine.of(
-                    dimension.value,
-                    {
-                        feature.value: self.feature_count(feature)
-                        for feature in Feature
-                        if feature.dimension is dimension
-                    },
-                )
-                for dimension in Dimension
-            ),
-            CoverageLine.of(_VALUE_CLASS, {one.value: self.class_count(one) for one in ValueClass}),
-        ]
-
-
-@cache
-def _possible(kind: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    """Return what programs about a form of a class can be asked for, by dimension."""
-    some = next(form for form in FORMS if form.__class__.__name__ == kind)
-    possible = possible_features(some)
-    return {
-        dimension: tuple(feature for feature in possible if feature.dimension is dimension)
-        for dimension in Dimension
-    }
-
-
-@cache
-def _pair(family: str, reached: Feature | ValueClass) -> str:
-    dimension = reached.dimension.value if isinstance(reached, Feature) else _VALUE_CLASS
-    return f"{family}, {dimension}: {reached.value}"
-
-
-def _shuffled(items: Iterable[T], seed: int) -> list[T]:
-    """Return items in an order that depends on the seed alone."""
-    order = list(items)
-    # `shuffle` of a generator that is seeded with an integer: the same since Python 3.2.
-    random.Random(seed).shuffle(order)
-    return order
-
 
 PROGRAMS = 8
 """Programs of one round, in one module."""

@@ -23,7 +23,8 @@ from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature
-from strategies.program_draws import ProgramCoverage, Speed, campaign_rounds
+from strategies.program_coverage import ProgramCoverage
+from strategies.program_draws import Speed, campaign_rounds
 
 CAMPAIGN_PROGRAMS = 1250
 """Programs of one campaign. Several are counted together, so that they can be drawn side by side,

@@ -22,7 +22,7 @@ from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 from strategies.contents import Recipe, ValueClass, expand
-from strategies.program_draws import Batch
+from strategies.program_coverage import Batch
 from strategies.programs import is_valued
 
 

@@ -20,7 +20,8 @@ from runners.emission import emit
 from runners.protocol import Images
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedTrap
-from strategies.program_draws import Batch, Speed, campaign_rounds
+from strategies.program_coverage import Batch
+from strategies.program_draws import Speed, campaign_rounds
 
 LAYOUTS = 2
 """Fragment layouts of the simulated device that seeds take turns with, as campaigns do."""

@@ -34,7 +34,8 @@ from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
 from runners.protocol import Compiled, Failure, Trouble
-from strategies.program_draws import Batch, ProgramCoverage, round_batches, round_key, up_to
+from strategies.program_coverage import Batch, ProgramCoverage
+from strategies.program_draws import round_batches, round_key, up_to
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a

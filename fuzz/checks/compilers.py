@@ -32,7 +32,8 @@ from fuzz.runner import RunnerChoice
 from runners.assemblers.disassembly import Disassembler
 from strategies.coverage import Coverage
 from strategies.draws import Selection
-from strategies.program_draws import PROGRAMS, ProgramCoverage, selected_forms
+from strategies.program_coverage import ProgramCoverage
+from strategies.program_draws import PROGRAMS, selected_forms
 from strategies.programs import GENERATOR_VERSION
 
 _IMAGES = {"cuda": 256, "sim": 32, NOWHERE: 1}

@@ -31,7 +31,7 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner, Trouble
-from strategies.program_draws import Batch
+from strategies.program_coverage import Batch
 
 _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""

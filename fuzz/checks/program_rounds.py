@@ -27,14 +27,8 @@ from runners.protocol import Compiled, Failure, Images, Ran, Trouble
 from strategies.contents import expand_by_class
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
-from strategies.program_draws import (
-    Batch,
-    ProgramCoverage,
-    round_batches,
-    round_key,
-    selected_forms,
-    up_to,
-)
+from strategies.program_coverage import Batch, ProgramCoverage
+from strategies.program_draws import round_batches, round_key, selected_forms, up_to
 from strategies.programs import programs
 
 

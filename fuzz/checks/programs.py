@@ -29,10 +29,9 @@ from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
+from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import (
     PROGRAMS,
-    Batch,
-    ProgramCoverage,
     Speed,
     images_per_program,
     round_focuses,

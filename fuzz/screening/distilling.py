@@ -30,7 +30,8 @@ from runners.screening import References
 from strategies.contents import ValueClass, expand
 from strategies.draws import derived_seed
 from strategies.features import Feature, Focus, features_of
-from strategies.program_draws import Batch, Speed, campaign_rounds, family_of, round_batches
+from strategies.program_coverage import Batch, family_of
+from strategies.program_draws import Speed, campaign_rounds, round_batches
 from strategies.programs import GENERATOR_VERSION
 
 LEFT_OUT = frozenset({Feature.OVER_MULTIPLICAND})

@@ -22,7 +22,7 @@ from fuzz.screening.examining import Examiner
 from fuzz.screening.screen import Screen, Sighting
 from oracle.errors import WarpfuzzError
 from oracle.targets import Module
-from strategies.program_draws import Batch
+from strategies.program_coverage import Batch
 
 _IMAGES = 128
 """Images of a program: several of every class of values that a recipe has."""

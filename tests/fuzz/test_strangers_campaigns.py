@@ -18,7 +18,7 @@ from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import Reached
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,8 @@ from oracle.isa import FORMS
 from strategies.contents import ValueClass
 from strategies.draws import Selection
 from strategies.features import Dimension, Feature, features_of, possible_features
-from strategies.program_draws import (
-    Batch,
-    ProgramCoverage,
-    family_of,
-    round_batches,
-    selected_forms,
-)
+from strategies.program_coverage import Batch, ProgramCoverage, family_of
+from strategies.program_draws import round_batches, selected_forms
 
 TARGET, VERSION = "sm_100a", "8.6"
 SELECTED = selected_forms(Selection(), target=TARGET, version=VERSION)

@@ -6,7 +6,8 @@ from hypothesis.errors import Unsatisfiable
 
 from oracle.targets import Module
 from strategies.draws import Selection, draw, draw_one
-from strategies.program_draws import ProgramCoverage, selected_forms
+from strategies.program_coverage import ProgramCoverage
+from strategies.program_draws import selected_forms
 from strategies.programs import programs
 
 MODULE = Module.named("sm_90", "8.0")

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from strategies import coverage
 from strategies.coverage import EPOCH, _part, epoch_known
 from strategies.draws import Selection
+from strategies.program_coverage import ProgramCoverage, family_of
 from strategies.program_draws import (
     PROGRAMS,
-    ProgramCoverage,
     Speed,
     campaign_rounds,
-    family_of,
     images_per_program,
     round_batches,
     round_focuses,

@@ -20,7 +20,8 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, Job, RoundJob, RoundReport
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
-from strategies.program_draws import ProgramCoverage, round_batches, round_key, selected_forms
+from strategies.program_coverage import ProgramCoverage
+from strategies.program_draws import round_batches, round_key, selected_forms
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 PATTERN = "*m8n8k4*"

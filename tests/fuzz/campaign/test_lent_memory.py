@@ -9,7 +9,8 @@ from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
-from strategies.program_draws import ProgramCoverage, round_focuses, selected_forms
+from strategies.program_coverage import ProgramCoverage
+from strategies.program_draws import round_focuses, selected_forms
 
 TARGET, VERSION = "sm_90", "8.0"
 

@@ -43,7 +43,7 @@ from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Host
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="a device")
 CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)

@@ -19,7 +19,7 @@ from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleTime
 from strategies.draws import Selection
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 _PATIENCE = 60.0
 """Seconds until something must have been screened, on a machine that does other things as well."""

@@ -39,7 +39,7 @@ from fuzz.checks.protocol import (
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 FACTS = Facts(target="sm_90", ptx_version="8.0", version="1", device="nothing")
 CASES = 8

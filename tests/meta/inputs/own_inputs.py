@@ -43,7 +43,7 @@ from oracle.models import model_for
 from oracle.models.files import model_text, read_model
 from runners.screening import References
 from strategies.coverage import Reached
-from strategies.program_draws import ProgramCoverage
+from strategies.program_coverage import ProgramCoverage
 
 SECONDS = 10
 """Time for one answer."""
