@@ -1,1 +1,1 @@
-"""What went wrong: verdicts, where results differ, why, and the finding that is kept."""
+"""What went wrong: verdicts, families, and the finding that is kept, asked about and run again."""
