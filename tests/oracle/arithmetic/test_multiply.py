@@ -121,9 +121,10 @@ def test_strided_operands_and_batches_beyond_a_chunk_give_the_same(opcode):
     result = mma(opcode, *shuffled)
     assert np.array_equal(result.transpose(1, 0, 2, 3).reshape(d.shape), d)
     assert np.array_equal(mma(opcode, a[::-1], b[::-1], c[::-1])[::-1], d)
-    last = [np.ascontiguousarray(x.transpose(1, 2, 0)).transpose(2, 0, 1) for x in (a, b, c)]
-    assert np.array_equal(mma(opcode, *last), d)
-    assert all(map(np.array_equal, last, (a, b, c))), "operands stay, where tiles are last too"
+    few = [x[:100] for x in (a, b, c)]
+    last = [np.ascontiguousarray(x.transpose(1, 2, 0)).transpose(2, 0, 1) for x in few]
+    assert np.array_equal(mma(opcode, *last), d[:100])
+    assert all(map(np.array_equal, last, few)), "operands stay, where tiles are last too"
 
 
 @pytest.mark.parametrize(
