@@ -21,11 +21,13 @@ INSTRUCTIONS = {"third-multiplication-broken": 2}
 """Lines of passes that break several instructions: one for each of those."""
 
 
-def lines(ptx_pass: str, guilty: tuple[str, ...], *, name: str, images: int) -> Lines:
+def lines(
+    ptx_pass: str, guilty: tuple[str, ...], *, name: str, images: int, seed: int = 0
+) -> Lines:
     """Return what a campaign with a pass ends with."""
     choice = RunnerChoice(name="sim", target="sm_90", ptx_version="8.6", ptx_pass=ptx_pass)
     task = LinesTask(
-        name=name, guilty=guilty, choice=choice, seed=0, images=images, known=load_known()
+        name=name, guilty=guilty, choice=choice, seed=seed, images=images, known=load_known()
     )
     return lines_of(task, lambda done, left: None, lambda: False)
 
@@ -38,7 +40,8 @@ def check(found: Lines) -> None:
 def test_a_strangers_fault_is_one_line() -> None:
     exchanged = r"s/(wmma\.store[^{]*\{)(%[a-z0-9_]+), (%[a-z0-9_]+)/\1\3, \2/"
     command = shlex.join(["sed", "-E", exchanged])
-    check(lines(command, ("wmma.store",), name="sed", images=16))
+    # Of a seed whose first programs multiply integers, which are made smaller in less time.
+    check(lines(command, ("wmma.store",), name="sed", images=32, seed=4))
 
 
 @pytest.mark.slow
