@@ -13,7 +13,7 @@ from running_campaigns import CORPUS, started, state, wait_for_cases
 
 from corpus import open_corpus
 
-FAULT = ("--seed", 5, "--fault", "store-one-row-off", "--only", "wmma*m8n8k4*")
+FAULT = ("--seed", 5, "--fault", "store-one-row-off", "--only", "wmma*m8n8k32*")
 ENDLESS = ("--cases", 10**9, "--workers", 2, "--resume")
 
 
