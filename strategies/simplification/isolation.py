@@ -20,9 +20,10 @@ from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, Stor
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Step, Store
-from oracle.storage import write
+from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.bare import alone
+from strategies.programs.forms import load_form
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Example,
@@ -84,7 +85,7 @@ def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[
 
 
 def loaded(example: Example, *, target: str) -> Iterator[Example]:
-    """Iterate over examples in which registers that a step made are loaded from the image instead.
+    """Iterate over examples in which what a step made is loaded from the image instead.
 
     They have the values that the program gives them where it does what it should. First what no
     multiplication made: all of it, as ldmatrix comes with a copy and a barrier; then one by one.
@@ -97,23 +98,23 @@ def loaded(example: Example, *, target: str) -> Iterator[Example]:
     made = _made(example, target)
     moved = [
         site for site, step in visit(example.program.steps)
-        if site in made and not isinstance(step, MultiplyLanes)
+        if site in made and not isinstance(step, Multiply | MultiplyLanes)
     ]  # fmt: skip
     for sites in ([moved] if len(moved) > 1 else []) + [[site] for site in made]:
         yield _loading(example, {site: made[site] for site in sites})
 
 
 def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
-    """Return registers by the steps that make them, but do not just load them: (32, count).
+    """Return registers, (32, count), and accumulators, (rows, columns), by what makes them.
 
-    Of a step that is taken several times, those of the first.
+    These are steps that do not just load them; of one that is taken several times, the first time.
     """
     sites = {
         id(step): site
         for site, step in visit(example.program.steps)
         if step.writes is not None
-        and isinstance(step.writes.holds, Registers)
-        and not isinstance(step, LoadRegisters)
+        and _loadable(step.writes.holds)
+        and not isinstance(step, Load | LoadRegisters)
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:
@@ -123,25 +124,45 @@ def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
     return made
 
 
+def _loadable(holds: Held) -> bool:
+    """Whether a load by itself makes it: A and B of wmma depend on a layout that may be open."""
+    return isinstance(holds, Registers) or holds.matrix.operand == "c"
+
+
 def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
-    """Return an example in which these registers are loaded from buffers of their own."""
+    """Return an example in which these are loaded from buffers of their own."""
     buffers = list(example.program.buffers)
     edits: dict[Site, Steps] = {}
-    homes: dict[str, NDArray[Any]] = {}
+    homes: dict[str, tuple[Tile | None, NDArray[Any]]] = {}
     for site, step in visit(example.program.steps):
         if site not in made or step.writes is None:
             continue
         name, holds, values = step.writes.name, step.writes.holds, made[site]
-        buffers.append(new_buffer(buffers, f"g{name}", values.nbytes + GUARD_BYTES))
-        place = Place(buffer=buffers[-1].name)
-        load = LoadRegisters(registers=name, count=holds.registers, bits=_bits(holds), place=place)
+        tile: Tile | None = None
+        load: Load | LoadRegisters
+        if isinstance(holds, Registers):
+            buffer = new_buffer(buffers, f"g{name}", values.nbytes + GUARD_BYTES)
+            place = Place(buffer=buffer.name)
+            load = LoadRegisters(
+                registers=name, count=holds.registers, bits=_bits(holds), place=place
+            )
+        else:
+            form = load_form(holds.matrix, "row", "global")
+            tile = Tile(matrix=holds.matrix, layout="row")
+            buffer = new_buffer(buffers, f"g{name}", room_for(tile))
+            load = Load(form=form, fragment=name, place=Place(buffer=buffer.name))
+        buffers.append(buffer)
         edits[site] = (load,)
-        homes[place.buffer] = values
+        homes[buffer.name] = tile, values
     target = tidied(example.with_program(buffers, edited(example.program.steps, edits)))
     image = target.image.copy()
     for name in homes.keys() & {buffer.name for buffer in target.program.buffers}:
         start = position(target.program, Place(buffer=name))
-        image[start : start + homes[name].nbytes] = np.frombuffer(homes[name].tobytes(), np.uint8)
+        tile, values = homes[name]
+        if tile is None:
+            image[start : start + values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
+        else:
+            write(image[None], start, tile, values[None])
     return target.with_image(image)
 
 

@@ -12,7 +12,6 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.image import position
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
 from oracle.program import walk
 from oracle.steps import Multiply, Step, Store
@@ -47,9 +46,9 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         assert np.array_equal(stored, result)
 
 
-@settings(max_examples=8)
-@given(subjects(LANE_PROGRAMS))
-def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subject: Subject) -> None:
+@settings(max_examples=12)
+@given(subjects(LANE_PROGRAMS) | subjects())
+def test_what_is_stored_is_the_same_with_operands_loaded_instead_of_made(subject: Subject) -> None:
     program = subject.program
     before = execute(program, subject.image[None], target=TARGET).images[0]
     for example in loaded(Example(program=program, image=subject.image), target=TARGET):
@@ -58,12 +57,12 @@ def test_what_is_stored_is_the_same_with_registers_loaded_instead_of_made(subjec
             continue
         after = execute(smaller, example.image[None], target=TARGET).images[0]
         for step in smaller.steps:
-            if (
-                isinstance(step, StoreRegisters)
-                and smaller.buffer(step.place.buffer).space != "shared"
-            ):
-                old, new = position(program, step.place), position(smaller, step.place)
-                assert np.array_equal(before[old : old + step.size], after[new : new + step.size])
+            if not isinstance(step, Store | StoreRegisters):
+                continue
+            (span,) = step.bytes_written
+            if smaller.buffer(span.buffer).space != "shared":
+                old, new = program.offset(span.buffer), smaller.offset(span.buffer)
+                assert np.array_equal(before[old + span.offsets], after[new + span.offsets])
 
 
 @settings(max_examples=6, phases=[Phase.generate])
