@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Self
 
 import msgspec
@@ -63,6 +64,27 @@ class Elsewhere:
         """Close the runners."""
         self._stack.close()
 
+    @cached_property
+    def same_code(self) -> OpenRunner | None:
+        """The simulated device, given the PTX that the GPU is given; None if it is warpfuzz's own.
+
+        It says where lanes are apart that have to be together, which a GPU does not.
+        """
+        choice = self._ready.choice
+        rewritten = choice.front_end or choice.ptx_pass or choice.faults
+        if choice.name != "cuda" or not rewritten:
+            return None
+        same = replace(
+            choice, name="sim", target=self._ready.target, ptx_version=self._ready.ptx_version,
+            assembler=None, device=0, deadline=None,
+        )  # fmt: skip
+        try:
+            ready = open_runner(same)
+        except WarpfuzzError:
+            return None
+        self._stack.enter_context(ready.runner)
+        return ready
+
     def details(self, subject: Subject, shown: Attempt) -> dict[str, str]:
         """Return what became of a subject elsewhere, in words, by where that was.
 
@@ -119,6 +141,8 @@ def _words(other: Attempt, shown: Attempt) -> str:
 COPIES = 256
 """Warps of a launch in which something is run that does not fail alone: more than a device has
 multiprocessors (132 on an H200)."""
+ON_A_GPU = "on a GPU"
+"""Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
 SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.DIVERGENCE})
 """What is made smaller."""
 _TROUBLES = {
@@ -155,6 +179,9 @@ class Examiner:
         self._heart.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         subject = subject_of(entry)
+        apart = self._lanes_apart(subject)
+        if apart is not None:
+            return self._on_simulated_device(entry, apart, job)
         try:
             if isinstance(job, ConfirmJob):
                 evidence, status = self._confirmed(entry, subject, job.family), ShrinkStatus.RAW
@@ -165,6 +192,30 @@ class Examiner:
         finally:
             self._heart.enter(Stage.WAIT)
         return self._examined(entry, evidence, status, job)
+
+    def _lanes_apart(self, subject: Subject) -> OpenRunner | None:
+        """Return the simulated device where it says that the PTX takes lanes apart, not the GPU.
+
+        What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
+        """
+        ready = self._elsewhere.same_code
+        if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
+            return None
+        return ready
+
+    def _on_simulated_device(self, entry: Entry, ready: OpenRunner, job: Examination) -> Examined:
+        """Examine a finding there, and keep what the GPU did first."""
+        examiner = Examiner(ready, self._heart)
+        try:
+            examined = examiner.examine(job)
+        finally:
+            examiner.close()
+        first = entry.finding
+        said = f"{self._ready.device}: {first.runners[-1].message or first.kind}"
+        where = first.details.get(ON_A_GPU, said)
+        case = examined.stored.case
+        case = msgspec.structs.replace(case, details={**case.details, ON_A_GPU: where})
+        return replace(examined, stored=replace(examined.stored, case=case))
 
     def _examined(
         self,
