@@ -217,9 +217,8 @@ def main() -> None:
         )
     if options.no_ray:
         return
-    import ray
-
-    from fuzz.fleet.ray_cluster import RayCluster
+    # Ray through it: where there is a token, that has to be said before Ray is imported.
+    from fuzz.fleet.ray_cluster import RayCluster, ray
 
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     cluster = RayCluster("local", gpus=False, workers=1, host=FakeHost)
