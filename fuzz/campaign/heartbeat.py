@@ -103,11 +103,17 @@ def device_status(name: str, uuid: str, health: DeviceHealth) -> DeviceStatus:
         temperature=health.temperature_c,
         sm_clock=health.sm_clock_mhz,
         busy=health.busy_percent,
-        power=None if health.power_mw is None else round(health.power_mw / 1000),
+        power=_watts(health.power_mw),
+        power_limit=_watts(health.power_limit_mw),
         memory_clock=health.memory_clock_mhz,
         throttle_reasons=health.throttle_reasons,
         errors={name: count for name, count in counts.items() if count is not None},
+        note=health.note,
     )
+
+
+def _watts(milliwatts: int | None) -> int | None:
+    return None if milliwatts is None else round(milliwatts / 1000)
 
 
 _STAGES = tuple(Stage)

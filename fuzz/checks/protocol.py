@@ -128,12 +128,16 @@ class DeviceStatus:
     """Percent of the last moment in which a kernel ran."""
     power: int | None = None
     """Watts."""
+    power_limit: int | None = None
+    """Watts."""
     memory_clock: int | None = None
     """Megahertz."""
     throttle_reasons: int | None = None
     """Why the clocks are not higher: bits of NVML's clocksEventReasons."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Error counters by name, such as ECC errors."""
+    note: str = ""
+    """Why nothing is known."""
 
 
 # Jobs

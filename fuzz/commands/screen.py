@@ -16,18 +16,17 @@ from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
 from fuzz.console import prometheus_there
+from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
-    DeviceView,
     ScreenedDevice,
     announce,
     device_row,
-    final_view,
     finding_row,
     print_screening,
     screening_view,
-    sensors,
     tests_of,
+    views,
 )
 from fuzz.output import (
     check_junit,
@@ -142,14 +141,7 @@ def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator
     with prometheus_there(address):
         from fuzz.console.metrics import ScreeningMetrics, served
 
-    def views() -> list[tuple[str, DeviceView]]:
-        return [
-            (device.screen.ready.uuid, view)
-            for device in devices
-            if device.screen is not None and (view := device.view()) is not None
-        ]
-
-    with served(ScreeningMetrics(views), address):
+    with served(ScreeningMetrics(lambda: views(devices)), address):
         yield
 
 
@@ -303,9 +295,6 @@ def _watch(
     """Show what happens until all devices are done."""
     out = console(stderr=json)
 
-    def views() -> list[DeviceView]:
-        return [view for view in (device.view() for device in devices) if view is not None]
-
     def wait(seconds: float, show: Callable[[], None]) -> None:
         while any(thread.is_alive() for thread in threads):
             for thread in threads:
@@ -320,7 +309,7 @@ def _watch(
             wait(
                 _VIEW_SECONDS,
                 lambda: live.update(
-                    screening_view(views(), time.monotonic() - begun), refresh=True
+                    screening_view(devices, time.monotonic() - begun), refresh=True
                 ),
             )
         return
@@ -331,11 +320,10 @@ def _watch(
         if now - shown[0] < _LINE_SECONDS:
             return
         shown[0] = now
-        for view in views():
-            said = f", {sensors(view.health)}" if view.health else ""
+        for view in views(devices):
             out.print(
-                f"{now - begun:.0f} s, {view.name}: {view.per_second / 1e6:,.1f} million images a "
-                f"second{said}; {view.tally.total}",
+                f"{now - begun:.0f} s, {view.device.name}: {view.per_second / 1e6:,.1f} million "
+                f"images a second{readings(view.device)}; {view.tally.total}",
                 markup=False,
                 soft_wrap=True,
             )
@@ -371,7 +359,7 @@ def _report(
         print_screening(devices, seconds, request.corpus)
     if request.report is not None:
         recorder = recording_console()
-        recorder.print(final_view(devices, seconds))
+        recorder.print(screening_view(devices, seconds))
         save(recorder, request.report, title="warpfuzz screen")
     if request.junit is not None:
         write_junit(request.junit, tests_of(devices), suite="warpfuzz screen")

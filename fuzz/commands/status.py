@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.stored_status import Figures, Life, read_figures
-from fuzz.console.layout import device_text
+from fuzz.console.devices import device_text
 from fuzz.output import console, counted, duration, emit, plain
 
 _WATCH_SECONDS = 2.0

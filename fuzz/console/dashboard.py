@@ -11,7 +11,8 @@ from rich.text import Text
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
-from fuzz.console.layout import Block, beside, device_text, fitted, listed, stacked
+from fuzz.console.devices import device_text
+from fuzz.console.layout import Block, beside, fitted, listed, stacked
 from fuzz.findings.families import FindingGroup, finding_groups
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate

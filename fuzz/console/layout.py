@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from fuzz.checks.protocol import DeviceStatus
-from fuzz.output import plain
-
 
 def fitted(line: Text, width: int, *, padded: bool = False) -> Text:
     """Return a line that takes at most `width` columns, or exactly as many."""
@@ -102,25 +99,3 @@ def listed(lines: Sequence[Text], rows: int, more: str) -> list[Text]:
         return []
     left = len(lines) - (rows - 1)
     return [*lines[: rows - 1], Text(f"… and {left:,} {more}", style="quiet")]
-
-
-def device_text(device: DeviceStatus) -> Text:
-    """Return a device in one line: host, name, UUID, and what its management library tells."""
-    line = plain(f"{device.host} {device.name}" if device.host else device.name)
-    if device.uuid:
-        line.append_text(plain(f" {device.uuid[:12]}", style="quiet"))
-    if device.temperature is not None:
-        line.append(f"  {device.temperature} °C")
-    if device.sm_clock is not None:
-        line.append(f"  {device.sm_clock:,} MHz")
-    if device.busy is not None:
-        line.append(f"  {device.busy} % busy")
-    if device.power is not None:
-        line.append(f"  {device.power} W")
-    errors = {name: count for name, count in device.errors.items() if count}
-    if errors:
-        text = ", ".join(f"{count:,} {name}" for name, count in errors.items())
-        line.append("  ").append_text(plain(text, style="worst"))
-    elif device.errors:
-        line.append("  no errors", style="quiet")
-    return line

@@ -16,10 +16,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
-from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.status import CampaignStatus, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
-from fuzz.console.screening import THROTTLING, DeviceView
+from fuzz.console.devices import THROTTLING
+from fuzz.console.screening import DeviceView
 from fuzz.findings.families import finding_groups
 from oracle.errors import InfrastructureError, UsageError
 
@@ -163,10 +163,10 @@ class ScreeningMetrics(Collector):
     Parameters
     ----------
     views
-        Returns the devices as they are, each with its UUID.
+        Returns the devices as they are.
     """
 
-    def __init__(self, views: Callable[[], Sequence[tuple[str, DeviceView]]]) -> None:
+    def __init__(self, views: Callable[[], Sequence[DeviceView]]) -> None:
         self._views = views
 
     def collect(self) -> Iterator[Metric]:
@@ -174,21 +174,23 @@ class ScreeningMetrics(Collector):
         views = self._views()
         yield from _screening(
             [
-                (uuid, view.name, view.tally.total.cases, view.tally.total.wrong)
-                for uuid, view in views
+                (
+                    view.device.uuid,
+                    view.device.name,
+                    view.tally.total.cases,
+                    view.tally.total.wrong,
+                )
+                for view in views
             ]
         )
         rate = GaugeMetricFamily(
             "warpfuzz_screening_comparisons_per_second", "Over all of the time.",
             labels=["gpu", "device"],
         )  # fmt: skip
-        statuses = []
-        for uuid, view in views:
-            rate.add_metric([uuid, view.name], view.per_second)
-            if view.health is not None:
-                statuses.append(device_status(view.name, uuid, view.health))
+        for view in views:
+            rate.add_metric([view.device.uuid, view.device.name], view.per_second)
         yield rate
-        yield from _devices(statuses)
+        yield from _devices([view.device for view in views])
 
 
 def _gauge(name: str, words: str, value: float) -> Metric:

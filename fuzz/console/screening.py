@@ -11,6 +11,9 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from fuzz.campaign.heartbeat import device_status
+from fuzz.checks.protocol import DeviceStatus
+from fuzz.console.devices import readings, throttling
 from fuzz.output import Test, console, counted, duration, emit, plain
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import Kept
@@ -21,24 +24,14 @@ from runners.cuda.messages import DeviceHealth
 
 _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
-# NVML's clocksEventReasons (nvml.h), but the ones that are no reason to worry: idle (1), clocks
-# that somebody has set (2), sync boost (0x10), display (0x100).
-THROTTLING = {
-    0x4: "power limit",
-    0x8: "hardware slowdown",
-    0x20: "temperature",
-    0x40: "temperature (hardware)",
-    0x80: "power brake",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceView:
     """One device at one moment."""
 
-    name: str
+    device: DeviceStatus
     tally: Tally
-    health: DeviceHealth | None
     programs: int
     launches: int
     left_out: int
@@ -46,59 +39,25 @@ class DeviceView:
     """Images times multiprocessors in a second, over all of the time."""
 
 
-def throttling(health: DeviceHealth) -> str:
-    """Say why the clocks are lower than they could be; empty if nothing says so."""
-    reasons = health.throttle_reasons or 0
-    return ", ".join(name for bit, name in THROTTLING.items() if reasons & bit)
-
-
-def screening_view(devices: Sequence[DeviceView], seconds: float) -> RenderableType:
-    """Return the view of all devices."""
-    return Group(
-        plain(f"warpfuzz screen, {duration(seconds)}", style="quiet"),
-        *(line for device in devices for line in _device(device)),
-    )
-
-
-def _device(device: DeviceView) -> list[Text]:
-    total = device.tally.total
-    head = plain(device.name, style="bold")
-    head.append(f"  {device.per_second / 1e6:,.1f} million images a second", style="count")
+def _device(view: DeviceView) -> list[Text]:
+    total = view.tally.total
+    head = plain(view.device.name, style="bold")
+    head.append(f"  {view.per_second / 1e6:,.1f} million images a second", style="count")
     lines = [head]
-    if device.health is not None:
-        lines.append(plain(f"  {sensors(device.health)}"))
+    if told := readings(view.device):
+        lines.append(told)
     counts = (
-        f"  {counted(device.programs, 'program')}, {counted(device.launches, 'launch', 'launches')}"
+        f"  {counted(view.programs, 'program')}, {counted(view.launches, 'launch', 'launches')}"
     )
-    if device.left_out:
-        counts += f", {device.left_out} left out"
+    if view.left_out:
+        counts += f", {view.left_out} left out"
     lines.append(plain(counts, style="quiet"))
-    lines += _map(device.tally)
+    lines += _map(view.tally)
     style = "worst" if total.wrong else "legal" if total.cases else "quiet"
     lines.append(plain(f"  wrong: {total}", style=style))
-    if device.tally.pattern:
-        lines.append(plain(f"  {device.tally.pattern}", style="worst"))
+    if view.tally.pattern:
+        lines.append(plain(f"  {view.tally.pattern}", style="worst"))
     return lines
-
-
-def sensors(health: DeviceHealth) -> str:
-    """Return the readings of a device in one line."""
-    parts = []
-    if health.power_mw is not None:
-        limit = f" of {health.power_limit_mw / 1000:.0f}" if health.power_limit_mw else ""
-        parts.append(f"{health.power_mw / 1000:.0f}{limit} W")
-    if health.temperature_c is not None:
-        parts.append(f"{health.temperature_c} °C")
-    if health.sm_clock_mhz is not None:
-        parts.append(f"{health.sm_clock_mhz:,} MHz")
-    if health.busy_percent is not None:
-        parts.append(f"{health.busy_percent} % busy")
-    if throttling(health):
-        parts.append(f"held back by {throttling(health)}")
-    if health.ecc_corrected is not None or health.ecc_uncorrected is not None:
-        errors = (health.ecc_corrected or 0, health.ecc_uncorrected or 0)
-        parts.append(f"ECC errors {errors[0]:,} corrected, {errors[1]:,} not")
-    return ", ".join(parts) or health.note
 
 
 def _map(tally: Tally) -> list[Text]:
@@ -152,15 +111,20 @@ class ScreenedDevice:
         if screen is None:
             return None
         seconds = self.seconds or time.monotonic() - self.started
+        name = f"{self.name}: {screen.ready.device}"
         return DeviceView(
-            name=f"{self.name}: {screen.ready.device}",
+            device=device_status(name, screen.ready.uuid, screen.health or DeviceHealth()),
             tally=screen.tally,
-            health=screen.health,
             programs=screen.programs,
             launches=screen.launches,
             left_out=len(screen.left_out),
             per_second=screen.tally.total.cases / max(seconds, 1e-9),
         )
+
+
+def views(devices: Sequence[ScreenedDevice]) -> list[DeviceView]:
+    """Return the devices that are there, as they are now."""
+    return [view for view in (device.view() for device in devices) if view is not None]
 
 
 def announce(kept: Kept, *, json: bool) -> None:
@@ -198,16 +162,18 @@ def finding_row(kept: Kept) -> dict[str, object]:
     }
 
 
-def final_view(devices: Sequence[ScreenedDevice], seconds: float) -> RenderableType:
-    """Return the view of all devices that were there."""
-    views = [view for view in (device.view() for device in devices) if view is not None]
-    return screening_view(views, seconds)
+def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> RenderableType:
+    """Return the view of all devices that are there."""
+    return Group(
+        plain(f"warpfuzz screen, {duration(seconds)}", style="quiet"),
+        *(line for view in views(devices) for line in _device(view)),
+    )
 
 
 def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: Path) -> None:
     """Print what became of each device, and where the findings are."""
     out = console()
-    out.print(final_view(devices, seconds))
+    out.print(screening_view(devices, seconds))
     for device in devices:
         screen = device.screen
         if screen is None:
@@ -264,7 +230,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
             for item in screen.left_out
         ],
         "health": health,
-        "throttling": throttling(health) if health is not None else "",
+        "throttling": throttling(health.throttle_reasons) if health is not None else "",
         "error": str(device.error) if device.error is not None else None,
         "multiprocessors": [
             {

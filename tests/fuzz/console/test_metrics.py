@@ -16,8 +16,10 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fuzz.campaign.heartbeat import device_status
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport
 from fuzz.console import prometheus_there
+from fuzz.console.devices import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
 from fuzz.console.screening import DeviceView
 from fuzz.screening.screen import Tally
@@ -78,10 +80,10 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
 def screening() -> ScreeningMetrics:
     health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
     view = DeviceView(
-        name="GPU 0: NVIDIA H200", tally=Tally(), health=health, programs=1, launches=2,
-        left_out=0, per_second=5e6,
+        device=device_status("GPU 0: NVIDIA H200", "GPU-1", health), tally=Tally(), programs=1,
+        launches=2, left_out=0, per_second=5e6,
     )  # fmt: skip
-    return ScreeningMetrics(lambda: [("GPU-1", view)])
+    return ScreeningMetrics(lambda: [view])
 
 
 def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:
@@ -148,3 +150,10 @@ def test_without_prometheus_client_there_is_a_sentence(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, "fuzz.console.metrics", raising=False)
     with pytest.raises(UsageError, match=r"warpfuzz\[metrics\]"), prometheus_there("9400"):
         import fuzz.console.metrics  # noqa: F401
+
+
+def test_a_device_says_what_it_draws_and_what_holds_it_back() -> None:
+    health = DeviceHealth(power_mw=640_400, power_limit_mw=700_000, throttle_reasons=0x5)
+    said = readings(device_status("a GPU", "GPU-1", health)).plain
+    assert said == "  640 of 700 W  held back by power limit"
+    assert readings(device_status("a GPU", "", DeviceHealth(note="no NVML"))).plain == "  no NVML"
