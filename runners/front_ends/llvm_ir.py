@@ -116,6 +116,7 @@ class LlvmWriter(LlvmText):
         self.add(f"store i32 %sm, {words} %place")
         self.add("br label %start")
         self.label("start")
+        self.write_bases()
 
     def _write(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -160,16 +161,14 @@ class LlvmWriter(LlvmText):
         if rounds + bool(rest) > _UNROLLED:
             self._copy_loop(piece)
             return
-        wide = self.value("zext i32 %lane to i64")
-        offset = self.value(f"mul i64 {wide}, {piece.width}")
         for number in range(rounds):
-            self._move(piece, offset, LANES * number)
+            self._move(piece, LANES * number)
         if rest:
             then, end = self.labels("copy", "copied")
             more = self.value(f"icmp ult i32 %lane, {rest}")
             self.add(f"br i1 {more}, label %{then}, label %{end}")
             self.label(then)
-            self._move(piece, offset, LANES * rounds)
+            self._move(piece, LANES * rounds)
             self.add(f"br label %{end}")
             self.label(end)
 
@@ -188,21 +187,23 @@ class LlvmWriter(LlvmText):
         self.add(f"br i1 {more}, label %{again}, label %{end}")
         self.label(again)
         wide = self.value(f"zext i32 {counter} to i64")
-        self._move(piece, self.value(f"mul i64 {wide}, {piece.width}"))
+        self._move(piece, offset=self.value(f"mul i64 {wide}, {piece.width}"))
         self.add(f"{following} = add i32 {counter}, {LANES}")
         self.add(f"br label %{head}, !llvm.loop !0")
         self.label(end)
 
-    def _move(self, piece: Piece, offset: str, units: int = 0) -> None:
-        """Append the copy of a unit that is `units` and then `offset` bytes behind the first."""
+    def _move(self, piece: Piece, units: int = 0, *, offset: str = "") -> None:
+        """Append the copy of a unit: `offset` bytes on, or the lane's own, `units` on."""
         width = piece.width
         unit = _UNITS[width]
+        lane = None if offset else width
         source, destination = (
             self.address(
-                replace(place, offset=place.offset + units * width), offset=offset, pointee=unit
+                replace(place, offset=place.offset + units * width),
+                lane=lane, offset=offset, pointee=unit,
             )
             for place in (piece.source, piece.destination)
-        )
+        )  # fmt: skip
         moved = self.value(f"load {unit}, {source[0]} {source[1]}, align {width}")
         self.add(f"store {unit} {moved}, {destination[0]} {destination[1]}, align {width}")
 

@@ -28,20 +28,18 @@ def write_rows(out: LlvmText, step: LoadRows | StoreRows) -> None:
     form, stored = step.form, isinstance(step, StoreRows)
     (use,) = step.uses
     space = SPACES[form.space]
-    place = Place(buffer=step.buffer, offset=0)
-    offset = _row_offsets(out, step.addresses)
     name = rows_name(form, llvm=out.llvm)
     values = out.values(use) if stored else []
     if name is not None:
         pointee = "i16" if form.type == "b16" else "i8"
-        pointer = out.address(place, space=space, offset=offset, pointee=pointee)
+        pointer = _rows(out, step, space, pointee)
         name += out.overload(space, pointee)
         if stored:
             out.call("void", name, pointer, *values)
         else:
             out.keep(use, out.call(out.result(use), name, pointer))
         return
-    pointer = out.address(place, space=space, offset=offset)
+    pointer = _rows(out, step, space)
     number = out.value(f"ptrtoint {pointer[0]} {pointer[1]} to i64")
     where, what = ("[$0]", 1) if stored else (f"[${form.registers}]", 0)
     registers = vector(what, form.registers)
@@ -109,20 +107,23 @@ def write_pack(out: LlvmText, step: PackRegisters) -> None:
     out.fill(destination, packed)
 
 
-def _row_offsets(out: LlvmText, addresses: tuple[int, ...]) -> str:
-    """Return each lane's own of 32 offsets, computed where they form a progression."""
-    if (regular := progression(addresses)) is not None:
+def _rows(
+    out: LlvmText, step: LoadRows | StoreRows, space: int, pointee: str = "i8"
+) -> tuple[str, str]:
+    """Return each lane's own of 32 addresses, computed where they form a progression."""
+    if (regular := progression(step.addresses)) is not None:
         first, pitch = regular
-        scaled = out.lane_bytes(pitch)
-        return out.value(f"add i64 {scaled}, {first}")
+        place = Place(buffer=step.buffer, offset=first)
+        return out.address(place, space=space, lane=pitch, pointee=pointee)
     table = f"@{out.kernel.entry}_rows{len(out.tables)}"
-    type_ = f"[{LANES} x i64]"
-    numbers = ", ".join(f"i64 {value}" for value in addresses)
+    type_ = f"[{LANES} x i32]"
+    numbers = ", ".join(f"i32 {value}" for value in step.addresses)
     out.tables.append(f"{table} = internal addrspace(4) constant {type_} [{numbers}]")
     pointer = out.pointer(type_, 4)
-    wide = out.value("zext i32 %lane to i64")
-    entry = out.value(f"getelementptr {type_}, {pointer} {table}, i64 0, i64 {wide}")
-    return out.value(f"load i64, {out.pointer('i64', 4)} {entry}")
+    entry = out.value(f"getelementptr {type_}, {pointer} {table}, i64 0, i32 %lane")
+    row = out.value(f"load i32, {out.pointer('i32', 4)} {entry}")
+    offset = out.value(f"zext i32 {row} to i64")
+    return out.address(Place(buffer=step.buffer), space=space, offset=offset, pointee=pointee)
 
 
 def write_registers(out: LlvmText, step: LoadRegisters | StoreRegisters) -> None:
@@ -130,7 +131,6 @@ def write_registers(out: LlvmText, step: LoadRegisters | StoreRegisters) -> None
     (use,) = step.uses
     width = step.bits // 8
     integer = f"i{step.bits}"
-    offset = out.lane_bytes(width * step.count)
     start = out.program.offset(step.place.buffer) + step.place.offset
     values = [value for _, value in out.values(use)] if isinstance(step, StoreRegisters) else []
     loaded = []
@@ -142,7 +142,7 @@ def write_registers(out: LlvmText, step: LoadRegisters | StoreRegisters) -> None
         out.label(mine)
     for index in range(step.count):
         place = Place(buffer=step.place.buffer, offset=step.place.offset + width * index)
-        type_, pointer = out.address(place, offset=offset, pointee=integer)
+        type_, pointer = out.address(place, lane=width * step.count, pointee=integer)
         align = f"align {_alignment(start + width * index, width * step.count)}"
         if isinstance(step, LoadRegisters):
             loaded.append(out.value(f"load {integer}, {type_} {pointer}, {align}"))

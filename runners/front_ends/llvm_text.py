@@ -46,6 +46,8 @@ class LlvmText:
     """Declarations of the functions that are called, by their names; "" of those defined here."""
     tables: list[str] = field(default_factory=list)
     """Variables of the module that it reads."""
+    bases: dict[tuple[str, int], str] = field(default_factory=dict)
+    """What the prologue computes: each lane's own start, by a space's start and bytes of a lane."""
     count: int = 0
     """Names that were made."""
 
@@ -143,18 +145,38 @@ class LlvmText:
         return type_ if count == 1 else "{ " + ", ".join([type_] * count) + " }"
 
     def address(
-        self, place: Place, *, space: int = -1, offset: str = "", pointee: str = "i8"
+        self,
+        place: Place,
+        *,
+        space: int = -1,
+        lane: int | None = None,
+        offset: str = "",
+        pointee: str = "i8",
     ) -> tuple[str, str]:
-        """Return type and value of a pointer to a place, `offset` bytes on, in a space."""
+        """Append what computes a pointer to a place; return its type and value.
+
+        Parameters
+        ----------
+        place
+            Where lane 0's is.
+        space
+            0 for a generic pointer, -1 for one in the space in which the buffer lies.
+        lane
+            Bytes from each lane's place to that of the next; None: all have the same.
+        offset
+            An `i64` that is added; "" for none.
+        pointee
+            What the pointer is to, where it has a type.
+        """
         own = 3 if self.program.buffer(place.buffer).space == "shared" else 1
-        base = "%shared" if own == 3 else "%image"
+        value = "%shared" if own == 3 else "%image"
         distance = self.program.offset(place.buffer) + place.offset
         type_ = self.pointer("i8", own)
-        value = base
-        if distance:
-            value = self.value(f"getelementptr i8, {type_} {value}, i64 {distance}")
-        if offset:
-            value = self.value(f"getelementptr i8, {type_} {value}, i64 {offset}")
+        if lane is not None:
+            value = self.bases.setdefault((value, lane), f"{value}.x{lane}")
+        for more in (offset, str(distance) if distance else ""):
+            if more:
+                value = self.value(f"getelementptr i8, {type_} {value}, i64 {more}")
         if space == 0:
             generic = self.pointer("i8", 0)
             value = self.value(f"addrspacecast {type_} {value} to {generic}")
@@ -215,10 +237,15 @@ class LlvmText:
         """Append a bit cast where types differ; return the name of its result."""
         return value if from_ == to else self.value(f"bitcast {from_} {value} to {to}")
 
-    def lane_bytes(self, size: int) -> str:
-        """Append the lane's number times some bytes, by a function to inline; return its name."""
-        self.declared[SCALED] = ""
-        return self.value(f"call i64 @{SCALED}(i32 %lane, i64 {size})")
+    def write_bases(self) -> None:
+        """Append each lane's own starts, by a function to inline; live until the last step."""
+        scaled = dict[int, str]()
+        for (start, size), name in self.bases.items():
+            if size not in scaled:
+                self.declared[SCALED] = ""
+                scaled[size] = self.value(f"call i64 @{SCALED}(i32 %lane, i64 {size})")
+            bytes_ = self.pointer("i8", 3 if start == "%shared" else 1)
+            self.add(f"{name} = getelementptr i8, {bytes_} {start}, i64 {scaled[size]}")
 
 
 def slot_name(name: str, type_: str, index: int) -> str:
