@@ -25,7 +25,7 @@ from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
-from oracle.forms import LoadForm, MmaSyncForm, ProductForm, StoreForm
+from oracle.forms import MmaSyncForm, ProductForm
 from oracle.lane_fragments import pack, unpack
 from oracle.lane_steps import (
     LoadRows,
@@ -39,7 +39,7 @@ from oracle.models import Model
 from oracle.operations import Operation
 from oracle.places import Place, Word
 from oracle.program import Program
-from oracle.steps import Copy, Elementwise, Multiply
+from oracle.steps import Copy, Elementwise, Load, Multiply, Store
 from oracle.tags import (
     BOUNDED,
     BOUNDED_OR_NAN,
@@ -72,20 +72,20 @@ class BoundedWarps(Warps):
         """Which warps may have taken another path, bool (count,)."""
         return self.memory["warp"]["lost"][:, 0]
 
-    def load(self, form: LoadForm, place: Place, stride: int | None) -> Planes:
+    def load(self, step: Load) -> Planes:
         """Return the matrix at a place; bounds of exact elements are their bits."""
-        matrix = super().load(form, place, stride)
+        matrix = super().load(step)
         # A tag cut into 4-bit or single-bit elements may leave some of them 0, that is exact. Every
         # tag has bit 0 set, however, so each row or column of whole bytes has one that is not,
         # and that is all that a product asks of its multiplicands.
         words = matrix["tag"]
         words = words.view(f"u{words.dtype.itemsize}")
-        matrix["tag"] = gather(words, form.type)
+        matrix["tag"] = gather(words, step.form.type)
         return _filled(matrix)
 
-    def store(self, form: StoreForm, place: Place, stride: int | None, matrix: Planes) -> None:
+    def store(self, step: Store, matrix: Planes) -> None:
         """Write a matrix to a place."""
-        super().store(form, place, stride, {**matrix, "tag": spread(matrix["tag"], form.type)})
+        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type)})
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""

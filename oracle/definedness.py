@@ -59,7 +59,6 @@ from oracle.steps import (
     Store,
     Straight,
 )
-from oracle.storage import Tile
 from oracle.targets import DEFAULT_TARGET, parse_target
 
 CONSISTENCY = "8"
@@ -342,7 +341,7 @@ class _Analysis:
             )
             return
         if self.aligned(step.place, size, "the fragment", at, STORAGE):
-            tile = Tile(matrix=matrix, layout=form.layout, stride=stride)
+            tile = step.tile
             if self.inside(step.place, tile.extent, at):
                 start = self.start(step.place)
                 self.access(step.place.buffer, start + tile.byte_offsets.ravel(), kind, at, state)
@@ -363,7 +362,8 @@ class _Analysis:
             ):
                 continue
             if lane < form.addresses:
-                self.access(step.buffer, self.start(place) + np.arange(size), "read", at, state)
+                start = self.start(place)
+                self.access(step.buffer, slice(start, start + size), "read", at, state)
 
     def read_rows(self, buffer: str, addresses: Sequence[int], count: int, state: _State) -> bool:
         """Note the first `count` rows as read if nothing is wrong with any; tell whether it is so.
@@ -405,7 +405,8 @@ class _Analysis:
                 )
                 continue
             written[address] = lane
-            self.access(step.buffer, self.start(place) + np.arange(size), "write", at, state)
+            start = self.start(place)
+            self.access(step.buffer, slice(start, start + size), "write", at, state)
 
     def copy(self, step: Copy, at: str, state: _State) -> None:
         inside = [self.inside(place, step.size, at) for place in (step.source, step.destination)]
@@ -426,7 +427,8 @@ class _Analysis:
 
     def run_of_bytes(self, place: Place, size: int, kind: str, at: str, state: _State) -> None:
         if self.inside(place, size, at):
-            self.access(place.buffer, self.start(place) + np.arange(size), kind, at, state)
+            start = self.start(place)
+            self.access(place.buffer, slice(start, start + size), kind, at, state)
 
     def space(self, space: str, buffer: str, section: str, at: str) -> None:
         """Check that the space of an instruction is that of the buffer ("": generic)."""
@@ -471,34 +473,52 @@ class _Analysis:
         return False
 
     def access(
-        self, buffer: str, offsets: NDArray[np.int64], kind: str, at: str, state: _State
+        self,
+        buffer: str,
+        bytes_: slice | NDArray[np.int64],
+        kind: str,
+        at: str,
+        state: _State,
     ) -> None:
-        """Check for races and for reading what nothing wrote; then note the access."""
+        """Check for races and for reading what nothing wrote; then note the access.
+
+        Parameters
+        ----------
+        bytes_
+            Of the space in which the buffer lies, in order.
+        """
         space = self.program.buffer(buffer).space
-        racing = state.writes[space][offsets]
+        reads, writes = state.reads[space], state.writes[space]
+        racing = writes[bytes_]
         if kind == "write":
-            racing = racing | state.reads[space][offsets]
-        if np.any(racing):
-            byte = int(offsets[racing][0]) - self.program.offset(buffer)
+            racing = racing | reads[bytes_]
+        if racing.any():
             self.report(
                 at,
                 Cause.RACE,
                 CONSISTENCY,
-                f"byte {byte} of {buffer} was accessed since the last "
-                "barrier, perhaps by another lane; put a barrier between",
+                f"byte {self.first(buffer, bytes_, racing)} of {buffer} was accessed since the "
+                "last barrier, perhaps by another lane; put a barrier between",
             )
-        if space == "shared" and kind == "read" and not np.all(state.filled[offsets]):
-            byte = int(offsets[~state.filled[offsets]][0]) - self.program.offset(buffer)
+        if space == "shared" and kind == "read" and not (filled := state.filled[bytes_]).all():
             self.report(
                 at,
                 Cause.UNWRITTEN,
                 STATE_SPACES,
-                f"byte {byte} of shared {buffer} is read before "
+                f"byte {self.first(buffer, bytes_, ~filled)} of shared {buffer} is read before "
                 "anything writes it on every path; write it first",
             )
         if kind == "write":
-            state.writes[space][offsets] = True
+            writes[bytes_] = True
             if space == "shared":
-                state.filled[offsets] = True
+                state.filled[bytes_] = True
         else:
-            state.reads[space][offsets] = True
+            reads[bytes_] = True
+
+    def first(
+        self, buffer: str, bytes_: slice | NDArray[np.int64], marked: NDArray[np.bool_]
+    ) -> int:
+        """Return the first of some bytes that is marked, counted from the start of a buffer."""
+        index = int(np.argmax(marked))
+        byte = bytes_.start + index if isinstance(bytes_, slice) else int(bytes_[index])
+        return byte - self.program.offset(buffer)

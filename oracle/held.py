@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Self
 
 from oracle.matrices import Matrix, Vector
@@ -107,22 +107,26 @@ class Use:
 
 
 class StepBase:
-    """What every step says of itself; what it does not have is empty."""
+    """What every step says of itself; what it does not have is empty.
+
+    A step does not change, and is asked by all who draw, judge, run and write its program: what it
+    has to put together it keeps.
+    """
 
     stores: ClassVar[bool] = False
     """Whether it writes to memory what a name holds."""
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         """Names in the order of the fields."""
         return ()
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Use, ...]:
         """Names that are read."""
         return tuple(use for use in self.uses if not use.written)
 
-    @property
+    @cached_property
     def writes(self) -> Use | None:
         """The name that is written."""
         return next((use for use in self.uses if use.written), None)
@@ -132,12 +136,12 @@ class StepBase:
         """Name of the value that the result continues: the accumulator, or the source."""
         return None
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         """Bytes of buffers that are read."""
         return ()
 
-    @property
+    @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
         """Bytes of buffers that are written."""
         return ()

@@ -7,6 +7,7 @@ conversions take them from lane to lane and from format to format.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from oracle.forms import LdmatrixForm, MmaSyncForm, MovmatrixForm, StmatrixForm
 from oracle.held import Registers, StepBase, Use
@@ -48,12 +49,12 @@ class LoadRows(StepBase):
         check_name(self.registers, "vector of registers")
         _check_rows(self.addresses, self.immediate, "ldmatrix")
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Registers(registers=self.form.registers)
         return (Use(field="registers", name=self.registers, holds=holds, written=True),)
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         """Rows at the addresses that are used, in the order of the lanes."""
         return tuple(
@@ -84,12 +85,12 @@ class StoreRows(StepBase):
         check_name(self.registers, "vector of registers")
         _check_rows(self.addresses, self.immediate, "stmatrix")
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Registers(registers=self.form.registers)
         return (Use(field="registers", name=self.registers, holds=holds),)
 
-    @property
+    @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
         """Rows at the addresses that are used, in the order of the lanes."""
         return tuple(
@@ -139,11 +140,11 @@ class _PlacedRegisters(StepBase):
 class LoadRegisters(_PlacedRegisters):
     """Each lane loads its registers: lane l its i-th from place + bits / 8 (l count + i)."""
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         return (self._use(written=True),)
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         return (self._span,)
 
@@ -169,11 +170,11 @@ class StoreRegisters(_PlacedRegisters):
         """Bytes that are written."""
         return self.lanes * self.count * self.bits // 8
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         return (self._use(written=False),)
 
-    @property
+    @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
         return (self._span,)
 
@@ -196,7 +197,7 @@ class MultiplyLanes(StepBase):
         for name in (self.d, self.a, self.b, self.c):
             check_name(name, "vector of registers")
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         return tuple(
             Use(
@@ -230,7 +231,7 @@ class TransposeRegisters(StepBase):
         for name in (self.source, self.destination):
             _check_registers(name, self.count, 32)
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Registers(registers=self.count)
         return (
@@ -270,7 +271,7 @@ class PackRegisters(StepBase):
             f"registers are packed as {' or '.join(PACKED_TYPES)}, not as {self.type!r}",
         )
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         return (
             Use(field="source", name=self.source, holds=Registers(registers=self.count)),

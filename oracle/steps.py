@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from oracle.forms import LoadForm, MmaForm, StoreForm
 from oracle.held import Fragment, StepBase, Use
@@ -76,17 +77,17 @@ class Load(StepBase):
         check_name(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
 
-    @property
+    @cached_property
     def tile(self) -> Tile:
         """The matrix as it lies in memory, from `place` on."""
         return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Fragment.of(self.form.matrix, self.form.layout)
         return (Use(field="fragment", name=self.fragment, holds=holds, written=True),)
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
 
@@ -109,7 +110,7 @@ class Multiply(StepBase):
         for name in (self.d, self.a, self.b, self.c):
             check_name(name, "fragment")
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         form = self.form
         return tuple(
@@ -155,17 +156,17 @@ class Store(StepBase):
         check_name(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
 
-    @property
+    @cached_property
     def tile(self) -> Tile:
         """The matrix as it lies in memory, from `place` on."""
         return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         holds = Fragment.of(self.form.matrix, None)
         return (Use(field="fragment", name=self.fragment, holds=holds),)
 
-    @property
+    @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
         return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
 
@@ -200,7 +201,7 @@ class Elementwise(StepBase):
         high = (1 << type_.bits) - 1 if self.operation.takes_constant else 0
         check_range(self.constant, 0, high, f"constant of {self.operation} on {type_.name}")
 
-    @property
+    @cached_property
     def uses(self) -> tuple[Use, ...]:
         # A multiplicand's layout stays what it is.
         holds = Fragment.of(self.matrix, None)
@@ -234,11 +235,11 @@ class Copy(StepBase):
     def cost(self) -> int:
         return 1 + self.size // _COPIED_AT_ONCE
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         return (Span.block(self.source.buffer, self.source.offset, self.size),)
 
-    @property
+    @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
         return (Span.block(self.destination.buffer, self.destination.offset, self.size),)
 
@@ -293,7 +294,7 @@ class Branch(StepBase):
     def uniform(self) -> Uniform:
         return self.condition
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         return _word_bytes(self.condition)
 
@@ -327,7 +328,7 @@ class Loop(StepBase):
     def turns(self) -> int:
         return max(1, self.count.mask if isinstance(self.count, Word) else self.count)
 
-    @property
+    @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
         return _word_bytes(self.count)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.forms import LoadForm, StoreForm
+from oracle.forms import LoadForm
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
 from oracle.lane_steps import (
@@ -33,7 +33,7 @@ from oracle.multiply import multiply
 from oracle.places import Place, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Store, Straight
-from oracle.storage import Tile, read, write
+from oracle.storage import read, write
 from oracle.transposition import in_order
 
 Planes = dict[str, NDArray[Any]]
@@ -73,12 +73,12 @@ class Warps:
     def take(self, step: Straight) -> None:
         """Take one step."""
         match step:
-            case Load(form=form):
-                self.names[step.fragment] = self.load(form, step.place, step.stride)
+            case Load():
+                self.names[step.fragment] = self.load(step)
             case Multiply():
                 self.names[step.d] = self.multiply(step)
-            case Store(form=form):
-                self.store(form, step.place, step.stride, self.names[step.fragment])
+            case Store():
+                self.store(step, self.names[step.fragment])
             case Elementwise():
                 self.names[step.destination] = self.elementwise(step)
             case LoadRows():
@@ -102,19 +102,17 @@ class Warps:
             case _:
                 assert_never(step)
 
-    def load(self, form: LoadForm, place: Place, stride: int | None) -> Planes:
+    def load(self, step: Load) -> Planes:
         """Return the matrix at a place."""
-        tile = Tile(matrix=form.matrix, layout=form.layout, stride=stride)
-        memory, offset = self.at(place)
-        order = _arithmetic_order(form)
+        memory, offset = self.at(step.place)
+        tile, order = step.tile, _arithmetic_order(step.form)
         return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
-    def store(self, form: StoreForm, place: Place, stride: int | None, matrix: Planes) -> None:
+    def store(self, step: Store, matrix: Planes) -> None:
         """Write a matrix to a place."""
-        tile = Tile(matrix=form.matrix, layout=form.layout, stride=stride)
-        memory, offset = self.at(place)
+        memory, offset = self.at(step.place)
         for plane in self.PLANES:
-            write(memory[plane], offset, tile, matrix[plane])
+            write(memory[plane], offset, step.tile, matrix[plane])
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -118,22 +119,33 @@ def _expand(
     needed = 1 << (last + period - 1).bit_length()
     pool = pool_rows(unread, min(rows_of_pool, needed))
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
+    positions = np.arange(len(images))
     for begin in range(first // period, last, most):
         end = min(begin + most, last)
         shared = random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
-        rows = np.empty_like(shared)
-        opened = Opened(rows[:, :size])
-        for slot, class_ in enumerate(recipe.classes):
-            turn = max(begin, turns[slot])
-            part = images[places[slot]][turn - turns[slot] : end - turns[slot]]
-            if not len(part):
-                continue
-            some = slice(turn - begin, turn - begin + len(part))
-            _shift(shared[some], slot, rows[some])
-            _fill(opened, some, rows[some, size:].view("<u2"), class_, plan, turn)
-            _scatter(rows[some], plan.read, part)
-            # What nothing reads comes from a pool: half of the generator's work is saved.
-            _repeat(pool, turn + slot, plan.unread, part)
+        # As many classes together as fit: what each of them would cost once is then paid once.
+        together = max(1, most // (end - begin))
+        for start in range(0, period, together):
+            parts, where = list[Part](), list[NDArray[np.intp]]()
+            rows = np.empty((min(most, together * (end - begin)), shared.shape[1]), np.uint8)
+            done = 0
+            for slot in range(start, min(start + together, period)):
+                turn = max(begin, turns[slot])
+                place = slice(turn - turns[slot], end - turns[slot])
+                part = images[places[slot]][place]
+                if not len(part):
+                    continue
+                some = slice(done, done + len(part))
+                done = some.stop
+                _shift(shared[turn - begin : turn - begin + len(part)], slot, rows[some])
+                parts.append(Part(rows=some, class_=recipe.classes[slot], turn=turn))
+                where.append(positions[places[slot]][place])
+                # What nothing reads comes from a pool: half of the generator's work is saved.
+                _repeat(pool, turn + slot, plan.unread, part)
+            if parts:
+                filled = rows[:done]
+                _fill(filled[:, :size], filled[:, size:].view("<u2"), parts, plan)
+                _scatter(filled, plan.read, images, np.concatenate(where))
 
 
 def _shift(rows: NDArray[np.uint8], slot: int, out: NDArray[np.uint8]) -> None:
@@ -147,12 +159,17 @@ def _shift(rows: NDArray[np.uint8], slot: int, out: NDArray[np.uint8]) -> None:
     np.add(rows.view("<u8"), distance, out=out.view("<u8"))
 
 
-def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[np.uint8]) -> None:
-    """Copy the start of each row to runs of bytes of an image."""
+def _scatter(
+    rows: NDArray[np.uint8],
+    runs: tuple[slice, ...],
+    images: NDArray[np.uint8],
+    where: NDArray[np.intp] | slice = slice(None),
+) -> None:
+    """Copy the start of each row to runs of bytes of an image; `where` says which images."""
     start = 0
     for run in runs:
         stop = start + run.stop - run.start
-        images[:, run] = rows[:, start:stop]
+        images[where, run] = rows[:, start:stop]
         start = stop
 
 
@@ -168,28 +185,37 @@ def _repeat(
         done += len(part)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Rows of images of one class."""
+
+    rows: slice
+    class_: ValueClass
+    turn: int
+    """Number of the first among those of its class."""
+
+
 def _fill(
-    opened: Opened,
-    some: slice,
-    draws: NDArray[np.uint16],
-    class_: ValueClass,
-    plan: Plan,
-    turn: int,
+    rows: NDArray[np.uint8], draws: NDArray[np.uint16], parts: Sequence[Part], plan: Plan
 ) -> None:
-    rows = opened.rows[some]
-    _fill_rows(rows, draws, class_, plan)
+    """Fill rows of all classes, one matrix after the other."""
+    for part in parts:
+        _fill_rows(rows[part.rows], draws[part.rows], part.class_, plan)
     for number, (start, mask) in enumerate(plan.words):
         _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
-    shared = Draws(draws)
+    shared = [Draws(draws[part.rows]) for part in parts]
+    opened = Opened(rows)
     for filling in plan.fillings:
-        setting = Setting(
-            draws=shared,
-            types=filling.types,
-            turn=turn,
-            multiplicands=filling.given(opened, some),
-        )
-        view = opened.view(filling.window, some)
-        getattr(fill_of(class_, filling.types), filling.operand)(view, setting)
+        view = opened.view(filling.window)
+        for part, its_draws in zip(parts, shared, strict=True):
+            setting = Setting(
+                draws=its_draws,
+                types=filling.types,
+                turn=part.turn,
+                multiplicands=filling.given(opened, part.rows),
+            )
+            fill = fill_of(part.class_, filling.types)
+            getattr(fill, filling.operand)(view[part.rows], setting)
         filling.window.close(rows, view)
 
 

@@ -117,7 +117,7 @@ class _Walker:
                 fragments[step.destination] = fragments.get(step.source)
             case Store() | StoreRegisters() | StoreRows():
                 for span in step.bytes_written:
-                    self._computed(span.buffer, span.offsets)
+                    self._write(span.buffer, span.offsets, -1)
             case Copy():
                 (before,), (after,) = step.bytes_read, step.bytes_written
                 bytes_ = self._read(before.buffer, before.offsets)
@@ -176,26 +176,30 @@ class _Walker:
             if 0 <= start <= self._program.image_bytes - 4:
                 self.found.words.append((start, uniform.mask))
 
-    def _inside(
+    def _places(
         self, buffer: str, offsets: NDArray[np.int64]
-    ) -> tuple[Origins, NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the memory, the bytes in it, and which of them exist."""
+    ) -> tuple[Origins, NDArray[np.int64], NDArray[np.bool_] | None]:
+        """Return the memory, the bytes in it, and which of them exist; None: all."""
         memory = self._memory[self._program.buffer(buffer).space]
         places = self._program.offset(buffer) + offsets
+        if places.min() >= 0 and places.max() < memory.size:
+            return memory, places, None
         return memory, places, (places >= 0) & (places < memory.size)
 
     def _read(self, buffer: str, offsets: NDArray[np.int64]) -> Origins:
-        memory, places, exist = self._inside(buffer, offsets)
-        return (
-            np.where(exist, memory.take(places, mode="clip"), -1) if memory.size else places * 0 - 1
-        )
+        memory, places, exist = self._places(buffer, offsets)
+        if exist is None:
+            return memory[places]
+        found = np.full(places.shape, -1, np.int64)
+        found[exist] = memory[places[exist]]
+        return found
 
-    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Origins) -> None:
-        memory, places, exist = self._inside(buffer, offsets)
-        memory[places[exist]] = bytes_[exist]
-
-    def _computed(self, buffer: str, offsets: NDArray[np.int64]) -> None:
-        self._write(buffer, offsets, np.full(offsets.shape, -1, np.int64))
+    def _write(self, buffer: str, offsets: NDArray[np.int64], bytes_: Origins | int) -> None:
+        memory, places, exist = self._places(buffer, offsets)
+        if exist is None:
+            memory[places] = bytes_
+        else:
+            memory[places[exist]] = bytes_ if isinstance(bytes_, int) else bytes_[exist]
 
 
 @cache

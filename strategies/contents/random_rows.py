@@ -54,7 +54,6 @@ def pool_size(row_bytes: int) -> int:
     return min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
 
 
-@lru_cache(maxsize=8)
 def pool_rows(row_bytes: int, rows: int) -> NDArray[np.uint8]:
     """Return the first rows of the pool, for what nothing reads, to be used again and again.
 
@@ -64,6 +63,13 @@ def pool_rows(row_bytes: int, rows: int) -> NDArray[np.uint8]:
         Not to be written to.
     """
     padded = -(-row_bytes // 32) * 32
-    pool = random_rows(0, 0, rows, padded, purpose=_POOL_KEY)[:, :row_bytes].copy()
+    size = rows * padded
+    return _pool(max(32, 1 << size.bit_length()))[:size].reshape(rows, padded)[:, :row_bytes]
+
+
+@lru_cache(maxsize=8)
+def _pool(size: int) -> NDArray[np.uint8]:
+    """Return the first bytes of the pool: rows of every size are cut from the same."""
+    pool = random_rows(0, 0, 1, size, purpose=_POOL_KEY).ravel()
     pool.flags.writeable = False
     return pool
