@@ -14,7 +14,7 @@ from oracle.isa import mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
 from oracle.models.files import model_of
-from oracle.multiply import chunk_tiles, product
+from oracle.multiply import chunk_tiles, product, takes_upper_halves
 from oracle.scratch import own_scratch
 
 if TYPE_CHECKING:
@@ -85,13 +85,14 @@ def multiply_lanes(
     model.figures_for(form)  # refuses a form that the target lacks, even with an empty batch
     result = np.empty((len(a), LANES, form.words("d")), np.uint32)
     scratch = own_scratch()
-    size = chunk_tiles(form)
+    size, upper = chunk_tiles(form), takes_upper_halves(form, model)
     for start in range(0, len(a), size):
         part = slice(start, start + size)
-        left, right, addend = (
-            unpack(form, name, words[part], scratch)
-            for name, words in (("a", a), ("b", b), ("c", c))
+        left, right = (
+            unpack(form, name, words[part], scratch, upper=upper)
+            for name, words in (("a", a), ("b", b))
         )
+        addend = unpack(form, "c", c[part], scratch)
         d = product(form, left, right, addend, model, scratch, keeps_c=False)
         pack(form, d, result[part], scratch=scratch)
     return result

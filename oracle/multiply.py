@@ -140,6 +140,15 @@ def chunk_tiles(form: ProductForm) -> int:
     return min(_CHUNK_PRODUCTS // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
 
 
+def takes_upper_halves(form: ProductForm, model: Model) -> bool:
+    """Return whether `product` takes A and B also in the upper halves of uint32, which are lost."""
+    if not form.a_type.is_float or form.a_type.bits != 16 or model.scalar_for(form) is not None:
+        return False
+    rule = model.dot_for(form)
+    kept = rule.a_subnormals.value == rule.b_subnormals.value == "kept"
+    return rule.is_usual and kept
+
+
 def product(
     form: ProductForm,
     a: NDArray[Any],

@@ -28,7 +28,7 @@ _LARGE_PAGE = 2 << 20
 _LINE_BYTES = 64
 """A cache line of x86-64 and of most 64-bit Arm processors."""
 _TURNED = 256
-"""Rows or columns turned at once (of 32 to 1,024 the fastest for 32 and 64 bits, 2026-11-22)."""
+"""Rows turned at once (of 32 to 1,024 the fastest for 32 and 64 bits, 2026-11-22)."""
 _SHIFT = 4096 + 256
 """Granule of buffers: what lies at the same place of two of them is not a power of two bytes
 apart, and so not in the same set of the cache."""
@@ -65,22 +65,32 @@ class Scratch:
         return copied
 
     def turn(self, target: NDArray[Any], source: NDArray[Any]) -> None:
-        """Copy (rows, columns) to (columns, rows), both in C order and of one dtype.
+        """Copy rows of elements to where the rows lie side by side, element by element, or back.
 
-        As `oracle.transposition.transpose` does, but through memory that is kept, and of the longer
-        axis a part at a time, so that what is read across the rows lies in the nearest cache.
+        As `oracle.transposition.transpose` does, but through memory that is kept, and a few rows at
+        a time, so that what is read across them lies in the nearest cache.
+
+        Parameters
+        ----------
+        target, source : one (count, size) in C order, the other (count, ...)
+            Of one dtype. In the other, of `size` elements for each row too, the first axis is the
+            last in memory, and those after it may lie in any order.
         """
         gap = _LINE_BYTES // source.itemsize
-        first = len(source) >= len(target)
-        for start in range(0, max(source.shape), _TURNED):
-            part = slice(start, start + _TURNED)
-            block, turned = (
-                (source[part], target[:, part]) if first else (source[:, part], target[part])
-            )
-            rows, columns = block.shape
-            spread = self.array("spread", (rows, columns + gap), source.dtype)[:, :columns]
-            np.copyto(spread, block)
-            np.copyto(turned, spread.T)
+        apart = target.strides[0] == target.itemsize
+        for start in range(0, len(source), _TURNED):
+            here, there = source[start : start + _TURNED], target[start : start + _TURNED]
+            if apart:
+                count, size = here.shape
+                spread = self.array("spread", (count, size + gap), source.dtype)[:, :size]
+                np.copyto(spread, here)
+                np.copyto(there, spread.reshape(there.shape))
+            else:
+                count, size = there.shape
+                spread = self.array("spread", (size, count + gap), source.dtype)[:, :count]
+                elements = np.moveaxis(here, 0, -1)
+                np.copyto(spread.reshape(elements.shape), elements)
+                np.copyto(there, spread.T)
 
     def tiles_last(
         self, name: str, tiles: NDArray[Any], axes: tuple[int, int, int]

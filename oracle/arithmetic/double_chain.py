@@ -107,7 +107,7 @@ def _tiles_last(
     if bits.flags.c_contiguous:
         size = bits.shape[1] * bits.shape[2]
         rows = scratch.array(name, (size, len(bits)), np.uint64)
-        scratch.turn(rows, bits.reshape(len(bits), size))
+        scratch.turn(rows.T, bits.reshape(len(bits), size))
         turned = rows.reshape(*bits.shape[1:], len(bits)).transpose(*(i - 1 for i in axes[:2]), 2)
     return _flushed(turned) if subnormals == "flushed" else turned
 

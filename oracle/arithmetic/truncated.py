@@ -120,7 +120,8 @@ def truncated_dot(
     Parameters
     ----------
     a, b
-        Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`.
+        Shapes (tiles, m, k) and (tiles, k, n), raw patterns of `multiplicand`. Those of
+        16 bits may be in the upper halves of uint32, in an array that is lost.
     c
         Shape (tiles, m, n), raw patterns of the rule's accumulator format.
     multiplicand
@@ -180,7 +181,10 @@ class _Operand:
         bits = tiles.transpose(axes)
         if not bits.flags.c_contiguous:
             bits = scratch.tiles_last(name, tiles, axes)
-        values = scratch.array(f"{name} values", bits.shape, working.binary.values)
+        if fmt.name == "f16" and _below(bits, fmt):
+            values = bits.view(np.float32)
+        else:
+            values = scratch.array(f"{name} values", bits.shape, working.binary.values)
         exponents = scratch.array(f"{name} exponents", bits.shape, working.exponents)
         _decode(bits, fmt, values, exponents, scratch)
         special = np.zeros(len(tiles), np.bool_)
@@ -188,7 +192,8 @@ class _Operand:
             np.greater(exponents.max(axis=(0, 1)), fmt.bias, out=special)
             if fmt.name == "f16":
                 at = np.flatnonzero(exponents > fmt.bias)
-                values.put(at, element_values(bits.take(at), fmt))
+                finite = values.take(at)  # 2^16 stands for infinity, more for NaN
+                values.put(at, np.where(np.abs(finite) == 2.0**16, finite * np.inf, np.nan))
         return cls(values, exponents, working, special)
 
     def lines(self, part: slice) -> _Operand:
@@ -212,7 +217,7 @@ def element_values(bits: Array, fmt: Format) -> Array:
     if fmt.name == "f16":
         return bits.view(np.float16).astype(np.float32)
     words: Array = bits.astype(np.uint32, copy=False)
-    if fmt.name == "bf16":
+    if bits.itemsize == 2:  # bf16
         words = words << 16
     elif fmt.ignored_bits:
         words = words & np.uint32(2**32 - (1 << fmt.ignored_bits))
@@ -222,25 +227,27 @@ def element_values(bits: Array, fmt: Format) -> Array:
 def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: Scratch) -> None:
     """Write values and exponents: a zero's is `absent`, that of infinity and NaN bias + 1.
 
-    Infinities and NaNs of f16 come out as finite values.
+    Infinities and NaNs of f16 come out as finite values. `values` may be where `bits` are.
 
     Where the exponent depends on a comparison, its outcome is added: NumPy takes ten times as long
     for a mask, or for a maximum with a number.
     """
-    low_bits = fmt.fraction_bits + fmt.ignored_bits
-    mask = (1 << (fmt.bits - 1)) - (1 << fmt.ignored_bits)
+    below = fmt.ignored_bits + _below(bits, fmt)
+    mask = (1 << (8 * bits.itemsize - 1)) - (1 << below)
     least, absent = 1 - fmt.bias, _WORKING[fmt.name].absent
-    np.right_shift(bits, low_bits, out=exponents, casting="unsafe")
+    np.right_shift(bits, fmt.fraction_bits + below, out=exponents, casting="unsafe")
     exponents &= (1 << fmt.exponent_bits) - 1
-    small = scratch.array("small", bits.shape, np.bool_)
-    np.equal(exponents, 0, out=small)
+    at = _few_zeros(exponents)
     exponents -= fmt.bias
-    count = np.count_nonzero(small)
-    if _FEW * count <= bits.size:
-        _write_values(bits, fmt, values)
-        at = np.flatnonzero(small)
+    if at is not None:
         exponents.put(at, np.where(bits.take(at) & mask == 0, absent, least))
+        _write_values(bits, fmt, values)
         return
+    small = scratch.array("small", bits.shape, np.bool_)
+    np.equal(exponents, -fmt.bias, out=small)
+    count = np.count_nonzero(small)
+    if fmt.name == "f16":
+        bits, mask = _patterns(bits, fmt), 0x7FFF
     magnitude = scratch.array("magnitude", bits.shape, bits.dtype)
     np.bitwise_and(bits, mask, out=magnitude)
     zero = scratch.array("zero", bits.shape, np.bool_)
@@ -255,14 +262,41 @@ def _decode(bits: Array, fmt: Format, values: Array, exponents: Array, scratch: 
     exponents -= lower
 
 
+def _below(bits: Array, fmt: Format) -> int:
+    """Return how many bits lie below the patterns in their words: 16 in upper halves of uint32."""
+    return 8 * bits.itemsize - fmt.bits
+
+
+def _patterns(bits: Array, fmt: Format) -> Array:
+    """Return patterns of 16 bits as uint16, wherever they lie in their words."""
+    below = _below(bits, fmt)
+    return (bits >> below).astype(np.uint16) if below else bits
+
+
+def _few_zeros(exponents: Array) -> NDArray[np.intp] | None:
+    """Return where natural numbers (k, lines, tiles) are zero, in the order of memory, if few are.
+
+    Where the least of all ks is zero is looked for first: that is quick, where all is a search.
+    """
+    rows = exponents.reshape(len(exponents), -1)
+    columns = np.flatnonzero(rows.min(axis=0, initial=1) == 0)
+    if _FEW * len(columns) > rows.size:
+        return None
+    k, column = np.nonzero(rows.take(columns, axis=1) == 0)
+    return None if _FEW * len(k) > rows.size else k * rows.shape[1] + columns[column]
+
+
 def _write_values(bits: Array, fmt: Format, out: Array) -> None:
     """Write elements, of f16 few of them subnormal, as floats; special ones of f16 are finite."""
     if fmt.name != "f16":
         np.copyto(out, element_values(bits, fmt))
         return
     words = out.view(np.int32)
-    np.copyto(words, bits.view(np.int16))
-    words <<= 13  # f16 has 10 bits of a fraction, f32 23
+    if _below(bits, fmt):
+        np.right_shift(bits.view(np.int32), 3, out=words)
+    else:
+        np.copyto(words, bits.view(np.int16))
+        words <<= 13  # f16 has 10 bits of a fraction, f32 23
     words &= -(1 << 31) | (1 << 28) - 1  # the sign came along three times too often
     out *= np.float32(2.0 ** (127 - 15))  # the difference of the biases
 
