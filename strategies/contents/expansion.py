@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.program import Program
-from strategies.contents.fills import fill_of
+from strategies.contents.fills import fills_of
 from strategies.contents.plans import Plan, plan_of
 from strategies.contents.random_rows import pool_rows, pool_size, random_rows
 from strategies.contents.recipes import Recipe, by_class
@@ -206,7 +206,7 @@ def _fill(
     shared = [Draws(draws[part.rows]) for part in parts]
     opened = Opened(rows)
     for filling in plan.fillings:
-        view = opened.view(filling.window)
+        view, fills = opened.view(filling.window), fills_of(filling.types)
         for part, its_draws in zip(parts, shared, strict=True):
             setting = Setting(
                 draws=its_draws,
@@ -214,8 +214,7 @@ def _fill(
                 turn=part.turn,
                 multiplicands=filling.given(opened, part.rows),
             )
-            fill = fill_of(part.class_, filling.types)
-            getattr(fill, filling.operand)(view[part.rows], setting)
+            getattr(fills[part.class_], filling.operand)(view[part.rows], setting)
         filling.window.close(rows, view)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from oracle.formats import Kind
@@ -35,8 +36,12 @@ from strategies.contents.value_classes import ValueClass
 
 
 @cache
-def fill_of(class_: ValueClass, types: Types) -> Fill:
-    """Return what fills the matrices of a multiplication."""
+def fills_of(types: Types) -> Mapping[ValueClass, Fill]:
+    """Return what fills the matrices of a multiplication, for each class of values."""
+    return {class_: _fill(class_, types) for class_ in ValueClass}
+
+
+def _fill(class_: ValueClass, types: Types) -> Fill:
     if types.multiplicand.kind is Kind.BITS:
         return SingleBits(class_)
     if not types.multiplicand.is_float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,13 @@ _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
 
 
-def _mask(type_: Format) -> np.uint8:
-    return np.uint8((1 << type_.bits) - 1)
-
-
-def _highest(type_: Format) -> np.uint8:
-    return np.uint8((1 << (type_.bits - (type_.kind is Kind.SIGNED))) - 1)
-
-
-def _lowest(type_: Format) -> np.uint8:
-    return np.uint8(1 << (type_.bits - 1) if type_.kind is Kind.SIGNED else 0)
+@cache
+def _bounds(type_: Format) -> tuple[np.uint8, np.uint8, np.uint8]:
+    """Return the patterns of the largest and the least number, and of all ones."""
+    signed = type_.kind is Kind.SIGNED
+    highest = (1 << (type_.bits - signed)) - 1
+    lowest = 1 << (type_.bits - 1) if signed else 0
+    return np.uint8(highest), np.uint8(lowest), np.uint8((1 << type_.bits) - 1)
 
 
 def _signed(raw: Raw, type_: Format) -> NDArray[np.int64]:
@@ -106,7 +104,7 @@ class Integers:
 
     def _fill(self, view: Raw, setting: Setting, operand: str) -> None:
         type_ = setting.types.multiplicand
-        high, low, mask = _highest(type_), _lowest(type_), _mask(type_)
+        high, low, mask = _bounds(type_)
         match self.class_:
             case ValueClass.NORMAL | ValueClass.SPECIAL | ValueClass.UNNORMALISED:
                 self._near_zero(view, type_)
@@ -142,24 +140,24 @@ class Integers:
         if type_.kind is Kind.SIGNED:
             view &= np.uint8(7)
             view -= np.uint8(4)
-            view &= _mask(type_)
+            view &= _bounds(type_)[2]
         else:
             view &= np.uint8(7)
 
     def _place_ends(self, view: Raw, setting: Setting, operand: str) -> None:
         type_ = setting.types.multiplicand
-        table = np.array([_highest(type_), _lowest(type_)])
+        table = np.array(_bounds(type_)[:2])
         column = SPOTS + (0 if operand == "a" else 6)
         spots = setting.spots(column, 6)
         line, rest = spots % view.shape[1], spots // view.shape[1]
         view[setting.images[:, None], line, rest % view.shape[2]] = table[(spots >> 13) & 1]
 
     def _table(self, type_: Format) -> Raw:
-        high, low = int(_highest(type_)), int(_lowest(type_))
+        high, low, mask = map(int, _bounds(type_))
         ends = [0, 1, -1, high, low, high - 1, low + 1, 1 << (type_.bits - 2)]
         bits = [0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F]
         chosen = ends if self.class_ is ValueClass.ENDS else bits
-        return np.array(chosen, np.int64).astype(np.uint8) & _mask(type_)
+        return np.array(chosen, np.int64).astype(np.uint8) & np.uint8(mask)
 
     def _pair(self, view: Raw, setting: Setting, operand: str) -> None:
         """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
@@ -180,7 +178,7 @@ class Integers:
         large = view[setting.images, :, first] | np.uint8(1 << (type_.bits - 2))
         view[setting.images, :, first] = large
         opposite = operand == "b" and type_.kind is Kind.SIGNED
-        view[setting.images, :, second] = (0 - large if opposite else large) & _mask(type_)
+        view[setting.images, :, second] = (0 - large if opposite else large) & _bounds(type_)[2]
 
     def _code(self, view: Raw, setting: Setting, operand: str, type_: Format) -> None:
         """Let each row of A pick one row of B, whose elements tell their place.
@@ -196,4 +194,4 @@ class Integers:
             numbers = lines[:, None] * view.shape[2] + np.arange(view.shape[2])
             shifted = numbers + setting.below(EXPONENT, 256)[:, None, None]
             turned = shifted >> (8 - type_.bits) * (setting.below(DEPTH, 2)[:, None, None])
-            view[...] = turned.astype(np.uint8) & _mask(type_)
+            view[...] = turned.astype(np.uint8) & _bounds(type_)[2]

@@ -71,15 +71,17 @@ def plan_of(program: Program) -> Plan:
     """Find what to fill in the images of a program."""
     found = readings(program)
     is_read = np.zeros(program.image_bytes, np.bool_)
-    for origins in (*found.rows, *(source.origins for source in found.loads)):
+    for origins in found.rows:
         is_read[origins] = True
+    rows = np.flatnonzero(is_read)
+    for source in found.loads:
+        is_read[source.origins] = True
     for start, _ in found.words:
         is_read[start : start + 4] = True
     read, unread = _runs(is_read)
     for run in read:
         is_read[run] = True
     places = np.cumsum(is_read) - 1
-    rows = np.unique(np.concatenate([np.zeros(0, np.int64), *found.rows]))
     return Plan(
         fillings=tuple(_fillings(found, places)),
         words=tuple((int(places[start]), mask) for start, mask in dict.fromkeys(found.words)),
