@@ -25,7 +25,7 @@ def _check_rows(addresses: tuple[int, ...], immediate: int, mnemonic: str) -> No
         len(addresses) == LANES,
         f"{len(addresses)} addresses given; {mnemonic} takes one for each of {LANES} lanes",
     )
-    for address in addresses:
+    for address in (min(addresses), max(addresses)):
         check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
     check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
 

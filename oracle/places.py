@@ -32,16 +32,17 @@ def check(condition: bool, message: str) -> None:
 
 def check_name(name: str, what: str) -> None:
     """Raise UsageError unless a text can name a buffer, a fragment or registers."""
-    check(
-        _NAME.fullmatch(name) is not None,
-        f"{name!r} cannot name a {what}: a name is a lower-case letter followed by at most 30 "
-        "lower-case letters, digits and underscores",
-    )
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot name a {what}: a name is a lower-case letter followed by at most 30 "
+            "lower-case letters, digits and underscores"
+        )
 
 
 def check_range(value: int, low: int, high: int, what: str) -> None:
     """Raise UsageError unless a number lies in low to high, both included."""
-    check(low <= value <= high, f"{what} is {value}; it must lie in {low} to {high}")
+    if not low <= value <= high:
+        raise UsageError(f"{what} is {value}; it must lie in {low} to {high}")
 
 
 @dataclass(frozen=True, kw_only=True)

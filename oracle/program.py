@@ -68,11 +68,11 @@ class Program:
         )
         for step in walk(self.steps):
             for span in (*step.bytes_read, *step.bytes_written):
-                check(
-                    span.buffer in spaces,
-                    f"a step names buffer {span.buffer!r}; the program has "
-                    f"{', '.join(names) or 'none'}",
-                )
+                if span.buffer not in spaces:
+                    raise UsageError(
+                        f"a step names buffer {span.buffer!r}; the program has "
+                        f"{', '.join(names) or 'none'}"
+                    )
             if isinstance(step.uniform, Word):
                 check(
                     spaces[step.uniform.place.buffer] == "global",

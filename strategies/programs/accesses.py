@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from oracle.forms import LoadForm, StoreForm
 from oracle.matrices import Matrix
@@ -183,6 +184,7 @@ def _spaces(builder: Builder) -> list[tuple[str, bool]]:
     return [(space, shared) for space, shared in _SPACES if space in builder.palette.spaces]
 
 
+@cache
 def _feature(verb: str, space: str, shared: bool) -> Feature:
     memory = "shared" if shared else "global"
     return Feature(f"{verb}: {'.' + space if space else 'generic, ' + memory}")

@@ -198,6 +198,7 @@ _OF_STMATRIX = (
 )  # fmt: skip
 
 
+@cache
 def _held(form: MmaSyncForm, operand: str) -> Registers:
     return Registers.of(form.vector(operand))
 
