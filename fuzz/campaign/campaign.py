@@ -401,6 +401,7 @@ class Campaign:
             gone=self.triage.gone,
             finishing=self._finishing,
             stopped=self._stopped,
+            said=self._said,
             left_out=self.facts.left_out,
             remarks=self.crew.remarks(),
             notes=state.notes,

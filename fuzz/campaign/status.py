@@ -84,6 +84,8 @@ class CampaignStatus:
     """Why the campaign ended; empty while it goes on."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
+    said: str = ""
+    """What was said of the last program that did not compile or run; empty where all did."""
     left_out: Sequence[str] = ()
     """Sentences about what was asked for and cannot be."""
     remarks: Sequence[str] = ()
@@ -105,7 +107,8 @@ class CampaignStatus:
         """Why the campaign says nothing of what it judges; empty if it compared something."""
         if self.compared or self.findings or not self.words.nothing_compared:
             return ""
-        return f"nothing was compared: {self.words.nothing_compared}"
+        last = f"; what was said last: {self.said}" if self.said else ""
+        return f"nothing was compared: {self.words.nothing_compared}{last}"
 
 
 def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:

@@ -184,8 +184,7 @@ class ProgramDrawing:
             where=f"{facts.target} · PTX ISA {facts.ptx_version}",
             case="image",
             agreement="every image that was compared is what the oracle says",
-            nothing_compared="no program ran to its end; the findings and the counters say why, "
-            "and `warpfuzz doctor` what is missing",
+            nothing_compared="no program ran to its end; `warpfuzz doctor` says what is missing",
             counters=(
                 Shown(words=("programs", "compiled"), one="program"),
                 Shown(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _LEVELS = (0, 1, 2, 3)
 _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
+_NEWER = re.compile(r"Unsupported \.version ([\d.]+); current version is '([\d.]+)'")
+"""What ptxas 11.8 to 13.3 and the driver 580.159.04 say of PTX newer than theirs."""
 _MEMORY_BYTES = 256 << 20
 """Machine code that a compiler remembers, in bytes, where nothing else is said."""
 
@@ -179,7 +182,7 @@ class PtxasCompiler:
                     [*command, str(source), "-o", str(cubin)], deadline=self.deadline
                 )
             except OSError as error:
-                return _refused(f"{self.path} cannot be run ({error}); name another assembler", "")
+                return refused(f"{self.path} cannot be run ({error}); name another assembler", "")
             code = cubin.read_bytes() if cubin.is_file() else b""
             if finished.status != 0:
                 check_space(folder)
@@ -193,8 +196,27 @@ class PtxasCompiler:
             )
         else:
             text = f"{self.path} {finished.ending} on the module"
-        return _refused(text, said)
+        return refused(text, said)
 
 
-def _refused(message: str, detail: str) -> Failure:
-    return Failure(trouble=Trouble.COMPILE_FAILURE, message=message, detail=detail)
+def refused(message: str, said: str) -> Failure:
+    """Return that a compiler refuses a module: unsupported where the PTX is newer than it reads.
+
+    Parameters
+    ----------
+    message
+        One sentence, such as "the driver refuses the module".
+    said
+        What it said.
+    """
+    newer = _NEWER.search(said)
+    if newer is None:
+        return Failure(trouble=Trouble.COMPILE_FAILURE, message=message, detail=said)
+    return Failure(
+        trouble=Trouble.UNSUPPORTED,
+        message=(
+            f"{message}: it reads PTX ISA up to {newer[2]}, and what was written is {newer[1]}; "
+            "have a newer ptxas assemble it (--assembler), or an older compiler write it"
+        ),
+        detail=said,
+    )

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from runners.cuda.compilation import refused
 from runners.cuda.messages import (
     DeviceHealth,
     Done,
@@ -78,11 +79,7 @@ class LoadTask(Task[Compiled]):
         if isinstance(reply, Loaded) and reply.key == self.compiled.key:
             self.result = self.compiled
         elif isinstance(reply, Refused) and reply.key == self.compiled.key:
-            self.result = Failure(
-                trouble=Trouble.COMPILE_FAILURE,
-                message="the driver refuses the module",
-                detail=reply.text,
-            )
+            self.result = refused("the driver refuses the module", reply.text)
         else:
             return False
         return True

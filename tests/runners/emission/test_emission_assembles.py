@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import program_draws
 import pytest
@@ -18,7 +19,7 @@ from runners.assemblers.discovery import discover
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all, emit_screening
 from runners.kernels import KernelModule
-from runners.protocol import Compiled
+from runners.protocol import Compiled, Failure, Trouble
 
 Emitter = Callable[..., KernelModule]
 
@@ -67,6 +68,17 @@ def test_forms_of_mma_sync_assemble_with_what_feeds_and_stores_them(
     ways = [list(programs(form).values()) for form in MMA_SYNC_FORMS[::7]]
     made = [some[number % len(some)] for number, some in enumerate(ways)]
     _assembles(assembler, made, "sm_90", "8.7")
+
+
+def test_ptx_newer_than_the_assembler_is_no_fault_of_who_wrote_it(
+    assembler: PtxasCompiler,
+) -> None:
+    whole = emit_all({"k": program(VARIANTS[0], Access())}, module=Module.named("sm_80", "7.8"))
+    newer = replace(whole, ptx=whole.ptx.replace(".version 7.8", ".version 99.9"))
+    outcome = assembler.compile(newer, "sm_90")
+    assert isinstance(outcome, Failure)
+    assert outcome.trouble is Trouble.UNSUPPORTED
+    assert "and what was written is 99.9; have a newer ptxas" in outcome.message
 
 
 @pytest.mark.slow
