@@ -22,6 +22,9 @@ from strategies.contents.windows import Opened
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
 are alike, less is slower; one core with 512 KiB of second-level cache, 2026-11-21)."""
+_TOGETHER_BYTES = 1 << 17
+"""Bytes of several classes that are filled together, one matrix after the other: what one class
+would cost is then paid once, while all of it stays in the cache."""
 _GOLDEN = 0x9E37_79B9_7F4A_7C15
 """2^64 over the golden ratio: multiples lie far apart (Steele et al. 2014, "Fast splittable
 pseudorandom number generators")."""
@@ -119,16 +122,15 @@ def _expand(
     needed = 1 << (last + period - 1).bit_length()
     pool = pool_rows(unread, min(rows_of_pool, needed))
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
-    positions = np.arange(len(images))
     for begin in range(first // period, last, most):
         end = min(begin + most, last)
         shared = random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
-        # As many classes together as fit: what each of them would cost once is then paid once.
-        together = max(1, most // (end - begin))
+        # A few images of many classes are as quick to fill as many images of one.
+        together = min(period, max(1, _TOGETHER_BYTES // shared.nbytes))
+        rows = np.empty((together * (end - begin), shared.shape[1]), np.uint8)
+        opened = Opened(rows[:, :size])
         for start in range(0, period, together):
-            parts, where = list[Part](), list[NDArray[np.intp]]()
-            rows = np.empty((min(most, together * (end - begin)), shared.shape[1]), np.uint8)
-            done = 0
+            parts, done = list[_Part](), 0
             for slot in range(start, min(start + together, period)):
                 turn = max(begin, turns[slot])
                 place = slice(turn - turns[slot], end - turns[slot])
@@ -138,14 +140,14 @@ def _expand(
                 some = slice(done, done + len(part))
                 done = some.stop
                 _shift(shared[turn - begin : turn - begin + len(part)], slot, rows[some])
-                parts.append(Part(rows=some, class_=recipe.classes[slot], turn=turn))
-                where.append(positions[places[slot]][place])
+                parts.append(_Part(slot=slot, turn=turn, rows=some, images=part))
+            if not parts:
+                continue
+            _fill(opened, rows[:done, size:].view("<u2"), recipe.classes, parts, plan)
+            for one in parts:
+                _scatter(rows[one.rows], plan.read, one.images)
                 # What nothing reads comes from a pool: half of the generator's work is saved.
-                _repeat(pool, turn + slot, plan.unread, part)
-            if parts:
-                filled = rows[:done]
-                _fill(filled[:, :size], filled[:, size:].view("<u2"), parts, plan)
-                _scatter(filled, plan.read, images, np.concatenate(where))
+                _repeat(pool, one.turn + one.slot, plan.unread, one.images)
 
 
 def _shift(rows: NDArray[np.uint8], slot: int, out: NDArray[np.uint8]) -> None:
@@ -159,17 +161,12 @@ def _shift(rows: NDArray[np.uint8], slot: int, out: NDArray[np.uint8]) -> None:
     np.add(rows.view("<u8"), distance, out=out.view("<u8"))
 
 
-def _scatter(
-    rows: NDArray[np.uint8],
-    runs: tuple[slice, ...],
-    images: NDArray[np.uint8],
-    where: NDArray[np.intp] | slice = slice(None),
-) -> None:
-    """Copy the start of each row to runs of bytes of an image; `where` says which images."""
+def _scatter(rows: NDArray[np.uint8], runs: tuple[slice, ...], images: NDArray[np.uint8]) -> None:
+    """Copy the start of each row to runs of bytes of an image."""
     start = 0
     for run in runs:
         stop = start + run.stop - run.start
-        images[where, run] = rows[:, start:stop]
+        images[:, run] = rows[:, start:stop]
         start = stop
 
 
@@ -186,27 +183,35 @@ def _repeat(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """Rows of images of one class."""
+class _Part:
+    """Images of one class that are filled at once."""
 
-    rows: slice
-    class_: ValueClass
+    slot: int
+    """Number of the class."""
     turn: int
     """Number of the first among those of its class."""
+    rows: slice
+    images: NDArray[np.uint8]
+    """Where the rows go."""
 
 
 def _fill(
-    rows: NDArray[np.uint8], draws: NDArray[np.uint16], parts: Sequence[Part], plan: Plan
+    opened: Opened,
+    draws: NDArray[np.uint16],
+    classes: Sequence[ValueClass],
+    parts: Sequence[_Part],
+    plan: Plan,
 ) -> None:
-    """Fill rows of all classes, one matrix after the other."""
+    """Fill the first rows, as many as there are draws, one matrix after the other."""
+    every = slice(len(draws))
+    rows = opened.rows[every]
     for part in parts:
-        _fill_rows(rows[part.rows], draws[part.rows], part.class_, plan)
+        _fill_rows(rows[part.rows], draws[part.rows], classes[part.slot], plan)
     for number, (start, mask) in enumerate(plan.words):
         _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
     shared = [Draws(draws[part.rows]) for part in parts]
-    opened = Opened(rows)
     for filling in plan.fillings:
-        view, fills = opened.view(filling.window), fills_of(filling.types)
+        view, fills = opened.view(filling.window, every), fills_of(filling.types)
         for part, its_draws in zip(parts, shared, strict=True):
             setting = Setting(
                 draws=its_draws,
@@ -214,7 +219,7 @@ def _fill(
                 turn=part.turn,
                 multiplicands=filling.given(opened, part.rows),
             )
-            getattr(fills[part.class_], filling.operand)(view[part.rows], setting)
+            getattr(fills[classes[part.slot]], filling.operand)(view[part.rows], setting)
         filling.window.close(rows, view)
 
 

@@ -102,14 +102,14 @@ class Opened:
     """
 
     def __init__(self, rows: NDArray[np.uint8]) -> None:
-        self._rows = rows
+        self.rows = rows
         self._views: dict[Window, Raw] = {}
 
-    def view(self, window: Window, some: slice = slice(None)) -> Raw:
+    def view(self, window: Window, some: slice) -> Raw:
         """Open a window of some of the rows; what shares their memory is opened once for all."""
         if not window.shared:
-            return window.open(self._rows[some])
+            return window.open(self.rows[some])
         view = self._views.get(window)
         if view is None:
-            view = self._views[window] = window.open(self._rows)
+            view = self._views[window] = window.open(self.rows)
         return view[some]
