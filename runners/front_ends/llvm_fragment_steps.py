@@ -7,17 +7,16 @@ from oracle.operations import Operation
 from oracle.steps import Elementwise, Load, Multiply, Store
 from runners.emission.elementwise import replicated
 from runners.front_ends.llvm_intrinsics import SPACES, access_name, multiply_name
-from runners.front_ends.llvm_text import LlvmText, signed
+from runners.front_ends.llvm_text import LlvmText, held_type, signed
 
 
 def write_load(out: LlvmText, step: Load) -> None:
     """Append a wmma.load."""
     (use,) = step.uses
-    type_, slots = out.slots_of(use)
     space = SPACES[step.form.space]
     arguments = [out.address(step.place, space=space), *_stride(out, step)]
     name = access_name(step.form, stride=step.stride is not None) + out.overload(space)
-    out.keep(use, out.call(out.struct(type_, len(slots)), name, *arguments))
+    out.keep(use, out.call(out.result(use), name, *arguments))
 
 
 def write_store(out: LlvmText, step: Store) -> None:
@@ -41,19 +40,15 @@ def write_multiply(out: LlvmText, step: Multiply) -> None:
     """Append a wmma.mma."""
     d, *rest = step.uses
     arguments = [value for use in rest for value in out.values(use)]
-    type_, slots = out.slots_of(d)
-    result = out.struct(type_, len(slots))
-    out.keep(d, out.call(result, multiply_name(step.form), *arguments))
+    out.keep(d, out.call(out.result(d), multiply_name(step.form), *arguments))
 
 
 def write_elementwise(out: LlvmText, step: Elementwise) -> None:
     """Append an operation on each register of a fragment."""
     source, destination = step.uses
-    type_, slots = out.slots_of(destination)
-    pointer = out.pointer(type_, 0)
-    for (_, value), slot in zip(out.values(source), slots, strict=True):
-        result = _element(out, step, type_, value)
-        out.add(f"store {type_} {result}, {pointer} {slot}")
+    type_ = held_type(destination)
+    values = [_element(out, step, type_, value) for _, value in out.values(source)]
+    out.fill(destination, values)
 
 
 def _element(out: LlvmText, step: Elementwise, type_: str, value: str) -> str:

@@ -1,11 +1,11 @@
 """Programs as LLVM IR: the nvvm intrinsics, with what optimisers like to change around them.
 
-Fragments are stack slots that `mem2reg` has to take apart; addresses are computed from lane, warp
-and image, some by a function that wants to be inlined; long copies are loops over units of the
-widest type, and the program's loops of a constant count can be unrolled; row addresses of ldmatrix
-without a pattern come out of a constant table; what some lanes alone store stands under a condition
-on the lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is inline
-assembly.
+Fragments are vectors on the stack that `mem2reg` has to take apart; addresses are computed from
+lane, warp and image, some by a function that wants to be inlined; long copies are loops over units
+of the widest type, and the program's loops of a constant count can be unrolled; row addresses of
+ldmatrix without a pattern come out of a constant table; what some lanes alone store stands under a
+condition on the lane. The intrinsics are those of `llvm_intrinsics`; what a version has none for is
+inline assembly.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from runners.front_ends.llvm_lane_steps import (
     write_rows,
     write_transpose,
 )
-from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, signed, slot_name
+from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, signed
 from runners.kernels import LANES, Kernel
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -74,9 +74,8 @@ class LlvmWriter(LlvmText):
     def _prologue(self) -> None:
         """Append what comes before the first step: slots, which image, where it lies."""
         kernel = self.kernel
-        for (name, type_), count in self.slots.items():
-            for index in range(count):
-                self.add(f"{slot_name(name, type_, index)} = alloca {type_}")
+        for name, type_ in self.slots.items():
+            self.add(f"{name} = alloca {type_}")
         self.add(f"%lane = {self.read('laneid')}")
         for name, register in (("threads", "ntid.x"), ("thread", "tid.x"), ("block", "ctaid.x")):
             self.add(f"%{name} = {self.read(register)}")
@@ -233,18 +232,16 @@ class LlvmWriter(LlvmText):
     def _loop(self, step: Loop) -> None:
         head, body, end = self.labels("loop", "body", "left")
         count = self._uniform(step.count)
-        slot = (f"loop{self.count}", "i32")
-        self.slots[slot] = 1
-        counter, pointer = slot_name(*slot, 0), self.pointer("i32", 0)
-        self.add(f"store i32 {count}, {pointer} {counter}")
+        counter = self.slot(f"%turns{self.count}", "i32")
+        self.add(f"store i32 {count}, {counter}")
         self.add(f"br label %{head}")
         self.label(head)
-        left = self.value(f"load i32, {pointer} {counter}")
+        left = self.value(f"load i32, {counter}")
         more = self.value(f"icmp ne i32 {left}, 0")
         self.add(f"br i1 {more}, label %{body}, label %{end}")
         self.label(body)
         fewer = self.value(f"sub i32 {left}, 1")
-        self.add(f"store i32 {fewer}, {pointer} {counter}")
+        self.add(f"store i32 {fewer}, {counter}")
         self._write(step.body)
         self.add(f"br label %{head}")
         self.label(end)

@@ -19,7 +19,7 @@ from runners.front_ends.llvm_intrinsics import (
     register_type,
     rows_name,
 )
-from runners.front_ends.llvm_text import LlvmText, vector
+from runners.front_ends.llvm_text import LlvmText, held_type, vector
 from runners.kernels import LANES
 
 
@@ -78,7 +78,7 @@ def write_multiply_lanes(out: LlvmText, step: MultiplyLanes) -> None:
     type_ = register_type(form.type("d").name)
     count = d.holds.registers
     result = out.call(out.struct(type_, count), name, *arguments)
-    raw = out.slots_of(d)[0]
+    raw = held_type(d)
     out.fill(d, [out.cast(type_, one, raw) for one in out.parts(result, type_, count)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from oracle.held import Fragment, Use
@@ -19,6 +19,12 @@ SCALED_TEXT = f"""define internal i64 @{SCALED}(i32 %lane, i64 %bytes) {{
   ret i64 %product
 }}
 """
+
+
+_MOST = {"<2 x half>": 1, "float": 4, "double": 2, "i32": 4, "i64": 2}
+"""Registers of a type in one vector: those of 16 bytes, which PTX moves at a time; `<2 x half>` is
+a vector itself."""
+_LETTERS = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i", "i64": "l"}
 
 
 @dataclass(kw_only=True)
@@ -40,8 +46,8 @@ class LlvmText:
     llvm: int
     lines: list[str] = field(default_factory=list)
     """Of the function, in order."""
-    slots: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Most registers that a name has in a type: a stack slot for each."""
+    slots: dict[str, str] = field(default_factory=dict)
+    """Types of what stands on the stack, by its names."""
     declared: dict[str, str] = field(default_factory=dict)
     """Declarations of the functions that are called, by their names; "" of those defined here."""
     tables: list[str] = field(default_factory=list)
@@ -102,26 +108,36 @@ class LlvmText:
         self.declared[name] = f"i32 @{name}()"
         return f"call i32 @{name}()"
 
-    def slots_of(self, use: Use) -> tuple[str, list[str]]:
-        """Return the type of what a name holds where a step uses it, and its slots."""
-        holds = use.holds
-        if isinstance(holds, Fragment):
-            type_ = register_type(holds.matrix.type.name)
-        else:
-            type_ = f"i{holds.bits}"
-        key = (use.name, type_)
-        self.slots[key] = max(holds.registers, self.slots.get(key, 0))
-        return type_, [slot_name(use.name, type_, index) for index in range(holds.registers)]
+    def slot(self, name: str, type_: str) -> str:
+        """Return a place on the stack, as an operand that is a pointer to it."""
+        self.slots[name] = type_
+        return f"{self.pointer(type_, 0)} {name}"
+
+    def vectors(self, use: Use) -> Iterator[tuple[str, str, int]]:
+        """Iterate over the vectors in which a name's registers stand: slot, type, registers."""
+        type_, first = held_type(use), 0
+        while left := use.holds.registers - first:
+            most = min(left, _MOST[type_])
+            together = f"<{most} x {type_}>" if most > 1 else type_
+            letter = _LETTERS[type_]
+            yield self.slot(f"%{use.name}.{letter}{first}x{most}", together), together, most
+            first += most
 
     def values(self, use: Use) -> list[tuple[str, str]]:
-        """Append the loads of what a step reads; return types and names."""
-        type_, slots = self.slots_of(use)
-        pointer = self.pointer(type_, 0)
-        return [(type_, self.value(f"load {type_}, {pointer} {slot}")) for slot in slots]
+        """Append the loads of what a step reads; return types and names of its registers."""
+        type_, found = held_type(use), list[tuple[str, str]]()
+        for slot, together, count in self.vectors(use):
+            loaded = self.value(f"load {together}, {slot}")
+            parts = [loaded]
+            if count > 1:
+                extract = f"extractelement {together} {loaded}, i32"
+                parts = [self.value(f"{extract} {index}") for index in range(count)]
+            found += [(type_, part) for part in parts]
+        return found
 
     def keep(self, use: Use, result: str) -> None:
         """Append the stores of a result, a struct if there are several registers."""
-        self.fill(use, self.parts(result, self.slots_of(use)[0], use.holds.registers))
+        self.fill(use, self.parts(result, held_type(use), use.holds.registers))
 
     def parts(self, result: str, type_: str, count: int) -> list[str]:
         """Return the registers of a result of `count` registers."""
@@ -132,13 +148,17 @@ class LlvmText:
 
     def fill(self, use: Use, values: Sequence[str]) -> None:
         """Append the stores of registers into the slots of what a step writes."""
-        type_, slots = self.slots_of(use)
-        for value, slot in zip(values, slots, strict=True):
-            self.add(f"store {type_} {value}, {self.pointer(type_, 0)} {slot}")
+        type_, rest = held_type(use), iter(values)
+        for slot, together, count in self.vectors(use):
+            filled = next(rest) if count == 1 else "undef"
+            for index in range(count) if count > 1 else ():
+                insert = f"insertelement {together} {filled}, {type_} {next(rest)}"
+                filled = self.value(f"{insert}, i32 {index}")
+            self.add(f"store {together} {filled}, {slot}")
 
     def result(self, use: Use) -> str:
         """Return the type of a result that fills the slots of what a step writes."""
-        return self.struct(self.slots_of(use)[0], use.holds.registers)
+        return self.struct(held_type(use), use.holds.registers)
 
     def struct(self, type_: str, count: int) -> str:
         """Return the type of several registers of a type."""
@@ -248,10 +268,12 @@ class LlvmText:
             self.add(f"{name} = getelementptr i8, {bytes_} {start}, i64 {scaled[size]}")
 
 
-def slot_name(name: str, type_: str, index: int) -> str:
-    """Return the name of the stack slot of a register of a name."""
-    suffix = {"<2 x half>": "h", "float": "f", "double": "d", "i32": "i", "i64": "l"}[type_]
-    return f"%{name}.{suffix}{index}"
+def held_type(use: Use) -> str:
+    """Return the type of a register of what a name holds where a step uses it."""
+    holds = use.holds
+    if isinstance(holds, Fragment):
+        return register_type(holds.matrix.type.name)
+    return f"i{holds.bits}"
 
 
 def vector(first: int, count: int) -> str:
