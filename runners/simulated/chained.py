@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F64
-from runners.simulated.fused import multiply_add
+from runners.simulated.fused import Product, add, multiply_add, products
 from runners.simulated.units import DoubleUnit, Matrix
 
 Words = NDArray[np.uint64]
@@ -31,26 +31,28 @@ def _fma(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     return multiply_add(a, b, c, F64, unit.rounding, unit.nan)
 
 
-def _step(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
+def _step(product: Product, c: Words, unit: DoubleUnit) -> Words:
     if unit.fused:
-        return _fma(a, b, c, unit)
+        return add(product, c, unit.rounding, unit.nan)
     # A zero of the product's own sign leaves every product as it is, zeros too.
-    return _fma(_fma(a, b, (a ^ b) & _MINUS_ZERO, unit), _ONE, c, unit)
+    zero = (product.x.words ^ product.y.words) & _MINUS_ZERO
+    return _fma(add(product, zero, unit.rounding, unit.nan), _ONE, c, unit)
 
 
 def _chain(a: Words, b: Words, c: Words, unit: DoubleUnit) -> Words:
     depth = a.shape[1] if unit.products is None else unit.products
     order = range(depth - 1, -1, -1) if unit.descending else range(depth)
+    exact = products(a, b, F64)
     if unit.pairwise:
         start = np.zeros_like(c)
         halves = [start, start]
         for k in order:
-            halves[k % 2] = _step(a[:, k, None], b[k][None], halves[k % 2], unit)
-        products = _fma(halves[0], _ONE, halves[1], unit)
-        return _fma(products, _ONE, c, unit)
+            halves[k % 2] = _step(exact[k], halves[k % 2], unit)
+        summed = _fma(halves[0], _ONE, halves[1], unit)
+        return _fma(summed, _ONE, c, unit)
     total = c
     for k in order:
-        total = _step(a[:, k, None], b[k][None], total, unit)
+        total = _step(exact[k], total, unit)
     return total
 
 

@@ -1,7 +1,8 @@
 """Fused multiply-add, exact in every rounding and format, in 64-bit integers.
 
-A product and an addend are placed in one frame, of one 64-bit limb or of two, added as integers,
-and rounded once.
+A product and an addend are signed numbers in one frame, of one 64-bit limb or of two; they are
+added as integers, and rounded once. A product does not depend on what it is added to: those of a
+whole chain are made at once, and taken one after the other.
 """
 
 from dataclasses import dataclass
@@ -15,16 +16,22 @@ from runners.simulated.binary import Binary, Rounding
 
 Words = NDArray[np.uint64]
 """Raw words or limbs, in any shape."""
+Signed = NDArray[np.int64]
+"""Signed numbers, or the higher limb of such."""
 Exponents = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _ZERO_EXPONENT = -(1 << 20)
 """Exponent given to zero: below every other, so that zero never decides the frame's place."""
 
-_HIGH = 63
-"""Highest bit of a limb."""
 SIGNIFICAND = 52
 """Bit of the leading one in an unpacked significand, for every format."""
+_FRAME = 59
+"""Bit of the higher limb of a frame that stands for the larger of two exponents: a product is below
+2^2 there, an addend below 2^1, and their sum, with its sign, fits."""
+_TOP = 61
+"""Bit of the leading one of what is rounded: that of the largest sum."""
+_DOUBLE_FRACTION, _DOUBLE_BIAS = 52, 1023
 
 
 @cache
@@ -35,16 +42,62 @@ def _u(value: int) -> Words:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@cache
+def _i(value: int) -> Signed:
+    """Return a number as `_u` does, signed."""
+    found = np.array(value, np.int64)
+    found.flags.writeable = False
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Unpacked:
     """Words taken apart."""
 
-    negative: Flags
+    binary: Binary
+    words: Words
     exponent: Exponents
     significand: Words
     """Normalised: the leading one is bit 52; 0 for zero."""
-    infinite: Flags
-    nan: Flags
+    special: Flags | None
+    """Which are infinite or NaN; None where none is."""
+
+    def __getitem__(self, index: int) -> "Unpacked":
+        """Return the words of an index of the first axis."""
+        special = None if self.special is None else self.special[index]
+        return Unpacked(
+            self.binary,
+            self.words[index],
+            self.exponent[index],
+            self.significand[index],
+            None if special is None or not special.any() else special,
+        )
+
+    @property
+    def negative(self) -> Flags:
+        """Which have the sign bit."""
+        found: Flags = (self.words & _u(self.binary.sign)) != 0
+        return found
+
+    @property
+    def infinite(self) -> Flags:
+        """Which are infinities."""
+        return self._special & (self.significand == _u(1 << SIGNIFICAND))
+
+    @property
+    def nan(self) -> Flags:
+        """Which are NaN."""
+        return self._special & (self.significand != _u(1 << SIGNIFICAND))
+
+    @property
+    def _special(self) -> Flags:
+        return np.zeros(self.words.shape, np.bool_) if self.special is None else self.special
+
+    @property
+    def signed(self) -> Signed:
+        """The significands with their signs."""
+        mask = (self.words << _u(64 - self.binary.word)).view(np.int64) >> _i(63)
+        return (self.significand.view(np.int64) ^ mask) - mask
 
 
 def leading(words: Words) -> Exponents:
@@ -54,159 +107,185 @@ def leading(words: Words) -> Exponents:
     bit below the highest is cleared first.
     """
     cut = words & ~(words >> _u(1))
-    lead: Exponents = (cut.astype(np.float64).view(np.int64) >> 52) - 1023
+    lead: Exponents = (cut.astype(np.float64).view(np.int64) >> _DOUBLE_FRACTION) - _DOUBLE_BIAS
     return np.maximum(lead, 0)
 
 
 def unpack(words: Words, binary: Binary) -> Unpacked:
     """Take uint64 words of a format apart; special values have the largest exponent."""
-    field = (words >> _u(binary.fraction + binary.unused)) & _u((1 << binary.exponent) - 1)
+    largest = (1 << binary.exponent) - 1
+    field = (words >> _u(binary.fraction + binary.unused)) & _u(largest)
     fraction = (words >> _u(binary.unused)) & _u((1 << binary.fraction) - 1)
-    special = field == _u((1 << binary.exponent) - 1)
-    normal = field != 0
-    whole = fraction | (normal.astype(np.uint64) << _u(binary.fraction))
-    exponent = np.maximum(field, _u(1)).view(np.int64) - binary.top
-    significand = whole << _u(SIGNIFICAND - binary.fraction)
-    none = fraction == 0
-    if not normal.all():
-        up = SIGNIFICAND - leading(significand)
-        significand = significand << up.view(np.uint64)
-        exponent = np.where(whole == 0, _ZERO_EXPONENT, exponent - up)
-    return Unpacked(
-        negative=(words & _u(binary.sign)) != 0,
-        exponent=exponent,
-        significand=significand,
-        infinite=special & none,
-        nan=special & ~none,
-    )
+    up = _u(SIGNIFICAND - binary.fraction)
+    special = None
+    if np.maximum.reduce(field, axis=None, initial=0) == largest:
+        special = field == _u(largest)
+    if np.minimum.reduce(field, axis=None, initial=1):
+        significand = (fraction | _u(1 << binary.fraction)) << up
+        exponent = field.view(np.int64) - _i(binary.top)
+    else:
+        normal = field != 0
+        significand = (fraction | (normal.astype(np.uint64) << _u(binary.fraction))) << up
+        lift = SIGNIFICAND - leading(significand)
+        exponent = np.maximum(field, _u(1)).view(np.int64) - _i(binary.top) - lift
+        exponent[significand == 0] = _ZERO_EXPONENT
+        significand = significand << lift.view(np.uint64)
+    return Unpacked(binary, words, exponent, significand, special)
 
 
-def _multiply(left: Words, right: Words) -> tuple[Words, Words]:
-    """Return the (high, low) limbs of the product of two 53-bit integers."""
-    low27 = _u((1 << 27) - 1)
-    left_high, left_low = left >> _u(27), left & low27
-    right_high, right_low = right >> _u(27), right & low27
-    middle = left_high * right_low + left_low * right_high
-    low = left_low * right_low
-    total = low + (middle << _u(27))
-    carry = (total < low).astype(np.uint64)
-    # The part of the middle product above bit 64, and the high product at bit 54.
-    high = (middle >> _u(37)) + carry
-    upper = left_high * right_high
-    shifted = upper << _u(54)
-    whole = total + shifted
-    high = high + (upper >> _u(10)) + (whole < total).astype(np.uint64)
-    return high, whole
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Exact products, in their frame: two signed limbs, or one where the format is narrow."""
+
+    x: Unpacked
+    y: Unpacked
+    exponent: Exponents
+    high: Signed
+    low: Words | None
+
+    def __getitem__(self, index: int) -> "Product":
+        """Return the products of an index of the first axis."""
+        low = None if self.low is None else self.low[index]
+        return Product(self.x[index], self.y[index], self.exponent[index], self.high[index], low)
 
 
-Sum = tuple[Flags, Words, Exponents]
-"""Whether a sum is below zero; its highest 64 bits from the leading one on, the lowest of them set
-if a one follows; and the exponent of the leading one."""
+_NARROW = 24
+"""Bits of the longest significand whose products fit one limb."""
 
 
-def _narrow_sum(x: Unpacked, y: Unpacked, z: Unpacked, negative: Flags, difference: Flags) -> Sum:
-    """Return x times y plus z for significands of up to 24 bits, in one limb.
-
-    Exponents stand at bit 60: a product of 48 bits ends at bit 14, the addend at bit 37. What is
-    shifted out of the smaller one is jammed into its lowest bit, far below where a sum is rounded.
-    """
-    cut = _u(SIGNIFICAND - 23)
-    product = ((x.significand >> cut) * (y.significand >> cut)) << _u(14)
-    addend = z.significand >> cut << _u(37)
+def product(x: Unpacked, y: Unpacked) -> Product:
+    """Return x times y, in the shape that they broadcast to."""
     exponent = x.exponent + y.exponent
-    apart = exponent - z.exponent
+    left, right = x.signed, y.signed
+    if x.binary.fraction < _NARROW:
+        cut = _i(SIGNIFICAND - _NARROW + 1)
+        # From bits 46 and 47 on, for 2^0 and 2^1.
+        high = ((left >> cut) * (right >> cut)) << _i(_FRAME - 2 * (_NARROW - 1))
+        return Product(x, y, exponent, high, None)
+    low = left.view(np.uint64) * right.view(np.uint64)  # modulo 2^64
+    # Floating point says how many times 2^64 are missing: of a product below 2^106, it is off by
+    # less than 2^54.
+    near = np.multiply(left.astype(np.float64), right.astype(np.float64))
+    near -= low
+    near *= 2.0**-64
+    high = np.rint(near, out=near).astype(np.int64)
+    # From bits 104 and 105 on.
+    up = 64 + _FRAME - 2 * SIGNIFICAND
+    high = (high << _i(up)) | (low >> _u(64 - up)).view(np.int64)
+    return Product(x, y, exponent, high, low << _u(up))
+
+
+Sum = tuple[Signed, Exponents]
+"""Signed numbers, the leading one in bit 61, the lowest bit set if a one follows; the exponent of
+the leading one. Close to a power of two the next lower or higher bit may be the leading one."""
+
+
+def _normalised(total: Signed, rest: Words | None, exponent: Exponents) -> Sum:
+    """Shift sums of one limb, or of two, in a frame for these exponents."""
+    sign = total >> _i(63)
+    # Rounding may carry into the exponent field, and one's complement is one off: see `Sum`.
+    field = (total ^ sign).astype(np.float64).view(np.int64) >> _i(_DOUBLE_FRACTION)
+    cancelled = not np.minimum.reduce(field, axis=None, initial=1)
+    if cancelled and rest is not None:
+        # Only neighbours cancel so far, of which nothing was shifted out: no lowest bit is set.
+        gone = field == 0
+        total = np.where(gone, (sign << _i(_TOP)) | (rest >> _u(64 - _TOP)).view(np.int64), total)
+        rest = np.where(gone, rest << _u(_TOP), rest)
+        exponent = np.where(gone, exponent - _TOP, exponent)
+        field = (total ^ sign).astype(np.float64).view(np.int64) >> _i(_DOUBLE_FRACTION)
+    up = _i(_TOP + _DOUBLE_BIAS) - field
+    whole = total << up
+    if rest is not None:
+        more = up.view(np.uint64)
+        whole = whole | (rest >> (_u(64) - more)).view(np.int64) | (rest << more != 0)
+    exponent = exponent + (field - _i(_DOUBLE_BIAS + _FRAME))
+    if cancelled:
+        exponent[whole == 0] = _ZERO_EXPONENT
+    return whole, exponent
+
+
+def _narrow_sum(p: Product, z: Unpacked) -> Sum:
+    """Return a product plus z, in one limb.
+
+    What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
+    rounded.
+    """
+    addend = z.signed << _i(_FRAME - SIGNIFICAND)
+    apart = p.exponent - z.exponent
     behind = apart < 0
-    small = np.where(behind, product, addend)
-    large = np.where(behind, addend, product)
-    by = np.minimum(np.abs(apart), 62).view(np.uint64)
+    small, large = np.where(behind, p.high, addend), np.where(behind, addend, p.high)
+    by = np.minimum(np.abs(apart), 62)
     shifted = small >> by
-    shifted = shifted | (shifted << by != small)
-    signed = shifted.view(np.int64)
-    total = large.view(np.int64) + np.where(difference, -signed, signed)
-    size = np.abs(total).view(np.uint64)
-    lead = leading(size)
-    sign: Flags = np.where(behind, z.negative, negative) ^ (total < 0)
-    whole = size << (_HIGH - lead).view(np.uint64)
-    return sign, whole, np.maximum(exponent, z.exponent) - 60 + lead
+    shifted |= shifted << by != small
+    return _normalised(large + shifted, None, np.maximum(p.exponent, z.exponent))
 
 
-def _wide_sum(x: Unpacked, y: Unpacked, z: Unpacked, negative: Flags, difference: Flags) -> Sum:
-    """Return x times y plus z for significands of up to 53 bits, in two limbs.
+def _wide_sum(p: Product, z: Unpacked) -> Sum:
+    """Return a product plus z, in two limbs.
 
-    Exponents stand at bit 124: a product of 106 bits ends at bit 20, the addend at bit 72. What is
-    shifted out of the smaller one is jammed into its lowest bit, far below where a sum is rounded.
+    What is shifted out of the smaller one is jammed into its lowest bit, far below where a sum is
+    rounded.
     """
-    product_high, product_low = _multiply(x.significand, y.significand)
-    product_high = (product_high << _u(20)) | (product_low >> _u(44))
-    product_low = product_low << _u(20)
-    addend = z.significand << _u(8)
-    exponent = x.exponent + y.exponent
-    apart = exponent - z.exponent
+    assert p.low is not None
+    addend = z.signed << _i(_FRAME - SIGNIFICAND)
+    apart = p.exponent - z.exponent
     behind = apart < 0
-    none = _u(0)
-    high, low = np.where(behind, product_high, addend), np.where(behind, product_low, none)
-    large_high = np.where(behind, addend, product_high)
-    large_low = np.where(behind, none, product_low)
-    # NumPy defines a shift by the width or more as 0; counts below 0 wrap to such.
-    by = np.minimum(np.abs(apart), 127).view(np.uint64)
-    back = _u(64) - by
-    lost = (low << back) | (high << (back + _u(64))) | np.where(by > _u(64), low, none)
-    low = (low >> by) | (high << back) | (high >> (by - _u(64))) | (lost != 0)
-    high = high >> by
-    # Two's complement: the smaller one is negated where the signs differ, and then the sum is
-    # where it came out below zero.
-    total_low, carry = _negated(high, low, difference)
-    high, low = carry, total_low
-    low = large_low + low
-    high = large_high + high + (low < large_low)
-    below = high >> _u(_HIGH) != 0
-    low, high = _negated(high, low, below)
-    sign: Flags = np.where(behind, z.negative, negative) ^ below
-    full = high != 0
-    first, second = np.where(full, high, low), np.where(full, low, none)
-    lead = leading(first)
-    up = (_HIGH - lead).view(np.uint64)
-    whole = (first << up) | (second >> (_u(64) - up)) | (second << up != 0)
-    place = np.where(full, lead - 60, lead - 124)
-    return sign, whole, np.maximum(exponent, z.exponent) + place
-
-
-def _negated(high: Words, low: Words, chosen: Flags) -> tuple[Words, Words]:
-    """Return the (low, high) limbs, negated where chosen."""
-    ones = _u(0) - chosen.astype(np.uint64)
-    return (low ^ ones) - ones, (high ^ ones) + (chosen & (low == 0))
+    small, large = np.where(behind, p.high, addend), np.where(behind, addend, p.high)
+    large_low = np.where(behind, _u(0), p.low)
+    small_low = p.low - large_low
+    by = np.minimum(np.abs(apart), 127)
+    # NumPy defines a shift by the width or more as one that leaves nothing, or the sign; counts
+    # below 0 are such.
+    count = by.view(np.uint64)
+    back = _u(64) - count
+    high, low = small >> by, (small_low >> count) | (small.view(np.uint64) << back)
+    lost = small_low << back
+    if np.maximum.reduce(by, axis=None, initial=0) >= 64:
+        far = by >= 64
+        low = np.where(far, (small >> (by - 64)).view(np.uint64), low)
+        lost = np.where(far, small_low | (small.view(np.uint64) << (back + _u(64))), lost)
+    low |= lost != 0
+    low += large_low
+    high += large
+    high += low < large_low
+    return _normalised(high, low, np.maximum(p.exponent, z.exponent))
 
 
 def round_words(
     negative: Flags, whole: Words, exponent: Exponents, binary: Binary, rounding: Rounding
 ) -> Words:
     """Round significands with the leading one in bit 63 and sticky lowest bit to words."""
-    held = np.maximum(exponent, binary.bottom)
-    dropped = (_HIGH - binary.fraction) + (held - exponent)
-    # Two bits are jammed first, so that a shift beyond the whole word stays below 64.
     jammed = (whole >> _u(2)) | ((whole & _u(3)) != 0)
-    shift = np.minimum(dropped - 2, _HIGH).astype(np.uint64)
-    kept = jammed >> shift
-    rest = jammed & ((_u(1) << shift) - _u(1))
-    half = _u(1) << (shift - _u(1))
+    return _rounded(negative, jammed, exponent, binary, rounding)
+
+
+def _rounded(
+    negative: Flags, whole: Words, exponent: Exponents, binary: Binary, rounding: Rounding
+) -> Words:
+    """Round magnitudes as of a `Sum` to words, without signs."""
+    held, shift = exponent, _u(_TOP - binary.fraction)
+    if np.minimum.reduce(exponent, axis=None, initial=0) < binary.bottom:
+        held = np.maximum(exponent, binary.bottom)
+        # By 64 bits, less than half of a lowest bit is left.
+        shift = np.minimum(held - exponent + (_TOP - binary.fraction), 64).view(np.uint64)
+    large = np.maximum.reduce(exponent, axis=None, initial=0) >= binary.top
+    if large:
+        held = np.minimum(held, binary.top + 1)
+    kept = whole >> shift
     match rounding:
         case Rounding.NEAREST_EVEN:
-            up = (rest > half) | ((rest == half) & ((kept & _u(1)) != 0))
+            kept = (whole + ((kept & _u(1)) + ((_u(1) << (shift - _u(1))) - _u(1)))) >> shift
         case Rounding.NEAREST_AWAY:
-            up = rest >= half
+            kept = (whole + (_u(1) << (shift - _u(1)))) >> shift
         case Rounding.ZERO:
-            up = np.zeros(rest.shape, np.bool_)
-        case Rounding.DOWN:
-            up = negative & (rest != 0)
-        case Rounding.UP:
-            up = ~negative & (rest != 0)
+            pass
+        case Rounding.DOWN | Rounding.UP:
+            rest = (whole & ((_u(1) << shift) - _u(1))) != 0
+            kept += rest & (negative if rounding is Rounding.DOWN else ~negative)
     # A significand with its leading one adds 1 to the exponent field, and so does a carry.
-    limited = np.maximum(held + (binary.top - 1), 0)
-    field = np.minimum(limited, 1 << binary.exponent, out=limited).view(np.uint64)
-    words = (field << _u(binary.fraction)) + kept + up
+    words = kept + ((held + _i(binary.top - 1)) << _i(binary.fraction)).view(np.uint64)
     infinity = _u(((1 << binary.exponent) - 1) << binary.fraction)
-    beyond = words >= infinity
-    if beyond.any():
+    if large and (beyond := words >= infinity).any():
         largest = infinity - _u(1)
         limit: Words = {
             Rounding.ZERO: largest,
@@ -214,8 +293,7 @@ def round_words(
             Rounding.UP: np.where(negative, largest, infinity),
         }.get(rounding, infinity)
         words = np.where(beyond, limit, words)
-    shifted: Words = words << _u(binary.unused)
-    return shifted
+    return words << _u(binary.unused) if binary.unused else words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,43 +334,70 @@ def multiply_add(
     words
         Raw words of the format as uint64, in the broadcast shape.
     """
-    words = [each.astype(np.uint64, copy=False) for each in (a, b, c)]
-    x, y, z = (unpack(each, binary) for each in words)
-    negative = x.negative ^ y.negative
-    difference = negative ^ z.negative
-    add = _narrow_sum if binary.fraction <= 23 else _wide_sum
-    sign, whole, exponent = add(x, y, z, negative, difference)
-    result = round_words(sign, whole, exponent, binary, rounding)
-    # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.
-    zero: Flags = whole == 0
-    sign = np.where(zero, np.where(difference, np.bool_(rounding is Rounding.DOWN), negative), sign)
-    signs: Words = sign.astype(np.uint64) << _u(binary.word - 1)
-    result = np.where(zero, _u(0), result) | signs
-    return _specials(words, (x, y, z), negative, result, binary, nan)
+    x, y = (unpack(each.astype(np.uint64, copy=False), binary) for each in (a, b))
+    return add(product(x, y), c, rounding, nan)
 
 
-def _specials(
-    words: list[Words],
-    parts: tuple[Unpacked, Unpacked, Unpacked],
-    negative: Flags,
-    result: Words,
-    binary: Binary,
-    nan: NanRule,
-) -> Words:
-    """Put infinities and NaN over a result that was computed as if all were finite."""
-    x, y, z = parts
-    infinite = x.infinite | y.infinite
-    if not (infinite | z.infinite | x.nan | y.nan | z.nan).any():
+def products(a: NDArray[Any], b: NDArray[Any], binary: Binary) -> Product:
+    """Return the products that a matrix product adds, those of each k together.
+
+    Parameters
+    ----------
+    a, b
+        (M, K, warps) and (K, N, warps) raw words of the format, unsigned.
+    binary
+        The format.
+
+    Returns
+    -------
+    products
+        (K, M, N, warps); index k gives those of one k.
+    """
+    rows = np.ascontiguousarray(a.swapaxes(0, 1), np.uint64)[:, :, None]
+    columns = np.ascontiguousarray(b, np.uint64)[:, None]
+    return product(unpack(rows, binary), unpack(columns, binary))
+
+
+def add(p: Product, c: NDArray[Any], rounding: Rounding, nan: NanRule) -> Words:
+    """Return exact products plus c, rounded once; parameters as of `multiply_add`."""
+    binary = p.x.binary
+    z = unpack(c.astype(np.uint64, copy=False), binary)
+    whole, exponent = (_narrow_sum if p.low is None else _wide_sum)(p, z)
+    negative, magnitude = whole.view(np.uint64) >> _u(63), np.abs(whole).view(np.uint64)
+    result = _rounded(negative != 0, magnitude, exponent, binary, rounding)
+    result |= negative << _u(binary.word - 1)
+    if np.minimum.reduce(exponent, axis=None, initial=0) == _ZERO_EXPONENT:
+        # An exact zero is positive, or negative when rounding down; equal zeros keep their sign.
+        sign = p.x.negative ^ p.y.negative
+        sign = np.where(sign ^ z.negative, np.bool_(rounding is Rounding.DOWN), sign)
+        signed = sign.astype(np.uint64) << _u(binary.word - 1)
+        result = np.where(whole == 0, signed, result)
+    if p.x.special is None and p.y.special is None and z.special is None:
         return result
+    return _specials(p, z, result, nan)
+
+
+def _specials(p: Product, z: Unpacked, result: Words, nan: NanRule) -> Words:
+    """Put infinities and NaN over a result that was computed as if all were finite."""
+    x, y, binary = p.x, p.y, p.x.binary
+    quiet = _u(1 << (binary.fraction + binary.unused - 1))
+
+    def given(part: Unpacked) -> Words:
+        return part.words | quiet if nan.canonical is None else _u(nan.canonical)
+
+    if x.special is None and y.special is None:
+        result = np.where(z.infinite, z.words, result)
+        return np.where(z.nan, given(z), result)
+    negative = x.negative ^ y.negative
+    infinite = x.infinite | y.infinite
     invalid = (x.infinite & (y.significand == 0)) | (y.infinite & (x.significand == 0))
     invalid |= infinite & z.infinite & (negative != z.negative)
     sign = np.where(infinite, negative, z.negative)
     words_of_infinity = np.where(sign, _u(binary.infinity | binary.sign), _u(binary.infinity))
     result = np.where(infinite | z.infinite, words_of_infinity, result)
     result = np.where(invalid, _u(nan.invalid), result)
-    quiet = _u(1 << (binary.fraction + binary.unused - 1))
     # What is written last wins: b.
-    for word, part in ((words[0], x), (words[2], z), (words[1], y)):
-        given = word | quiet if nan.canonical is None else _u(nan.canonical)
-        result = np.where(part.nan, given, result)
+    for part in (x, z, y):
+        if part.special is not None:
+            result = np.where(part.nan, given(part), result)
     return result

@@ -15,7 +15,7 @@ from runners.simulated.binary import F32, NAMED, Rounding
 from runners.simulated.chained import multiply_doubles
 from runners.simulated.counted import count_bits, multiply_integers
 from runners.simulated.fragments import Elements, gather, scatter
-from runners.simulated.fused import NanRule, multiply_add
+from runners.simulated.fused import NanRule, Product, add, multiply_add, products
 from runners.simulated.lane_layouts import BITS, QUADS, is_quads, lane_layout
 from runners.simulated.operands import Operands
 from runners.simulated.silicon import Silicon
@@ -167,26 +167,28 @@ def _scalar(a: Elements, b: Elements, c: Elements, unit: QuadUnit, result: str) 
     """Return A times B plus C in f32 operations, each rounded to nearest even."""
     rule = NanRule(canonical=unit.nan, invalid=unit.nan)
 
-    def fused(x: Values, y: Values, z: Values) -> Values:
-        summed: Values = multiply_add(x, y, z, F32, Rounding.NEAREST_EVEN, rule)
+    def fused(product: Product, z: Values) -> Values:
+        summed: Values = add(product, z, Rounding.NEAREST_EVEN, rule)
         return summed
 
-    left, right = widened(a).astype(np.uint64), widened(b).astype(np.uint64)
+    def plus(x: Values, y: Values) -> Values:
+        one = np.array(0x3F80_0000, np.uint64)
+        summed: Values = multiply_add(x, one, y, F32, Rounding.NEAREST_EVEN, rule)
+        return summed
+
+    exact = products(widened(a), widened(b), F32)
     addend = (widened(c) if c.itemsize == 2 else c).astype(np.uint64)
-    one = np.full_like(addend, 0x3F80_0000)
-    minus_zero = np.full_like(addend, F32.sign)
     order = range(a.shape[1])
     if unit.pairs:
         total = addend
         for k in order[::2]:
-            pair = fused(left[:, k, None], right[k][None], minus_zero)
-            pair = fused(left[:, k + 1, None], right[k + 1][None], pair)
-            total = fused(pair, one, total)
+            pair = fused(exact[k + 1], fused(exact[k], np.full_like(addend, F32.sign)))
+            total = plus(pair, total)
     else:
         total = np.zeros_like(addend)
         for k in order:
-            total = fused(left[:, k, None], right[k][None], total)
-        total = fused(total, one, addend)
+            total = fused(exact[k], total)
+        total = plus(total, addend)
     words = total.astype(np.uint32)
     return narrowed(words, unit.nan) if result == "f16" else words
 
