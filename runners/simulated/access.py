@@ -78,9 +78,21 @@ def _store(operands: Operands, match: re.Match[str]) -> Operation:
 
     def run(warps: Warps, mask: Mask) -> None:
         starts, size = address(warps), warps.indices.size
-        values: Values = np.empty((LANES, count, size), dtype)
-        for i, source in enumerate(sources):
-            values[:, i] = source(warps)
+        held = [source(warps) for source in sources]
+        if starts.size == 1 and mask is None:
+            found = warps.memory.everywhere(
+                space, starts.item(), count, width, width * count, size, True
+            )
+            if found is not None:
+                for i, value in enumerate(held):
+                    found[:, i] = value
+                return
+        if count == 1 and held[0].dtype is dtype:
+            values = held[0][:, None]
+        else:
+            values = np.empty((LANES, count, size), dtype)
+            for i, value in enumerate(held):
+                values[:, i] = value
         starts = spread(starts, (LANES, size))
         write_runs(warps, space, starts, values, mask, alignment=width * count)
 

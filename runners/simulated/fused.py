@@ -82,12 +82,14 @@ class Unpacked:
     @property
     def infinite(self) -> Flags:
         """Which are infinities."""
-        return self._special & (self.significand == _u(1 << SIGNIFICAND))
+        found: Flags = self._special & (self.significand == _u(1 << SIGNIFICAND))
+        return found
 
     @property
     def nan(self) -> Flags:
         """Which are NaN."""
-        return self._special & (self.significand != _u(1 << SIGNIFICAND))
+        found: Flags = self._special & (self.significand != _u(1 << SIGNIFICAND))
+        return found
 
     @property
     def _special(self) -> Flags:
@@ -263,7 +265,8 @@ def _rounded(
     negative: Flags, whole: Words, exponent: Exponents, binary: Binary, rounding: Rounding
 ) -> Words:
     """Round magnitudes as of a `Sum` to words, without signs."""
-    held, shift = exponent, _u(_TOP - binary.fraction)
+    held = exponent
+    shift: Words = _u(_TOP - binary.fraction)
     if np.minimum.reduce(exponent, axis=None, initial=0) < binary.bottom:
         held = np.maximum(exponent, binary.bottom)
         # By 64 bits, less than half of a lowest bit is left.
@@ -272,11 +275,12 @@ def _rounded(
     if large:
         held = np.minimum(held, binary.top + 1)
     kept = whole >> shift
+    half: Words = _u(1) << (shift - _u(1))
     match rounding:
         case Rounding.NEAREST_EVEN:
-            kept = (whole + ((kept & _u(1)) + ((_u(1) << (shift - _u(1))) - _u(1)))) >> shift
+            kept = (whole + ((kept & _u(1)) + (half - _u(1)))) >> shift
         case Rounding.NEAREST_AWAY:
-            kept = (whole + (_u(1) << (shift - _u(1)))) >> shift
+            kept = (whole + half) >> shift
         case Rounding.ZERO:
             pass
         case Rounding.DOWN | Rounding.UP:

@@ -6,13 +6,14 @@ for an address of another is out of bounds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runners.simulated.literals import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
 _BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)
@@ -98,10 +99,27 @@ class Segment:
     pitch: int = 0
     """Bytes from one owner's share of `data` to the next."""
     read_only: bool = False
+    shares: tuple[int, int] = (1, 1)
+    """Lanes and warps that have a share each, lane after lane of one warp; (1, 1) where all have
+    the same."""
+    _views: dict[int, NDArray[Any]] = field(default_factory=dict)
+    _shared_out: dict[int, NDArray[Any]] = field(default_factory=dict)
 
     def view(self, width: int) -> NDArray[Any]:
         """Return the flat bytes as elements of `width` bytes (1, 2, 4, 8 or 16)."""
-        return self.data.view(ELEMENTS[width])
+        found = self._views.get(width)
+        if found is None:
+            found = self._views[width] = self.data.view(ELEMENTS[width])
+        return found
+
+    def shared_out(self, width: int) -> NDArray[Any]:
+        """Return (lanes or 1, elements, warps or 1): what each thread finds at an address."""
+        found = self._shared_out.get(width)
+        if found is None:
+            lanes, warps = self.shares
+            whole = self.view(width).reshape(warps, lanes, -1)
+            found = self._shared_out[width] = whole.transpose(1, 2, 0)
+        return found
 
     def indices(self, offset: NDArray[np.uint64], owners: "Owners") -> NDArray[np.int64]:
         """Return the indices into `data` of byte offsets into each owner's share."""
@@ -186,6 +204,7 @@ class Memory:
         warps: int,
     ) -> None:
         shared, local = padded(static.shared_bytes), padded(static.local_bytes)
+        self._warps, self._blocks = warps, blocks
         self._segments: dict[Space, tuple[Segment, ...]] = {
             Space.GLOBAL: (
                 *segments,
@@ -202,15 +221,17 @@ class Memory:
                     data=_filled(shared * blocks),
                     owner=Owner.BLOCK,
                     pitch=shared,
+                    shares=(1, blocks),
                 ),
             ),
             Space.LOCAL: (
                 Segment(
                     base=0,
                     size=static.local_bytes,
-                    data=_filled(local * warps * 32),
+                    data=_filled(local * warps * WARP_SIZE),
                     owner=Owner.THREAD,
                     pitch=local,
+                    shares=(WARP_SIZE, warps),
                 ),
             ),
             Space.CONST: (
@@ -235,6 +256,53 @@ class Memory:
             for segment in segments
             if segment.size
         ]
+
+    def everywhere(
+        self,
+        space: Space,
+        address: int,
+        count: int,
+        width: int,
+        alignment: int,
+        warps: int,
+        writes: bool,
+    ) -> NDArray[Any] | None:
+        """Return the elements at one address for all threads, a view of memory.
+
+        Parameters
+        ----------
+        space, writes
+            As for `places`.
+        address
+            Of all threads of the launch.
+        count, width
+            Elements of how many bytes.
+        alignment
+            Bytes of which the address has to be a multiple.
+        warps
+            Warps that are alive.
+
+        Returns
+        -------
+        elements
+            (lanes or 1, count, warps or 1), each of a thread of its own; None where that is not
+            simply so, or the access traps: `places` says.
+        """
+        for segment, base in self._candidates[space]:
+            start = address - int(base)
+            if 0 <= start <= segment.size - count * width:
+                break
+        else:
+            return None
+        if start & (max(alignment, width) - 1) or (
+            writes and (segment.owner is not Owner.THREAD or segment.read_only)
+        ):
+            return None
+        own = {Owner.LAUNCH: warps, Owner.BLOCK: self._blocks, Owner.THREAD: self._warps}
+        if own[segment.owner] != warps:
+            return None
+        first = start // width
+        return segment.shared_out(width)[:, first : first + count]
 
     def places(
         self,

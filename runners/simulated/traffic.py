@@ -77,6 +77,12 @@ def read_runs(
     values
         (rows, count, warps or 1), unsigned, of the element's width; 0 where nobody reads.
     """
+    if starts.size == 1:
+        found = warps.memory.everywhere(
+            space, starts.item(), count, width, alignment, warps.indices.size, False
+        )
+        if found is not None:
+            return found.copy()
     values: Values | None = None
     for place in places(warps, space, starts, count * width, mask, False, alignment):
         read = _gathered(place, count, width)
