@@ -12,7 +12,7 @@ from typing import Any
 from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
 from runners.simulated.kernels import Expansion, Kernel, Step, Waits
 from runners.simulated.memory import Space
-from runners.simulated.operands import Location, Operands, Surroundings
+from runners.simulated.operands import Location, Operands, Source, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -34,7 +34,12 @@ _MOST_STEPS = 200_000
 _DEEPEST_CALL = 64
 """Calls inside each other."""
 
+_KEPT = 1 << 14
+"""Decoded instructions that a device keeps, 2 KiB each (2026-11)."""
+
 _Decode = Callable[[Operands, Silicon], Operation]
+_Decoded = tuple[Operation, Waits | None, Source | None]
+"""What an instruction does, who waits for it, and the lanes that it names."""
 
 
 @lru_cache(maxsize=4096)
@@ -138,14 +143,9 @@ class _Linker:
             if operands.width(name) != 1:
                 refuse(TrapKind.PARSE, instruction.line, f"guard {name} is no predicate")
             step.guard, step.negated = operands.key(name), instruction.guard.negated
-        found = _find(opcode)
+        found = self._decoded(operands)
         if found is not None:
-            decode, step.waits = found
-            step.operation = decode(operands, self._silicon)
-            if step.waits is Waits.MEMBERS:
-                step.members = cooperation.members(operands)
-                if step.members is None:
-                    step.waits = None
+            step.operation, step.waits, step.members = found
             return step
         stem = opcode.removesuffix(".uni")
         if stem in ("ret", "exit"):
@@ -172,6 +172,32 @@ class _Linker:
                 f"{opcode} is not known to the simulated device",
             )
         return step
+
+    def _decoded(self, operands: Operands) -> _Decoded | None:
+        """Return what an instruction does; None if it is none that computes.
+
+        The same text with the same registers does the same in every module.
+        """
+        kept = self._silicon.decoded
+        instruction = operands.instruction
+        meaning = operands.meaning
+        key = None if meaning is None else (instruction.statement.text, meaning)
+        if key is not None and (known := kept.get(key)) is not None:
+            return known  # type: ignore[no-any-return]
+        found = _find(instruction.opcode)
+        if found is None:
+            return None
+        decode, waits = found
+        operation = decode(operands, self._silicon)
+        members = None
+        if waits is Waits.MEMBERS:
+            members = cooperation.members(operands)
+            waits = None if members is None else waits
+        if key is not None:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = operation, waits, members
+        return operation, waits, members
 
     def _goal(self, operands: Operands, label: Any) -> int:
         name = label.text if isinstance(label, Name) else str(label)

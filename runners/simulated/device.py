@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,8 @@ class SimulatedDevice:
         self.faults = tuple(faults)
         self.launches = 0
         """Launches made so far."""
+        self._decoded: dict[Target, dict[Any, Any]] = {}
+        """`Silicon.decoded` of the modules of each target."""
 
     def load(self, ptx: str) -> "Module":
         """Parse and check a module.
@@ -118,6 +121,7 @@ class SimulatedDevice:
             target=target,
             layout_seed=self.layout_seed,
             damages=damages,
+            decoded=self._decoded.setdefault(target, {}),
         )
         return Module(device=self, kernels=decode(listing, silicon))
 

@@ -97,6 +97,25 @@ class Operands:
         """The instruction's line."""
         return self.instruction.line
 
+    @property
+    def meaning(self) -> tuple[Any, ...] | None:
+        """What the names of the operands stand for; with the text, all that a decoder is told.
+
+        None where that is not registers and variables alone.
+        """
+        surroundings = self.surroundings
+        find, prefix = self.instruction.scope.find, surroundings.prefix
+        found: list[Any] = [surroundings.version, surroundings.in_function]
+        for name in self.instruction.statement.names:
+            known = find(name)
+            if isinstance(known, Register):
+                found += (prefix + known.key, known.type, known.parts)
+            elif known is not None:
+                found.append(surroundings.locations[known])
+            elif name not in SPECIAL and name != SINK:
+                return None
+        return tuple(found)
+
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
         refuse(TrapKind.UNSUPPORTED, self.line, f"{self.instruction.opcode}: {why}")

@@ -5,6 +5,7 @@ Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 7 (Abstracti
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from runners.simulated.syntax import (
     Operand,
     Register,
     Scope,
+    Statement,
     Variable,
     Vector,
 )
@@ -31,12 +33,15 @@ from runners.simulated.traps import TrapKind, refuse
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
 # shrinking goes back and forth between a few.
 _KEPT = 32
+_KEPT_STATEMENTS = 1 << 14
+"""Instructions that are kept, 1 KiB each (2026-11): programs of a campaign share half of them."""
 
 _LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
 _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
+_NAMES = re.compile(r"(?<![\w$%.])[a-zA-Z_$%][\w$]*+(?:\.[a-zA-Z]++\b)*+")
 _DOTTED = re.compile(r"\s*([0-9]+)\.([0-9]+)(?![\w.])")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")
 _TO_LINE_END = re.compile(r"[^\n]*")
@@ -60,6 +65,34 @@ def _operands(text: str, line: int, *, calls: bool = False) -> tuple[Operand, ..
         return operands_of(text, calls=calls)
     except BadConstant as error:
         refuse(error.kind, line, str(error))
+
+
+def _read(text: str, place: int) -> Statement | None:
+    """Return the instruction at a place of a text; None if there is none.
+
+    Raises
+    ------
+    BadConstant
+        If its operands are none.
+    """
+    match = _INSTRUCTION.match(text, place)
+    if match is None:
+        return None
+    negated, register, opcode, rest = match.groups()
+    operands = operands_of(rest.strip(), calls=opcode in CALLS)
+    guard = None if register is None else Guard(register, bool(negated))
+    names = tuple(_NAMES.findall(rest))
+    return Statement(match[0], match.start(3) - place, guard, opcode, operands, names)
+
+
+@lru_cache(maxsize=_KEPT_STATEMENTS)
+def _known(text: str) -> Statement | None:
+    """Return the instruction that a text is, up to its semicolon; None if it is none."""
+    if _LABEL.match(text):
+        return None
+    with suppress(BadConstant):
+        return _read(text, 0)
+    return None
 
 
 @dataclass(eq=False)
@@ -220,21 +253,33 @@ class _Parser:
         if text.startswith(".", reader.place):
             self._body_directive(body)
             return
+        # Most instructions stand in other programs, too.
+        known = _known(text[reader.place : text.find(";", reader.place) + 1])
+        if known is not None:
+            self._instruction(body, known)
+            return
         label = reader.take(_LABEL)
         if label is not None:
             self._label(body, label)
             return
-        match = _INSTRUCTION.match(text, reader.place)
-        if match is None:
+        try:
+            found = _read(text, reader.place)
+        except BadConstant as error:
+            if (match := _INSTRUCTION.match(text, reader.place)) is not None:
+                reader.place = match.start(3)
+            reader.refuse(str(error), error.kind)
+        if found is None:
             reader.unexpected()
+        self._instruction(body, found)
+
+    def _instruction(self, body: _Body, found: Statement) -> None:
+        """Take an instruction at the place."""
+        reader = self.reader
+        end = reader.place + len(found.text)
         # A guard may stand in the line before its instruction, and lines are those of opcodes.
-        reader.place = match.start(3)
-        line = reader.here()
-        negated, register, opcode, rest = match.groups()
-        operands = _operands(rest.strip(), line, calls=opcode in CALLS)
-        guard = None if register is None else Guard(register, bool(negated))
-        body.instructions.append(Instruction(line, guard, opcode, operands, body.open[-1]))
-        reader.place = match.end()
+        reader.place += found.start
+        body.instructions.append(Instruction(reader.here(), found, body.open[-1]))
+        reader.place = end
         reader.skip()
 
     def _label(self, body: _Body, match: re.Match[str]) -> None:

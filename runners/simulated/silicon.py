@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from oracle.errors import UsageError
@@ -112,6 +112,8 @@ class Silicon:
     """Its floating-point units."""
     layout_seed: int
     damages: tuple[Damage, ...]
+    decoded: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What instructions were decoded to, of this module or of others like it on this device."""
 
     def unit(self, opcode: str, sound: AnyUnit) -> AnyUnit:
         """Return the unit that executes an opcode, as broken as it is."""

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 # Widths in bits of the types that the simulated device knows (PTX ISA 5.2.1, 5.2.3, 5.2.4).
 # A predicate has no width of its own in the ISA; 1 marks it here.
@@ -190,15 +191,42 @@ class Scope:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+class Statement(NamedTuple):
+    """What the text of an instruction says, wherever it stands."""
+
+    text: str
+    """From the guard to the semicolon."""
+    start: int
+    """Characters before the opcode."""
+    guard: Guard | None
+    opcode: str
+    operands: tuple[Operand, ...]
+    names: tuple[str, ...]
+    """All names in the operands."""
+
+
+@dataclass(slots=True, eq=False)
 class Instruction:
     """One instruction."""
 
     line: int
-    guard: Guard | None
-    opcode: str
-    operands: tuple[Operand, ...]
-    scope: Scope = field(repr=False, compare=False)
+    statement: Statement
+    scope: Scope
+
+    @property
+    def guard(self) -> Guard | None:
+        """The predicate in front of it."""
+        return self.statement.guard
+
+    @property
+    def opcode(self) -> str:
+        """What it does, with all qualifiers."""
+        return self.statement.opcode
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What it is given."""
+        return self.statement.operands
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -90,7 +90,6 @@ def _check_aligned(operands: Operands, match: re.Match[str]) -> None:
 class _Transfer:
     """A decoded wmma.load or wmma.store."""
 
-    operands: Operands
     role: str
     shape: str
     order: str
@@ -132,7 +131,6 @@ def _transfer(operands: Operands, silicon: Silicon, match: re.Match[str]) -> _Tr
     _check_target(operands, silicon, needed)
     _check_aligned(operands, match)
     return _Transfer(
-        operands=operands,
         role=role,
         shape=shape,
         order=order,
