@@ -275,9 +275,9 @@ _ROUNDED: dict[str, tuple[int, Callable[[list[Words], str, Rounding], Words]]] =
 
 def by_halves(words: list[Values], compute: Callable[[list[Values]], NDArray[Any]]) -> NDArray[Any]:
     """Apply a computation to the low and the high 16 bits of 32-bit words."""
-    low = compute([word.astype(np.uint16) for word in words])
-    high = compute([(word >> np.uint32(16)).astype(np.uint16) for word in words])
-    return low.astype(np.uint32) | (high.astype(np.uint32) << np.uint32(16))
+    halves = compute([word[..., None].view(np.uint16) for word in words])
+    found: NDArray[Any] = np.ascontiguousarray(halves, np.uint16).view(np.uint32)[..., 0]
+    return found
 
 
 def _check_target(operands: Operands, name: str, kind: str) -> None:

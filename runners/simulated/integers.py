@@ -11,7 +11,7 @@ import numpy as np
 
 from runners.simulated.operands import Held, Operands, Source
 from runners.simulated.syntax import TYPE_BITS
-from runners.simulated.warps import DTYPES, Mask, Operation, Values, Warps
+from runners.simulated.warps import DTYPES, Key, Mask, Operation, Values, Warps, constant
 
 Compute = Callable[..., Any]
 
@@ -45,6 +45,8 @@ def written(target: str, bits: int, compute: Compute, sources: Sequence[Source])
     dtype = DTYPES[bits]
     keys = [source.key for source in sources if isinstance(source, Held)]
     held = len(keys) == len(sources)
+    if held and isinstance(compute, np.ufunc) and len(keys) == 2:
+        compute, keys = _beside_constant(compute, *keys)
 
     def run(warps: Warps, mask: Mask) -> None:
         # Most operands are held, most threads take part, and most results are raw already.
@@ -60,6 +62,23 @@ def written(target: str, bits: int, compute: Compute, sources: Sequence[Source])
             warps.write(target, result, mask)
 
     return run
+
+
+def scalar(key: Key) -> Any:
+    """Return a constant as an array of no axes: beside others, NumPy is faster with it."""
+    assert isinstance(key, tuple)
+    return constant(*key).reshape(())
+
+
+def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, list[Key]]:
+    """Return what computes with one of two operands, if the other is a constant, and its keys."""
+    if isinstance(right, tuple) and isinstance(left, str):
+        second = scalar(right)
+        return lambda value: compute(value, second), [left]
+    if isinstance(left, tuple) and isinstance(right, str):
+        first = scalar(left)
+        return lambda value: compute(first, value), [right]
+    return compute, [left, right]
 
 
 def _plain(compute: Compute, count: int) -> Callable[[Operands, re.Match[str]], Operation]:
@@ -191,6 +210,11 @@ def _shift(operands: Operands, match: re.Match[str]) -> Operation:
     shift = np.left_shift if name == "shl" else np.right_shift
 
     # NumPy defines a shift by the width as one that leaves nothing, or the sign.
+    if isinstance(amount, Held) and isinstance(amount.key, tuple):
+        fixed = np.minimum(scalar(amount.key), largest).astype(dtype)
+        source = operands.source(left, bits)
+        return store(operands, bits, lambda value: shift(value.view(dtype), fixed), source)
+
     def compute(value: Values, by: Values) -> Any:
         return shift(value.view(dtype), np.minimum(by, largest).astype(dtype))
 
@@ -207,7 +231,7 @@ def _wide(operands: Operands, match: re.Match[str]) -> Operation:
     addends = [operands.source(each, 2 * bits) for each in given[3:]]
 
     def compute(a: Values, b: Values, *c: Values) -> Any:
-        product = np.multiply(a.view(narrow), b.view(narrow), dtype=wide)
+        product = a.view(narrow).astype(wide) * b.view(narrow).astype(wide)
         return product + c[0].view(wide) if c else product
 
     return store(operands, 2 * bits, compute, *factors, *addends)

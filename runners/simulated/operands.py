@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
@@ -65,7 +66,7 @@ def _float_bits(given: Immediate, bits: int) -> int:
         return int(seen.astype(f"f{bits // 8}").view(f"u{bits // 8}"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """What the instructions of one expansion of a function have in common."""
 
@@ -83,6 +84,13 @@ class Surroundings:
     """Of the module; what an address of one would be is not simulated."""
     known: dict[tuple[Scope, str, int], Held[str]] = field(default_factory=dict)
     """Registers that were found to have so many bits, by scope and name."""
+    meanings: dict[Scope, dict[str, str]] = field(default_factory=dict)
+    """What names were found to mean, by scope."""
+
+    @cached_property
+    def kind(self) -> str:
+        """What matters to instructions beside their names."""
+        return f"{self.version} {self.in_function}"
 
 
 @dataclass(slots=True)
@@ -98,23 +106,30 @@ class Operands:
         return self.instruction.line
 
     @property
-    def meaning(self) -> tuple[Any, ...] | None:
+    def meaning(self) -> tuple[str, ...] | None:
         """What the names of the operands stand for; with the text, all that a decoder is told.
 
         None where that is not registers and variables alone.
         """
-        surroundings = self.surroundings
-        find, prefix = self.instruction.scope.find, surroundings.prefix
-        found: list[Any] = [surroundings.version, surroundings.in_function]
+        scope, surroundings = self.instruction.scope, self.surroundings
+        meanings = surroundings.meanings.setdefault(scope, {})
+        found = [surroundings.kind]
         for name in self.instruction.statement.names:
-            known = find(name)
-            if isinstance(known, Register):
-                found += (prefix + known.key, known.type, known.parts)
-            elif known is not None:
-                found.append(surroundings.locations[known])
-            elif name not in SPECIAL and name != SINK:
-                return None
-        return tuple(found)
+            meaning = meanings.get(name)
+            if meaning is None:
+                meaning = meanings[name] = self._meaning(name)
+            found.append(meaning)
+        return None if "" in found else tuple(found)
+
+    def _meaning(self, name: str) -> str:
+        """Return what a name stands for; empty where that is no register and no variable."""
+        known = self.instruction.scope.find(name)
+        if isinstance(known, Register):
+            return f"{self.surroundings.prefix}{known.key} {known.type} {known.parts}"
+        if known is not None:
+            location = self.surroundings.locations[known]
+            return f"{location.space} {location.offset}"
+        return name if name in SPECIAL or name == SINK else ""
 
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""

@@ -88,7 +88,7 @@ def _read(text: str, place: int) -> Statement | None:
 @lru_cache(maxsize=_KEPT_STATEMENTS)
 def _known(text: str) -> Statement | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
-    if _LABEL.match(text):
+    if ":" in text and _LABEL.match(text):
         return None
     with suppress(BadConstant):
         return _read(text, 0)

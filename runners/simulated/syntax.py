@@ -1,6 +1,5 @@
 """The parsed form of a PTX module: what the text says, before anything is judged."""
 
-import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -122,7 +121,7 @@ class Initial:
     """The variable's address is its generic one."""
 
 
-_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
+_DIGITS = "0123456789"
 
 
 @dataclass(eq=False)
@@ -150,10 +149,12 @@ class Scope:
     def _own(self, name: str) -> Register | None:
         found = self.registers.get(name)
         if found is None and self.families:
-            match = _NUMBERED.fullmatch(name)
-            if match is not None and len(match[2]) < 10:
-                count, kind = self.families.get(match[1], (0, ""))
-                if int(match[2]) < count:
+            digits = name[len(name.rstrip(_DIGITS)) :]
+            # Of %r012, the family is %r0.
+            number = digits.lstrip("0") or digits[-1:]
+            if number and len(number) < 10:
+                count, kind = self.families.get(name[: -len(number)], (0, ""))
+                if int(number) < count:
                     found = self.registers[name] = Register(self.key(name), kind)
         return found
 
