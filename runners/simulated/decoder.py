@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
-from runners.simulated.kernels import Expansion, Kernel, Step, Waits
+from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
 from runners.simulated.memory import Space
-from runners.simulated.operands import Location, Operands, Source, Surroundings
+from runners.simulated.operands import Location, Operands, Surroundings
 from runners.simulated.silicon import Silicon
 from runners.simulated.storage import Frame, Statics
 from runners.simulated.syntax import (
@@ -38,8 +38,6 @@ _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 2 KiB each (2026-11)."""
 
 _Decode = Callable[[Operands, Silicon], Operation]
-_Decoded = tuple[Operation, Waits | None, Source | None]
-"""What an instruction does, who waits for it, and the lanes that it names."""
 
 
 @lru_cache(maxsize=4096)
@@ -173,17 +171,21 @@ class _Linker:
             )
         return step
 
-    def _decoded(self, operands: Operands) -> _Decoded | None:
+    def _decoded(self, operands: Operands) -> Decoded | None:
         """Return what an instruction does; None if it is none that computes.
 
         The same text with the same registers does the same in every module.
         """
         kept = self._silicon.decoded
         instruction = operands.instruction
-        meaning = operands.meaning
-        key = None if meaning is None else (instruction.statement.text, meaning)
-        if key is not None and (known := kept.get(key)) is not None:
-            return known  # type: ignore[no-any-return]
+        text = instruction.statement.text
+        if (entry := kept.get(text)) is None:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            entry = kept[text] = Kept(operands.names, {})
+        meaning = None if entry.names is None else operands.meaning(entry.names)
+        if meaning is not None and (known := entry.decoded.get(meaning)) is not None:
+            return known
         found = _find(instruction.opcode)
         if found is None:
             return None
@@ -193,10 +195,8 @@ class _Linker:
         if waits is Waits.MEMBERS:
             members = cooperation.members(operands)
             waits = None if members is None else waits
-        if key is not None:
-            if len(kept) >= _KEPT:
-                kept.clear()
-            kept[key] = operation, waits, members
+        if meaning is not None:
+            entry.decoded[meaning] = operation, waits, members
         return operation, waits, members
 
     def _goal(self, operands: Operands, label: Any) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from runners.simulated.memory import Static
 from runners.simulated.operands import Source
@@ -15,6 +16,19 @@ class Waits(StrEnum):
     WARP = "all lanes of the warp"
     MEMBERS = "the lanes that the instruction names"
     BLOCK = "all threads of the block"
+
+
+Decoded = tuple[Operation, Waits | None, Source | None]
+"""What an instruction does, who waits for it, and the lanes that it names."""
+
+
+class Kept(NamedTuple):
+    """What the text of an instruction was decoded to in the modules of a device."""
+
+    names: tuple[tuple[str, str, int], ...] | None
+    """`Operands.names`."""
+    decoded: dict[tuple[str, ...], Decoded]
+    """By what these mean (`Operands.meaning`)."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -22,6 +22,7 @@ from runners.simulated.syntax import (
     Scope,
     Variable,
     Vector,
+    member,
 )
 from runners.simulated.traffic import Addresses
 from runners.simulated.traps import TrapKind, refuse
@@ -30,7 +31,7 @@ from runners.simulated.warps import DTYPES, Key, Values, Warps, constant
 AKey = TypeVar("AKey", bound=Key)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Held(Generic[AKey]):
     """Fetches what lies among the registers."""
 
@@ -106,18 +107,38 @@ class Operands:
         return self.instruction.line
 
     @property
-    def meaning(self) -> tuple[str, ...] | None:
-        """What the names of the operands stand for; with the text, all that a decoder is told.
+    def names(self) -> tuple[tuple[str, str, int], ...] | None:
+        """The names in the operands, each as a member of a family; None for calls and pairs."""
+        found: list[str] = []
+        for operand in self.instruction.operands:
+            if isinstance(operand, Name):
+                found.append(operand.text)
+            elif isinstance(operand, Address):
+                found.append(operand.base or SINK)
+            elif isinstance(operand, Vector):
+                found += [part.text for part in operand.parts if isinstance(part, Name)]
+            elif not isinstance(operand, Immediate):
+                return None
+        return tuple([(name, *member(name)) for name in dict.fromkeys(found)])
+
+    def meaning(self, names: tuple[tuple[str, str, int], ...]) -> tuple[str, ...] | None:
+        """Return what names stand for; with the text, all that a decoder is told.
 
         None where that is not registers and variables alone.
         """
         scope, surroundings = self.instruction.scope, self.surroundings
         meanings = surroundings.meanings.setdefault(scope, {})
+        # The keys of registers are their names, in the outermost scope of an entry.
+        families = {} if surroundings.prefix or scope.number else scope.families
         found = [surroundings.kind]
-        for name in self.instruction.statement.names:
+        for name, family, number in names:
             meaning = meanings.get(name)
             if meaning is None:
-                meaning = meanings[name] = self._meaning(name)
+                known = families.get(family)
+                if known is not None and number < known[0] and name not in scope.registers:
+                    meaning = known[1]
+                else:
+                    meaning = meanings[name] = self._meaning(name)
             found.append(meaning)
         return None if "" in found else tuple(found)
 
@@ -125,7 +146,8 @@ class Operands:
         """Return what a name stands for; empty where that is no register and no variable."""
         known = self.instruction.scope.find(name)
         if isinstance(known, Register):
-            return f"{self.surroundings.prefix}{known.key} {known.type} {known.parts}"
+            key = self.surroundings.prefix + known.key
+            return known.type if key == name and known.parts == 1 else f"{key} {known}"
         if known is not None:
             location = self.surroundings.locations[known]
             return f"{location.space} {location.offset}"

@@ -41,7 +41,6 @@ _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
-_NAMES = re.compile(r"(?<![\w$%.])[a-zA-Z_$%][\w$]*+(?:\.[a-zA-Z]++\b)*+")
 _DOTTED = re.compile(r"\s*([0-9]+)\.([0-9]+)(?![\w.])")
 _TO_SEMICOLON = re.compile(r"[^;{}]*;")
 _TO_LINE_END = re.compile(r"[^\n]*")
@@ -81,8 +80,7 @@ def _read(text: str, place: int) -> Statement | None:
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
     guard = None if register is None else Guard(register, bool(negated))
-    names = tuple(_NAMES.findall(rest))
-    return Statement(match[0], match.start(3) - place, guard, opcode, operands, names)
+    return Statement(match[0], match.start(3) - place, guard, opcode, operands)
 
 
 @lru_cache(maxsize=_KEPT_STATEMENTS)

@@ -1,6 +1,7 @@
 """The parsed form of a PTX module: what the text says, before anything is judged."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -83,8 +84,7 @@ class Guard:
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(NamedTuple):
     """A register of one thread."""
 
     key: str
@@ -124,6 +124,16 @@ class Initial:
 _DIGITS = "0123456789"
 
 
+@lru_cache(maxsize=1 << 14)
+def member(name: str) -> tuple[str, int]:
+    """Return the family that a name may be of, and its number there; %r0 and 12 for %r012."""
+    digits = name[len(name.rstrip(_DIGITS)) :]
+    number = digits.lstrip("0") or digits[-1:]
+    if not 0 < len(number) < 10:
+        return "", 0
+    return name[: -len(number)], int(number)
+
+
 @dataclass(eq=False)
 class Scope:
     """What is declared between two braces (PTX ISA 4.3, 5.4)."""
@@ -149,13 +159,10 @@ class Scope:
     def _own(self, name: str) -> Register | None:
         found = self.registers.get(name)
         if found is None and self.families:
-            digits = name[len(name.rstrip(_DIGITS)) :]
-            # Of %r012, the family is %r0.
-            number = digits.lstrip("0") or digits[-1:]
-            if number and len(number) < 10:
-                count, kind = self.families.get(name[: -len(number)], (0, ""))
-                if int(number) < count:
-                    found = self.registers[name] = Register(self.key(name), kind)
+            stem, number = member(name)
+            count, kind = self.families.get(stem, (0, ""))
+            if number < count:
+                found = self.registers[name] = Register(self.key(name), kind)
         return found
 
     def key(self, name: str) -> str:
@@ -202,8 +209,6 @@ class Statement(NamedTuple):
     guard: Guard | None
     opcode: str
     operands: tuple[Operand, ...]
-    names: tuple[str, ...]
-    """All names in the operands."""
 
 
 @dataclass(slots=True, eq=False)
