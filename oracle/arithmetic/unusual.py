@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.multiplicands import element_values
 from oracle.arithmetic.rounding import rounded
-from oracle.arithmetic.truncated import element_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
