@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import program_draws
@@ -161,10 +162,9 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
     for step in made.steps:
         match step:
             case Load() | Store():
-                fields = {**vars(step), "fragment": renamed[step.fragment]}
+                steps.append(replace(step, fragment=renamed[step.fragment]))
             case Multiply():
-                fields = {"form": step.form, "a": a, "b": b, "c": c, "d": d}
-        steps.append(type(step)(**fields))
+                steps.append(replace(step, a=a, b=b, c=c, d=d))
     # `other` holds an f16 accumulator first and an f32 one afterwards.
     half = load_forms()["c", "row", "m16n16k16", "global", "f16"]
     steps.insert(0, Load(form=half, fragment=other, place=Place(buffer="ga")))
