@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import WINDOWS, Space
+from runners.simulated.memory import WINDOWS, Space, constant_of
 from runners.simulated.operands import SINK, Operands
 from runners.simulated.syntax import TYPE_BITS, Name
 from runners.simulated.traffic import places, read_runs, write_runs
@@ -106,7 +106,7 @@ def _generic_address(operands: Operands, match: re.Match[str]) -> Operation:
     name = operands.destination(target, 64)
     source = operands.source(given, 64)
     window = WINDOWS[space]
-    shift = np.uint64((-window if match["to"] else window) & 0xFFFF_FFFF_FFFF_FFFF)
+    shift = constant_of(-window if match["to"] else window)
     return lambda warps, mask: warps.write(name, source(warps) + shift, mask)
 
 

@@ -35,7 +35,7 @@ _DEEPEST_CALL = 64
 """Calls inside each other."""
 
 _KEPT = 1 << 14
-"""Decoded instructions that a device keeps, 2 KiB each (2026-11)."""
+"""Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
 _Decode = Callable[[Operands, Silicon], Operation]
 

@@ -214,9 +214,9 @@ def _narrow_sum(p: Product, z: Unpacked) -> Sum:
     """
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart = p.exponent - z.exponent
-    behind = apart < 0
-    small, large = np.where(behind, p.high, addend), np.where(behind, addend, p.high)
-    by = np.minimum(np.abs(apart), 62)
+    swapped = (p.high ^ addend) & (apart >> _i(63))
+    small, large = addend ^ swapped, p.high ^ swapped
+    by = np.minimum(np.abs(apart), _i(62))
     shifted = small >> by
     shifted |= shifted << by != small
     return _normalised(large + shifted, None, np.maximum(p.exponent, z.exponent))
@@ -231,11 +231,12 @@ def _wide_sum(p: Product, z: Unpacked) -> Sum:
     assert p.low is not None
     addend = z.signed << _i(_FRAME - SIGNIFICAND)
     apart = p.exponent - z.exponent
-    behind = apart < 0
-    small, large = np.where(behind, p.high, addend), np.where(behind, addend, p.high)
-    large_low = np.where(behind, _u(0), p.low)
-    small_low = p.low - large_low
-    by = np.minimum(np.abs(apart), 127)
+    behind = apart >> _i(63)
+    swapped = (p.high ^ addend) & behind
+    small, large = addend ^ swapped, p.high ^ swapped
+    small_low = p.low & behind.view(np.uint64)
+    large_low = p.low ^ small_low
+    by = np.minimum(np.abs(apart), _i(127))
     # NumPy defines a shift by the width or more as one that leaves nothing, or the sign; counts
     # below 0 are such.
     count = by.view(np.uint64)
@@ -243,8 +244,8 @@ def _wide_sum(p: Product, z: Unpacked) -> Sum:
     high, low = small >> by, (small_low >> count) | (small.view(np.uint64) << back)
     lost = small_low << back
     if np.maximum.reduce(by, axis=None, initial=0) >= 64:
-        far = by >= 64
-        low = np.where(far, (small >> (by - 64)).view(np.uint64), low)
+        far = by >= _i(64)
+        low = np.where(far, (small >> (by - _i(64))).view(np.uint64), low)
         lost = np.where(far, small_low | (small.view(np.uint64) << (back + _u(64))), lost)
     low |= lost != 0
     low += large_low

@@ -8,6 +8,7 @@ for an address of another is out of bounds.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,6 +172,12 @@ class Static:
     """Those in constant memory."""
 
 
+@cache
+def constant_of(value: int) -> NDArray[np.uint64]:
+    """Return a number, modulo 2^64, as an array of no axes: NumPy is faster with those."""
+    return np.array(value & _LAST, np.uint64)
+
+
 def _filled(size: int) -> NDArray[np.uint8]:
     return np.full(size, _POISON, np.uint8)
 
@@ -247,11 +254,11 @@ class Memory:
             ),
         }
         self._candidates = {
-            space: [(segment, np.uint64(segment.base)) for segment in segments]
+            space: [(segment, constant_of(segment.base)) for segment in segments]
             for space, segments in self._segments.items()
         }
         self._candidates[Space.GENERIC] = [
-            (segment, np.uint64(segment.base + WINDOWS[space]))
+            (segment, constant_of(segment.base + WINDOWS[space]))
             for space, segments in self._segments.items()
             for segment in segments
             if segment.size

@@ -7,7 +7,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import numpy as np
 
-from runners.simulated.memory import WINDOWS, Space
+from runners.simulated.memory import WINDOWS, Space, constant_of
 from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
@@ -322,8 +322,10 @@ class Operands:
         key = self.key(base)
         if bits == 64 and not operand.offset:
             return Held(key)
-        offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
-        return lambda warps: warps.registers[key].astype(np.uint64, copy=False) + offset
+        offset = constant_of(operand.offset)
+        if bits == 64:
+            return lambda warps: warps.registers[key] + offset
+        return lambda warps: warps.registers[key].astype(np.uint64) + offset
 
     def _check_width(self, name: str, register: Register, bits: int, wider: bool) -> None:
         has = TYPE_BITS[register.type]

@@ -34,7 +34,7 @@ from runners.simulated.traps import TrapKind, refuse
 # shrinking goes back and forth between a few.
 _KEPT = 32
 _KEPT_STATEMENTS = 1 << 14
-"""Instructions that are kept, 1 KiB each (2026-11): programs of a campaign share half of them."""
+"""Instructions that are kept, 0.5 KiB each (2026-11): two of three stand in earlier programs."""
 
 _LABEL = re.compile(rf"({IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
 _INSTRUCTION = re.compile(

@@ -15,6 +15,8 @@ _LARGEST_CHUNK = 16
 """Bytes: what the longest per-thread access moves, and a row of ldmatrix."""
 _LONGEST_RUN = 256
 """Elements: more than any matrix has in a row."""
+_SHIFTS = {1 << bits: np.array(bits, np.int64) for bits in range(5)}
+"""By the bytes of a chunk."""
 _NUMBERS = {number: np.arange(number)[None, :, None] for number in range(1, _LONGEST_RUN)}
 
 
@@ -149,7 +151,7 @@ def _chunk(place: Place, count: int, width: int) -> int:
 
 def _chunks(place: Place, number: int, chunk: int) -> NDArray[np.int64]:
     """Return the (rows, number, warps) indices of a place's chunks."""
-    index = (place.offsets >> (chunk.bit_length() - 1))[:, None, :]
+    index = (place.offsets >> _SHIFTS[chunk])[:, None, :]
     return index if number == 1 else index + _NUMBERS[number]
 
 
