@@ -7,9 +7,9 @@ size, and the ratio to the first program's (f16, C and D f32) in this run.
 
 Then drawn programs over all forms, as a campaign runs them: rounds of eight programs of which each
 is loaded once, with its time counted, and launched once. Images a second of processor time, behind
-as many rounds of other programs. One row for a sound device, one for a device with a fault that
-nearly every program shows and that rewrites the text before it is read; with one image of each
-program, too, as shrinking tries them. Usage:
+20 rounds of other programs, of which four are launched. One row for a sound device, one for a
+device with a fault that nearly every program shows and that rewrites the text before it is read;
+with one image of each program, too. Usage:
 
     python benchmarks/simulated_speed.py [--seconds S] [--target TARGET]
 """
@@ -34,7 +34,8 @@ from runners.faults import by_name
 from runners.kernels import LANES, KernelModule
 from runners.simulated import Module as LoadedModule
 from runners.simulated import SimulatedDevice, SimulatedTrap
-from runners.simulated.parser import parse
+from runners.simulated.parser import parse, statement_of
+from runners.simulated.statements import operands_of
 from strategies.draws import Selection
 from strategies.program_coverage import Batch
 from strategies.program_draws import round_batches, round_key, selected_forms
@@ -92,6 +93,8 @@ DRAWN_IMAGES = (1, 8, 64)
 FREQUENT_FAULT = "store-one-row-off"
 """Changes every program that stores a fragment."""
 _ROUNDS = 4
+_BEFORE = 20
+"""Rounds that a campaign has had before those that are measured."""
 _VERSION = "8.0"
 
 
@@ -99,11 +102,11 @@ Rounds = list[tuple[KernelModule, list[Batch]]]
 """Modules with what fills the images of their programs."""
 
 
-def drawn(target: str, first: int) -> Rounds:
-    """Return rounds of drawn programs over all forms, from a number on."""
+def drawn(target: str, first: int, count: int) -> Rounds:
+    """Return so many rounds of drawn programs over all forms, from a number on."""
     forms = selected_forms(Selection(pattern="*"), target=target, version=_VERSION)
     rounds = []
-    for number in range(first, first + _ROUNDS):
+    for number in range(first, first + count):
         key = round_key(1, number)
         batches = list(round_batches(forms, target=target, version=_VERSION, key=key, count=64))
         programs = {batch.entry: batch.program for batch in batches}
@@ -159,13 +162,20 @@ def main() -> None:
             ),
             flush=True,
         )
-    before, rounds = drawn(given.target, 0), drawn(given.target, _ROUNDS)
+    before = drawn(given.target, 2 * _ROUNDS, _BEFORE)
+    rounds = drawn(given.target, _ROUNDS, _ROUNDS)
     for fault in (None, FREQUENT_FAULT):
         faults = () if fault is None else (by_name(fault),)
-        faulty = SimulatedDevice(given.target, faults=faults)
-        # What a campaign has done before: other programs.
-        drawn_rate(before, faulty, max(DRAWN_IMAGES))
-        figures = {str(count): round(drawn_rate(rounds, faulty, count)) for count in DRAWN_IMAGES}
+        figures = {}
+        for count in DRAWN_IMAGES:
+            # What a campaign has done before: other programs, and none of these.
+            statement_of.cache_clear()
+            operands_of.cache_clear()
+            faulty = SimulatedDevice(given.target, faults=faults)
+            for module, _ in before:
+                faulty.load(module.ptx)
+            drawn_rate(before[:_ROUNDS], faulty, count)
+            figures[str(count)] = round(drawn_rate(rounds, faulty, count))
         row = {"drawn": "all forms", "fault": fault, "images_per_second_by_images": figures}
         print(json.dumps(row), flush=True)
 

@@ -84,7 +84,7 @@ def _read(text: str, place: int) -> Statement | None:
 
 
 @lru_cache(maxsize=_KEPT_STATEMENTS)
-def _known(text: str) -> Statement | None:
+def statement_of(text: str) -> Statement | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if ":" in text and _LABEL.match(text):
         return None
@@ -252,7 +252,7 @@ class _Parser:
             self._body_directive(body)
             return
         # Most instructions stand in other programs, too.
-        known = _known(text[reader.place : text.find(";", reader.place) + 1])
+        known = statement_of(text[reader.place : text.find(";", reader.place) + 1])
         if known is not None:
             self._instruction(body, known)
             return
