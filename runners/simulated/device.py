@@ -41,16 +41,12 @@ def _uncollected() -> Iterator[None]:
 
     A module is thousands of objects that all stay. The collector would look at them, and at all
     others of the process, again and again, which took half of the time of loading one (2026-11).
-    They count as old at once: looking at them as young ones took another quarter.
     """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if enabled and not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()
         if enabled:
             gc.enable()
 
