@@ -48,6 +48,10 @@ class Trouble(IntEnum):
     """There is no device, or none that passes its self-check."""
 
 
+_SAID_CHARACTERS = 400
+"""Of what a tool said, in a line; the rest rarely helps."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """A run or a compilation that gave nothing to compare."""
@@ -60,6 +64,11 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.trouble.name.lower().replace('_', ' ')}: {self.message}"
+
+    @property
+    def line(self) -> str:
+        """The failure in one line, with the beginning of what the tool or the device said."""
+        return f"{self} {' '.join(self.detail.split())[:_SAID_CHARACTERS]}".strip()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

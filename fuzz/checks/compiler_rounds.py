@@ -373,7 +373,7 @@ class MatrixRounds:
     ) -> None:
         """Count a program that some members cannot say, or whose code the device does not run."""
         report.counts["unsupported",] += len(members)
-        report.said = f"{members[0].name}: {failure} {failure.detail.strip()[:400]}".strip()
+        report.said = f"{members[0].name}: {failure.line}"
 
     def _note_expansions(self, number: int, report: RoundReport) -> None:
         """Look at the matrix instructions of the round's forms, while some are left."""

@@ -213,14 +213,14 @@ class RoundWorker:
         report.counts["programs", "failed"] += 1
         report.cases += 1
         report.answered += 1
-        report.said = _said(failure)
+        report.said = failure.line
         self._told.failure(batch, image[0], 0, failure)
 
     def _unsupported(self, failure: Failure, images: int, report: RoundReport) -> None:
         """Count a program that the front end cannot say, or whose PTX the device does not run."""
         report.counts["programs", "unsupported"] += 1
         report.unasked += images
-        report.said = _said(failure)
+        report.said = failure.line
 
     def _run(
         self,
@@ -331,8 +331,3 @@ class RoundWorker:
         warps = code.compiled.module.kernel(batch.entry).warps_per_block
         copies = np.repeat(image[None], warps, axis=0)
         return isinstance(self._runner.run(code.compiled, copies, entry=batch.entry), Failure)
-
-
-def _said(failure: Failure) -> str:
-    """Return a failure in a line, with the beginning of what the tool said."""
-    return f"{failure} {' '.join(failure.detail.split())[:400]}".strip()
