@@ -97,8 +97,8 @@ class Reporter:
 
     def module(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         """Return the module of one program."""
-        target, version = self._ready.target, self._ready.ptx_version
-        return emit(batch.program, module=Module.named(target, version), entry=entry)
+        module = Module.named(self._ready.target, batch.version)
+        return emit(batch.program, module=module, entry=entry)
 
     def settled(self, batch: Batch, failure: Failure) -> bool:
         """Whether nobody needs another case of what a failure is named."""
