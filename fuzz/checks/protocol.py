@@ -29,6 +29,12 @@ Counts = Counter[tuple[str, ...]]
 """Counters of a check, such as ("programs", "compiled")."""
 
 
+BY_MEMBER = "by_member"
+"""First word of the counters of each of several that are compared with each other; the second is
+its name, and the third tells its programs apart ("compared", "compiled", "not compiled", "not
+readable": of a PTX ISA version that it does not read), or is "images": those compared."""
+
+
 def nested(counts: Counts) -> dict[str, Any]:
     """Return counters as JSON takes them: an object for each first word, and so on."""
     table: dict[str, Any] = {}
