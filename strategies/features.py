@@ -17,8 +17,10 @@ from oracle.forms import Form, MainForm, MmaSyncForm, MovmatrixForm, StmatrixFor
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -27,6 +29,7 @@ from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
 from oracle.program import Program, walk
+from oracle.registers import MOST_REGISTERS
 from oracle.steps import (
     Barrier,
     Branch,
@@ -41,7 +44,7 @@ from oracle.steps import (
     Store,
 )
 from oracle.storage import Tile
-from strategies.fragment_flow import MOST_REGISTERS, flow_of, most_live
+from strategies.fragment_flow import flow_of, most_live
 
 HUGE_PITCH = 4096
 """Bytes between lines from which a stride counts as huge: a page of memory each."""
@@ -284,6 +287,8 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.MOVMATRIX
         case PackRegisters():
             yield Feature.PACKED
+        case SetRegisters() | MoveRegisters():
+            pass
         case LoadRegisters():
             yield Feature.LOAD_REGISTERS
         case StoreRegisters():
