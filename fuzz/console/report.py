@@ -292,10 +292,16 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
             cases=sum(group.cases for _, group in members),
-            example=min((group.shown.text for _, group in members), key=len).partition(" ")[0],
+            example=min((_example(group) for _, group in members), key=len),
         )
         for (kind, remark, what, _), members in lines.items()
     ]
+
+
+def _example(group: FindingGroup) -> str:
+    """Return the instruction of a group without operands, and the PTX ISA version of its module."""
+    opcode = group.shown.text.partition(" ")[0]
+    return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
 def families_table(families: Iterable[FamilyState], rows: int | None = None) -> RenderableType:
