@@ -39,7 +39,7 @@ class OperandRegisters:
 
     def _spelled(self, register: Register, use: Use) -> str:
         type_ = self.shared.get((register.bank, register.bits), use.holds.register_type)
-        return f"{self._prefix(register.bank, type_)}{register.index}"
+        return f"{self._prefix(register.bank, type_)}{register.number}"
 
     def _prefix(self, name: str, type_: str) -> str:
         types = sum(1 for other, _ in self.counts if other == name)
