@@ -23,7 +23,7 @@ from oracle.lane_steps import (
 )
 from oracle.program import Program, walk
 from oracle.registers import Register, listed, text_of
-from oracle.steps import Load, Multiply, Product, Step
+from oracle.steps import Load, Multiply, Product, Step, copied
 from strategies.features import Feature
 from strategies.programs.choices import Dice
 
@@ -63,6 +63,8 @@ class Sharing:
     """Operands wherever they stand, by what they are named."""
     result: str = ""
     """What the step writes, for itself and whoever reads that behind it."""
+    back: bool = False
+    """Whether the result is copied behind the step to where it was, and nobody else reads it."""
     own: Mapping[str, object] = field(default_factory=dict)
     """Fields of the step alone."""
     before: tuple[Step, ...] = ()
@@ -119,9 +121,10 @@ def _changed(
         group = ways[feature]
         start = dice.below(len(group))
         for way in (*group[start:], *group[:start])[:_TRIED]:
-            changed = shared(program, step, way)
-            if not undefined(changed, target=target):
-                return changed, feature
+            for one in (way, replace(way, back=True)) if way.result else (way,):
+                changed = shared(program, step, one)
+                if not undefined(changed, target=target):
+                    return changed, feature
     return None
 
 
@@ -155,6 +158,10 @@ class _Rewriting:
             yield from way.before
             fields |= way.own
             if way.result and made is not None:
+                if way.back:
+                    yield replace(step, **{**fields, made.field: way.result})
+                    yield copied(made, way.result, made.name)
+                    return
                 self._renamed[made.name] = way.result
         elif way.result and made is not None and made.name not in way.renamed:
             self._renamed.pop(made.name, None)
@@ -220,8 +227,7 @@ def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing
             taken = _filled(a.registers, b.registers)
             yield Sharing(feature=Feature.A_WITH_B, own={"b": text_of(taken)})
     yield from _one_number(program, step, c, own, dice)
-    movable = _movable(program, a.name) and _movable(program, b.name) and a.name != b.name
-    if movable and a.holds.bits == b.holds.bits:
+    if a.holds.bits == b.holds.bits and a.name != b.name:
         yield _interleaved(program, a, b)
 
 
@@ -289,13 +295,16 @@ def _one_number(
 
 def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
     bank, bits = fresh(program, "m"), a.holds.bits
-    vectors = {
-        use.name: text_of(
-            Register(bank, bits, 2 * index + first) for index in range(len(use.registers))
-        )
-        for first, use in enumerate((a, b))
-    }
-    return Sharing(feature=Feature.A_WITH_B, renamed=vectors)
+    first, second = (
+        text_of(Register(bank, bits, 2 * index + odd) for index in range(use.holds.registers))
+        for odd, use in enumerate((a, b))
+    )
+    if _movable(program, a.name) and _movable(program, b.name):
+        return Sharing(feature=Feature.A_WITH_B, renamed={a.name: first, b.name: second})
+    return Sharing(
+        feature=Feature.A_WITH_B, own={"a": first, "b": second},
+        before=(copied(a, a.name, first), copied(b, b.name, second)),
+    )  # fmt: skip
 
 
 def fresh(program: Program, like: str) -> str:
