@@ -80,7 +80,13 @@ def way_of(one: Use, other: Use) -> Way | None:
 def _way(registers: Sequence[Register], others: Sequence[Register]) -> Way:
     if registers == others:
         return Way.SAME
-    if sorted(registers) != sorted(others):
+    shared = set(registers) & set(others)
+    if len(shared) < min(len(set(registers)), len(set(others))):
+        return Way.PART
+    # All of the shorter one is in the longer one.
+    registers = tuple(one for one in registers if one in shared)
+    others = tuple(one for one in others if one in shared)
+    if registers == others or sorted(registers) != sorted(others):
         return Way.PART
     if registers == others[::-1]:
         return Way.REVERSED

@@ -17,6 +17,7 @@ from oracle.held import Fragment, StepBase, Use
 from oracle.lane_steps import (
     LaneStep,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     StoreRows,
     TransposeRegisters,
@@ -351,6 +352,18 @@ class Loop(StepBase):
 
     def __str__(self) -> str:
         return f"repeat {self.count} times"
+
+
+def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegisters:
+    """Return the step that copies what an operand holds from registers to others."""
+    holds = use.holds
+    if isinstance(holds, Fragment):
+        return Elementwise(
+            operation=Operation.COPY, matrix=holds.matrix, source=source, destination=destination
+        )
+    return MoveRegisters(
+        source=source, destination=destination, count=holds.registers, bits=holds.bits
+    )
 
 
 Straight = Load | Multiply | Store | Elementwise | LaneStep | Copy | Barrier

@@ -7,11 +7,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from oracle.held import Fragment, Use
-from oracle.lane_steps import MoveRegisters
-from oracle.operations import Operation
 from oracle.program import Program, walk
-from oracle.steps import Elementwise, Step
+from oracle.steps import Step, copied
 from strategies.simplification.examples import Site, edited, visit
 
 
@@ -31,7 +28,7 @@ def with_operand_apart(program: Program, site: Site, field: str) -> Program:
     step = next(one for where, one in visit(program.steps) if where == site)
     use = next(one for one in step.uses if one.field == field)
     own = next(fresh_names(program, field))
-    there = _copied(use, own, use.name) if use.written else _copied(use, use.name, own)
+    there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
     change: dict[str, Any] = {field: own}
     changed: Step = replace(step, **change)
     steps = (changed, there) if use.written else (there, changed)
@@ -47,15 +44,3 @@ def fresh_names(program: Program, like: str) -> Iterator[str]:
         for register in use.registers
     }
     return (name for number in count() if (name := f"{like}{number}") not in used)
-
-
-def _copied(use: Use, source: str, destination: str) -> Step:
-    """Return the step that copies what an operand holds."""
-    holds = use.holds
-    if isinstance(holds, Fragment):
-        return Elementwise(
-            operation=Operation.COPY, matrix=holds.matrix, source=source, destination=destination
-        )
-    return MoveRegisters(
-        source=source, destination=destination, count=holds.registers, bits=holds.bits
-    )
