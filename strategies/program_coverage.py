@@ -74,8 +74,9 @@ class ProgramCoverage(Coverage):
     """Counts of the programs that reached something.
 
     Counted are forms (every one that a program uses), PTX ISA versions of the modules, features
-    (`strategies.features`), classes of values, and pairs of what a program is about (`family_of`) with a feature or a class; and how
-    often a pair was asked for: what cannot be is not asked for again and again.
+    (`strategies.features`), classes of values, and pairs of what a program is about (`family_of`)
+    with a feature or a class; and how often a pair was asked for: what cannot be is not asked for
+    again and again.
     """
 
     NAMES = ("main_forms", "forms", "features", "classes", "pairs", "asked", "versions")

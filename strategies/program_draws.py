@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form, MainForm
+from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
@@ -151,9 +152,10 @@ def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None =
             f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "
             f"known since {row.since}; choose another --target, or a newer compiler"
         )
-    forms = Selection().forms()
     at_most = [one for one in known if main is None or one <= main] or known[:1]
-    oldest = max(at_most, key=lambda one: sum(is_available(form, Module(row, one)) for form in forms))
+    oldest = max(
+        at_most, key=lambda one: sum(is_available(form, Module(row, one)) for form in FORMS)
+    )
     return Versions(every=tuple(map(str, known)), main=str(oldest))
 
 

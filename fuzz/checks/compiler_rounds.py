@@ -147,9 +147,7 @@ class MatrixRounds:
         batches = up_to(last, drawn, self._cases)
         if not batches:
             return True
-        built = self._built(
-            [(batch.entry, batch.version, batch.program) for batch in batches]
-        )
+        built = self._built([(batch.entry, batch.version, batch.program) for batch in batches])
         alone: set[tuple[str, Member]] = set()
         place = 0
         """Cases of the round before the program at hand."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_reports import Code, Outcome, Reporter
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage
+from fuzz.diagnosis.experiments import Remembered
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
@@ -98,6 +99,7 @@ class RoundWorker:
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
         self._versions = versions
+        self._remembered = Remembered()
         self._runner = BeatingRunner(ready.runner, pulse)
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
@@ -117,7 +119,10 @@ class RoundWorker:
         """
         report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
         self.verified = []
-        self._told = Reporter(self._ready, self._runner, seed=self._seed, job=job, report=report)
+        self._told = Reporter(
+            self._ready, self._runner, seed=self._seed, job=job, report=report,
+            remembered=self._remembered,
+        )  # fmt: skip
         try:
             report.complete = self._carry_out(job, report)
         except DeviceLostError as error:

@@ -143,8 +143,8 @@ class Member:
             found = self.here.highest_version if place.architecture in self.here.targets else None
         if not isinstance(self.here, Assembler):
             found = min(found, driver) if found is not None and driver is not None else None
-        known = [one for one in VERSIONS if row.known_to(one) and found is not None and one <= found]
-        return known[-1] if known else None
+        read = [one for one in VERSIONS if found is not None and one <= found]
+        return max(filter(row.known_to, read), default=None)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""

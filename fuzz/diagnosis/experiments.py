@@ -63,6 +63,17 @@ class Culprit:
         return f"{self.name}/{self.condition}" if self.condition else self.name
 
 
+@dataclass(kw_only=True)
+class Remembered:
+    """What experiments on a runner have shown, so that each program need not show it again."""
+
+    right_alone: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """By opcode and module: whether a multiplication is right by itself."""
+    believed: set[tuple[str, str]] = field(default_factory=set)
+    """Opcodes of multiplications that come out wrong by themselves, and how their operands share
+    registers there (`shared_registers`)."""
+
+
 class Bench:
     """A device on which programs are tried.
 
@@ -74,10 +85,20 @@ class Bench:
         Whose target and version programs are written for.
     copies
         Warps of a launch that work on each image; it is right if all of them are.
+    remembered
+        What was found out before on this runner. It is added to.
     """
 
-    def __init__(self, runner: Runner, module: KernelModule, *, copies: int = 1) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        module: KernelModule,
+        *,
+        copies: int = 1,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._runner, self._copies = runner, copies
+        self.remembered = Remembered() if remembered is None else remembered
         self.module = Module.named(module.target, module.version)
         self.target = module.target
         """Whose model computes: that of the device, once something ran there."""

@@ -160,7 +160,10 @@ def test_lines_name_what_is_missing() -> None:
     empty = ProgramCoverage().lines()
     assert [line.reached for line in empty] == [0] * len(empty)
     assert {line.name for line in empty} == {
-        "forms", "PTX ISA versions", "value class", *map(str, Dimension),
+        "forms",
+        "PTX ISA versions",
+        "value class",
+        *map(str, Dimension),
     }
     assert empty[0].total == len(FORMS)
     batch = batches_of(5)[0]

@@ -46,7 +46,11 @@ def carried_out(runner):
     beats = Beats(1)
     try:
         worker = RoundWorker(
-            ready, versions=Versions.only(VERSION), seed=3, selection=Selection(), smallest=False,
+            ready,
+            versions=Versions.only(VERSION),
+            seed=3,
+            selection=Selection(),
+            smallest=False,
             pulse=Heart(beats, 0),
         )
         drawn = Drawn(work=Work(focuses=tuple(focuses), count=5), cases=40)
