@@ -25,6 +25,43 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+class Release(NamedTuple):
+    """A release of CUDA, by which its compilers are called: 12.4 has ptxas 12.4.131."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return "unknown" if self == UNKNOWN_RELEASE else f"{self.major}.{self.minor}"
+
+
+UNKNOWN_RELEASE = Release(0, 0)
+"""Of a compiler that does not say which it is: older than every range of releases."""
+_COMPILED = re.compile(r"(?P<target>\w+)@(?:unknown|(?P<major>[0-9]{1,3})\.(?P<minor>[0-9]{1,3}))")
+
+
+@cache
+def split_compiler(text: str) -> tuple[str, Release | None]:
+    """Take apart a target, and the release of the compiler whose code is meant.
+
+    Parameters
+    ----------
+    text
+        Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone means
+        code of the newest compiler that figures are known of.
+
+    Returns
+    -------
+    The target, such as "sm_90", which is not looked at here, and the release, if one is named.
+    """
+    match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return text, None
+    if match["major"] is None:
+        return match["target"], UNKNOWN_RELEASE
+    return match["target"], Release(int(match["major"]), int(match["minor"]))
+
+
 # Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are newer than
 # the stored pages: the highest that ptxas 13.4 and 13.5 accept (2026-11).
 _LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 5}

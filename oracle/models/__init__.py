@@ -20,6 +20,7 @@ SASS
 """
 
 from oracle.models.figures import (
+    Compilers,
     Confidence,
     DoubleChain,
     ExactSum,
@@ -33,6 +34,7 @@ from oracle.models.figures import (
 from oracle.models.model import Model, forget_models, model_for, use_model
 
 __all__ = [
+    "Compilers",
     "Confidence",
     "DoubleChain",
     "ExactSum",
