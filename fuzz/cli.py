@@ -560,6 +560,13 @@ def bench(context: click.Context, /, **options: Any) -> int:
     help="Processes that confirm on a GPU.  [default: cores less one]",
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault; again for others.")
+@click.option(
+    "--assembler", help="A ptxas whose code is measured, by path or version.  [default: the driver's]"
+)
+@click.option(
+    "--compilers",
+    help="Several, with commas: versions, paths, all, driver. The model says which computes how.",
+)
 @_json
 def measure(**options: Any) -> int:
     """Find out by probes how a device computes, and write it down as a model."""

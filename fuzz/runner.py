@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,8 +12,10 @@ from pathlib import Path
 
 from corpus import Kind
 from fuzz import warpfuzz_version
+from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from oracle.models import Model, use_model
+from oracle.forms import MainForm, ProductForm
+from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -95,6 +97,14 @@ class OpenRunner:
     """One line that names the device."""
     uuid: str = ""
     """What tells a GPU from all others; empty where nothing does."""
+    release: str = ""
+    """Release of CUDA whose compiler makes its machine code, such as "12.4", or "unknown"; empty
+    where the PTX is run as it is."""
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target for what it runs (`oracle.targets.split_compiler`)."""
+        return f"{self.target}@{self.release}" if self.release else self.target
 
 
 def _without_folders(command: str) -> str:
@@ -201,6 +211,7 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             version=warpfuzz_version(),
             device=can.description,
             uuid=_uuid(plain),
+            release=_release(plain),
         )
     except BaseException:
         runner.close()
@@ -212,6 +223,36 @@ def _uuid(runner: Runner) -> str:
 
     facts = runner.facts() if isinstance(runner, CudaRunner) else None
     return "" if facts is None or isinstance(facts, Failure) else facts.uuid
+
+
+def _release(runner: Runner) -> str:
+    from runners.cuda.runner import CudaRunner
+
+    return runner.release() if isinstance(runner, CudaRunner) else ""
+
+
+def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> str:
+    """Say which forms the model of a target has no figures for in code of a compiler; "" if none.
+
+    Parameters
+    ----------
+    target
+        With the release of the compiler: "sm_90@12.4".
+    compiler
+        Its name, for the sentence.
+    """
+    model = model_for(target)
+    found = [
+        form.opcode
+        for form in forms
+        if isinstance(form, ProductForm) and model.expansion_of(form) == NO_FIGURES
+    ]
+    if not found:
+        return ""
+    return (
+        f"figures of the model {model.name} for {counted(len(found), 'form')} in code of "
+        f"{compiler}, such as {found[0]}: results are judged by what the ISA permits alone"
+    )
 
 
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:

@@ -37,7 +37,22 @@ class Release(NamedTuple):
 
 UNKNOWN_RELEASE = Release(0, 0)
 """Of a compiler that does not say which it is: older than every range of releases."""
-_COMPILED = re.compile(r"(?P<target>\w+)@(?:unknown|(?P<major>[0-9]{1,3})\.(?P<minor>[0-9]{1,3}))")
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
+_COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
+
+
+def parse_release(text: str) -> Release:
+    """Return the release that a text names: "12.4", or "unknown".
+
+    Raises
+    ------
+    UsageError
+        If it names none.
+    """
+    match = _RELEASE.fullmatch(text)
+    if match is None and text != str(UNKNOWN_RELEASE):
+        raise UsageError(f'{text!r:.80} is no release of CUDA; give one such as "12.4"')
+    return UNKNOWN_RELEASE if match is None else Release(int(match[1]), int(match[2]))
 
 
 @cache
@@ -55,11 +70,7 @@ def split_compiler(text: str) -> tuple[str, Release | None]:
     The target, such as "sm_90", which is not looked at here, and the release, if one is named.
     """
     match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        return text, None
-    if match["major"] is None:
-        return match["target"], UNKNOWN_RELEASE
-    return match["target"], Release(int(match["major"]), int(match["minor"]))
+    return (text, None) if match is None else (match[1], parse_release(match[2]))
 
 
 # Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are newer than

@@ -16,7 +16,7 @@ from oracle.formats import Format
 from oracle.forms import LdmatrixForm, ProductForm
 from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeRegisters
 from oracle.legality import Verdict, explain
-from oracle.models import Figure, NanRule
+from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.program import walk
 from oracle.steps import Elementwise, Instruction, Load, Multiply
 from oracle.tracing import Event
@@ -264,9 +264,25 @@ def _confidence(facts: ValueFacts) -> list[str]:
     return [
         "## How sure the expected value is",
         "",
-        f"It comes from the model of {facts.architecture} (that of {model.base}).",
+        f"It comes from the model of {model.target} (that of {model.base}){_code(facts)}.",
         *table(("figure", "value", "confidence", "source"), rows),
     ]
+
+
+def _code(facts: ValueFacts) -> str:
+    """Name the compiler whose figures count, where they depend on it."""
+    model, form = facts.trace.model, facts.form
+    if model.compiler is None or not isinstance(form, ProductForm):
+        return ""
+    whose = model.expansion_of(form)
+    if whose == "all":
+        return ""
+    if whose == NO_FIGURES:
+        return (
+            f", whose figures are of other compilers than that of CUDA {model.compiler}: any value "
+            "that the ISA permits is taken as right"
+        )
+    return f", for code of compilers of CUDA {whose}"
 
 
 def _shown_figure(figure: Figure[Any]) -> str:

@@ -31,9 +31,10 @@ from oracle.models.figures import (
     Unit,
     weakest,
 )
-from oracle.models.model import Model, forget_models, model_for, use_model
+from oracle.models.model import NO_FIGURES, Model, forget_models, model_for, use_model
 
 __all__ = [
+    "NO_FIGURES",
     "Compilers",
     "Confidence",
     "DoubleChain",

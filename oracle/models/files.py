@@ -49,7 +49,7 @@ from oracle.models.figures import (
     Unit,
 )
 from oracle.models.model import Model, model_for
-from oracle.targets import Release, parse_target
+from oracle.targets import parse_release, parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
@@ -281,8 +281,8 @@ class _Reader:
         match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
         found = None
         if match is not None:
-            first = _release(match["first"])
-            last = None if match["open"] else _release(match["last"] or match["first"])
+            first = parse_release(match["first"])
+            last = None if match["open"] else parse_release(match["last"] or match["first"])
             found = Compilers(first=first, last=last)
         if found is None or (found.last is not None and found.last < found.first):
             raise self.wrong(
@@ -402,11 +402,6 @@ class _Reader:
         if not isinstance(found, str):
             raise self.wrong(where, f'{key} is {found!r}; give a text, such as {key} = "sm_90"')
         return found
-
-
-def _release(text: str) -> Release:
-    major, minor = text.split(".")
-    return Release(int(major), int(minor))
 
 
 def _overlap(one: Compilers | None, other: Compilers | None) -> bool:

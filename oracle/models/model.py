@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 AnyDot = TypeVar("AnyDot", bound=DotUnit)
 
+NO_FIGURES = "none"
+"""What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
+
 
 def _rows_of(rows: tuple[AnyDot, ...], form: ProductForm) -> list[AnyDot]:
     """Return the rows that are for a form, one for each range of compilers."""
@@ -176,14 +179,19 @@ class Model:
         """Return what `dot_for` does, or None where the model has nothing."""
         return self._serving(self.dots, form)
 
-    def knows(self, form: ProductForm) -> bool:
-        """Whether there are figures of a form in code of `compiler`.
+    def expansion_of(self, form: ProductForm) -> str:
+        """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
 
-        Where there are none, `dot_for` and `scalar_for` return those of the newest compiler: what
-        this one does lies within the bounds of the ISA (`oracle.permitted`), and no more is known.
+        Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
+        what this one does lies within the bounds of the ISA (`oracle.permitted`), and no more is
+        known.
         """
-        rows = [*_rows_of(self.dots, form), *_rows_of(self.scalars, form)]
-        return not rows or self.compiler is None or any(_holds(row, self.compiler) for row in rows)
+        row = self.find_dot(form) or self.scalar_for(form)
+        if row is None or row.compilers is None:
+            return "all"
+        if self.compiler is not None and not _holds(row, self.compiler):
+            return NO_FIGURES
+        return str(row.compilers)
 
     def scalar_for(self, form: ProductForm) -> ScalarDot | None:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""
