@@ -362,12 +362,27 @@ def replay(path: Path, **options: Any) -> int:
 @click.argument("case")
 @_corpus
 @click.option("--output", type=_FOLDER, help="The folder.  [default: repro-ID]")
+@click.option("--disassembler", type=_FOLDER, help="Path of an nvdisasm.  [default: the one here]")
+@click.option(
+    "--bisected",
+    type=_FOLDER,
+    help="File with what `bisect --json` printed: which compilers are wrong.  [default: as found]",
+)
 @_json
-def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
+def repro(
+    case: str,
+    corpus: Path,
+    output: Path | None,
+    disassembler: Path | None,
+    bisected: Path | None,
+    json: bool,
+) -> int:
     """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
     from fuzz.commands.repro import reproduce
 
-    reproduce(case, corpus=corpus, output=output, json=json)
+    reproduce(
+        case, corpus=corpus, output=output, disassembler=disassembler, bisected=bisected, json=json
+    )
     return Exit.CLEAN
 
 
@@ -561,7 +576,8 @@ def bench(context: click.Context, /, **options: Any) -> int:
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault; again for others.")
 @click.option(
-    "--assembler", help="A ptxas whose code is measured, by path or version.  [default: the driver's]"
+    "--assembler",
+    help="A ptxas whose code is measured, by path or version.  [default: the driver's]",
 )
 @click.option(
     "--compilers",

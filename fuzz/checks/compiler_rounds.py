@@ -301,8 +301,11 @@ class MatrixRounds:
         architecture = variant.compiled.architecture
         if not variant.compiled.release:
             return architecture
-        targets = [f"{architecture}@{release_of(one.version)}" for one in variant.members
-                   if one.assembler is not None] or [variant.compiled.oracle_target]
+        targets = [
+            f"{architecture}@{release_of(one.version)}"
+            for one in variant.members
+            if one.assembler is not None
+        ] or [variant.compiled.oracle_target]
         known = [one for one in targets if has_figures(batch.program, target=one)]
         return (known or targets)[0]
 

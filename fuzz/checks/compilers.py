@@ -247,7 +247,9 @@ class MatrixTrier:
             members=tuple(member.name for member in fit.members),
         )
         forms = selected_forms(check.selection, target=place.target, version=place.ptx_version)
-        self.facts = replace(self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms)))
+        self.facts = replace(
+            self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms))
+        )
         self._rounds = MatrixRounds(
             matrix,
             place,

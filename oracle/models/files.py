@@ -204,7 +204,9 @@ class _Reader:
             for shape in unit.shapes or ("",):
                 served.setdefault((unit.instruction, unit.types, shape), []).append(unit)
         for key, units in served.items():
-            if any(_overlap(one.compilers, other.compilers) for one, other in combinations(units, 2)):
+            if any(
+                _overlap(one.compilers, other.compilers) for one, other in combinations(units, 2)
+            ):
                 words = " ".join(part for part in key if part)
                 raise self.wrong(
                     f"[[dot]] of {words}",

@@ -65,7 +65,9 @@ def test_files_keep_ranges_and_refuse_two_rows_for_one_compiler() -> None:
     text = model_text(model_for("sm_90"))
     again = parse_model(text, "x")
     assert again.digest == model_for("sm_90").digest
-    assert [row.compilers for row in again.dots] == [row.compilers for row in model_for("sm_90").dots]
+    assert [row.compilers for row in again.dots] == [
+        row.compilers for row in model_for("sm_90").dots
+    ]
     with pytest.raises(UsageError, match="stands there twice for one compiler"):
         parse_model(text.replace('"12.4 to 12.6"', '"12.4 to 12.8"'), "x")
     with pytest.raises(UsageError, match='compilers is .*give releases of CUDA such as "12.4"'):
@@ -79,16 +81,22 @@ def rows(model):
 def measured_with(release: str):
     """What `measure` finds with one compiler: the rows that it has, of all without a range."""
     model = model_for(f"sm_90@{release}")
-    holds = [row for row in model.dots if row.compilers is None
-             or row.compilers.include(model.compiler or Release(0, 0))]
+    holds = [
+        row
+        for row in model.dots
+        if row.compilers is None or row.compilers.include(model.compiler or Release(0, 0))
+    ]
     return replace(model, dots=tuple(replace(row, compilers=None) for row in holds))
 
 
 def test_measurements_with_several_compilers_are_joined_into_ranges() -> None:
     releases = ("12.4", "12.6", "12.8", "13.5")
     joined = joined_model([(release, measured_with(release)) for release in releases])
-    of_fp8 = {str(row.compilers) for row in joined.dots
-              if row.types == "f32.e4m3.e4m3.f32" and row.shapes == ("m16n8k32",)}
+    of_fp8 = {
+        str(row.compilers)
+        for row in joined.dots
+        if row.types == "f32.e4m3.e4m3.f32" and row.shapes == ("m16n8k32",)
+    }
     assert of_fp8 == {"12.4 to 12.6", "12.8 to 13.5"}
     plain = [row for row in joined.dots if row.types == "f32.bf16.bf16.f32"]
     assert plain

@@ -100,8 +100,12 @@ def test_the_slow_way_agrees_with_the_fast_one_where_both_know_the_figures(types
     slow = figured(row, overflow="largest")
     assert row.is_usual
     assert not slow.is_usual
-    for figures in ({}, {"block": 3, "order": "falling"}, {"block": 4, "interleaved": 2},
-                    {"block": 4, "sums": "separate", "addition": "rn"}):
+    for figures in (
+        {},
+        {"block": 3, "order": "falling"},
+        {"block": 4, "interleaved": 2},
+        {"block": 4, "sums": "separate", "addition": "rn"},
+    ):
         one, other = (
             fast(row.multiplicand, figured(rule, **figures), a, b, c.view(addend.raw))
             for rule in (row, slow)
