@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened
+from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
@@ -269,6 +269,7 @@ class ProgramTrier:
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
+            left_out=tuple(filter(None, (self._without_figures(ready, check),))),
         )
         self._rounds = RoundWorker(
             ready,
@@ -286,6 +287,12 @@ class ProgramTrier:
         stack.callback(self._examiner.close)
         for aside in self._asides:
             stack.callback(aside.close)
+
+    @staticmethod
+    def _without_figures(ready: OpenRunner, check: Programs) -> str:
+        forms = selected_forms(check.selection, target=ready.target, version=ready.ptx_version)
+        compiler = f"the compiler of CUDA {ready.release}"
+        return without_figures(forms, ready.oracle_target, compiler)
 
     def round(self, job: RoundJob) -> RoundReport:
         """Carry out a round, and what is run beside it."""
