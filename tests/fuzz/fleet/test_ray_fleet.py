@@ -32,8 +32,9 @@ from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
 
-# The clusters of these tests ask for no token, whether or not there is one for others.
-os.environ["RAY_AUTH_MODE"] = "disabled"
+# The clusters of these tests ask for no token, and there is one, for others.
+os.environ["RAY_AUTH_TOKEN"] = "of another cluster, and longer than thirty-two signs"
+os.environ.pop("RAY_AUTH_MODE", None)
 pytestmark = [
     pytest.mark.fleet,
     # Importing it takes a second, in each of the tests' processes.
