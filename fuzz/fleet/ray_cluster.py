@@ -8,16 +8,16 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fuzz.fleet.crew import ActorGoneError, Handle, Reference
-from oracle.errors import InfrastructureError
-
 import ray
 from ray.exceptions import RayError
+
+from fuzz.fleet.crew import ActorGoneError, Handle, Reference
+from oracle.errors import InfrastructureError
 
 _MOST_CORES = 8
 """Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
@@ -101,12 +101,14 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
-    def _nodes(self) -> list[dict[str, float]]:
+    def _alive(self) -> list[dict[str, Any]]:
         try:
-            nodes = ray.nodes()
+            return [node for node in ray.nodes() if node["Alive"]]
         except RayError as error:
             raise _gone(error) from error
-        return [node["Resources"] for node in nodes if node["Alive"]]
+
+    def _nodes(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._alive()]
 
     def _share(self) -> int:
         """Return the cores of an actor: its share on the node that has fewest for a GPU."""
@@ -120,11 +122,21 @@ class RayCluster:
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""
-        places = 0
-        for row in self._nodes():
-            room = int(row.get("CPU", 0) // self.cores)
-            places += min(room, int(row.get("GPU", 0))) if self._gpus else room
+        places = sum(map(self._room, self._nodes()))
         return places if self._most is None else min(places, self._most)
+
+    def _room(self, row: Mapping[str, float]) -> int:
+        """Return how many actors a node has room for."""
+        room = int(row.get("CPU", 0) // self.cores)
+        return min(room, int(row.get("GPU", 0))) if self._gpus else room
+
+    def hosts(self) -> Mapping[str, str]:
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
+        return {
+            node["NodeID"]: node["NodeManagerHostname"]
+            for node in self._alive()
+            if self._room(node["Resources"])
+        }
 
     def start(self) -> Handle:
         """Ask for an actor; it waits for a place where there is none."""
