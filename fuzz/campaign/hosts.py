@@ -48,7 +48,7 @@ class Changed:
 
 @dataclass(frozen=True, kw_only=True)
 class HostStatus:
-    """A host of a fleet. What is missing is of now; what was lost and came back, of all resumptions.
+    """A host of a fleet: what is missing now, and what was lost and came back over all resumptions.
 
     Hosts are told apart by their names: several nodes may be on one.
     """

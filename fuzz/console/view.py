@@ -196,7 +196,7 @@ def _found(status: CampaignStatus) -> str:
 
 
 class JsonWatching:
-    """One JSON object for each family and each change of a fleet as it is found, and one of the campaign now and then."""
+    """One JSON object for each new family, each change of a fleet, and the state now and then."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
