@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray import cloudpickle
 from ray.exceptions import RayError
 
 from fuzz.fleet.crew import ActorGoneError, Handle, Reference
@@ -86,12 +87,20 @@ class RayCluster:
             self.close()
             raise
 
+        here, pickled = str(Path.cwd()), cloudpickle.dumps(host)
+
         class Actor:
             """What Ray makes on a node."""
 
             def __init__(self) -> None:
+                # Ray puts the driver's current folder before what is installed (2.60), and a
+                # package there may have the name of one of warpfuzz's.
+                if not Path(here, "fuzz", "fleet", "ray_cluster.py").is_file():
+                    sys.path[:] = [path for path in sys.path if path != here]
                 numbers = ray.get_gpu_ids()
-                self._host = host(place=f"GPU {numbers[0]}" if numbers else "")
+                self._host = cloudpickle.loads(pickled)(
+                    place=f"GPU {numbers[0]}" if numbers else ""
+                )
 
             def call(self, method: str, *arguments: object) -> object:
                 return getattr(self._host, method)(*arguments)
