@@ -25,7 +25,7 @@ from fuzz.measuring.measurement import (
     measured_model,
 )
 from fuzz.output import console, counted, emit
-from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
+from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
 from oracle.formats import FORMATS
 from oracle.forms import ProductForm
 from oracle.measuring.inference import Contradiction
@@ -63,11 +63,7 @@ def measure_device(request: MeasureRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the file does not work.
     """
-    name = request.runner or best_runner(
-        planted=bool(request.faults),
-        device_faults=has_device_fault(request.faults),
-        has_assembler=lambda: False,
-    )
+    name = hardware_runner(request.runner)
     choice = RunnerChoice(
         name=name, target=request.target, ptx_version=request.ptx_version,
         faults=request.faults, device=request.device,

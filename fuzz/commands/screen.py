@@ -19,6 +19,7 @@ from fuzz.console import prometheus_there
 from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
+    NOTHING_COMPARED,
     ScreenedDevice,
     announce,
     device_row,
@@ -38,8 +39,7 @@ from fuzz.output import (
 )
 from fuzz.runner import (
     RunnerChoice,
-    best_runner,
-    has_device_fault,
+    hardware_runner,
     opened,
     visible_devices,
 )
@@ -48,7 +48,7 @@ from fuzz.screening.examining import Examiner, keep
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from fuzz.signals import ended_by_signals
-from oracle.errors import UsageError, WarpfuzzError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
 from strategies.draws import Selection
@@ -99,7 +99,7 @@ def run_screening(request: ScreenRequest) -> bool:
     UsageError
         If the options do not go together, or the set is damaged or for another target.
     DeviceLostError, InfrastructureError
-        If a device is gone, or nothing can be run.
+        If a device is gone, or nothing can be run, or nothing was compared.
     """
     seconds = parse_duration(request.time)
     check_report(request.report)
@@ -129,6 +129,9 @@ def run_screening(request: ScreenRequest) -> bool:
     errors = [device.error for device in devices if device.error is not None]
     if errors:
         raise errors[0]
+    idle = [device.name for device in devices if not device.cases]
+    if idle and not stop.is_set():
+        raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
     return any(device.is_wrong for device in devices)
 
 
@@ -146,11 +149,7 @@ def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator
 
 
 def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[ScreenedDevice]:
-    name = request.runner or best_runner(
-        planted=True,
-        device_faults=has_device_fault(request.faults),
-        has_assembler=lambda: False,
-    )
+    name = hardware_runner(request.runner)
     if name != "cuda" and request.devices:
         raise UsageError(
             f"--device {request.devices[0]} names a GPU, and the runner is {name}; leave it out, "

@@ -26,6 +26,9 @@ _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
 
 
+NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeviceView:
     """One device at one moment."""
@@ -33,6 +36,8 @@ class DeviceView:
     device: DeviceStatus
     tally: Tally
     programs: int
+    ran: int
+    """Programs that were run."""
     launches: int
     left_out: int
     per_second: float
@@ -46,9 +51,10 @@ def _device(view: DeviceView) -> list[Text]:
     lines = [head]
     if told := readings(view.device):
         lines.append(told)
-    counts = (
-        f"  {counted(view.programs, 'program')}, {counted(view.launches, 'launch', 'launches')}"
-    )
+    programs = counted(view.ran, "program")
+    if view.programs > view.ran:
+        programs += f" run of {view.programs:,}"
+    counts = f"  {programs}, {counted(view.launches, 'launch', 'launches')}"
     if view.left_out:
         counts += f", {view.left_out} left out"
     lines.append(plain(counts, style="quiet"))
@@ -96,6 +102,11 @@ class ScreenedDevice:
     """Programs that the screen has yet to take in."""
 
     @property
+    def cases(self) -> int:
+        """How many images were compared on it."""
+        return self.screen.tally.total.cases if self.screen is not None else 0
+
+    @property
     def is_wrong(self) -> bool:
         """Whether something differed, or brought it down, that nobody has explained."""
         wrong = set(self.screen.tally.programs) if self.screen is not None else set[str]()
@@ -116,6 +127,7 @@ class ScreenedDevice:
             device=device_status(name, screen.ready.uuid, screen.health or DeviceHealth()),
             tally=screen.tally,
             programs=screen.programs,
+            ran=screen.ran,
             launches=screen.launches,
             left_out=len(screen.left_out),
             per_second=screen.tally.total.cases / max(seconds, 1e-9),
@@ -224,6 +236,7 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
         "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
         "programs": screen.programs,
+        "programs_run": screen.ran,
         "launches": screen.launches,
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
@@ -250,8 +263,8 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
     tests = []
     for device in devices:
         screen = device.screen
-        if screen is None or device.error is not None:
-            said = str(device.error)
+        if not device.cases or device.error is not None:
+            said = str(device.error or NOTHING_COMPARED)
             tests.append(
                 Test(
                     group="warpfuzz.screen",
@@ -264,13 +277,15 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
             )
         if screen is None:
             continue
-        for number in screen.tally.multiprocessors.tolist():
+        multiprocessors = screen.tally.multiprocessors
+        for number in multiprocessors.tolist():
             rate = screen.tally.rate(number)
             tests.append(
                 Test(
                     group=f"warpfuzz.screen.{device.name}",
                     name=f"multiprocessor {number}",
-                    seconds=device.seconds,
+                    # All of a device take their turns at once: together its time.
+                    seconds=device.seconds / multiprocessors.size,
                     result="failure" if rate.wrong else "passed",
                     message=str(rate),
                     text="\n".join(one.finding.sentence for one in device.kept),

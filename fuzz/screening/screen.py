@@ -196,6 +196,8 @@ class Screen:
         self.tally = Tally()
         self.health: DeviceHealth | None = None
         self.launches = 0
+        self.ran = 0
+        """Programs of which a launch came to its end."""
         self.busy = 0.0
         """Seconds in which a launch ran."""
         self.left_out: list[Item] = []
@@ -359,6 +361,7 @@ class Screen:
             self._failed(item, outcome)
             return
         self.launches += 1
+        self.ran += not item.per_second
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         ledger = outcome.ledger

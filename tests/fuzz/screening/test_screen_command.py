@@ -15,6 +15,7 @@ from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
+from fuzz.commands import run, screen_fleet
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -228,6 +229,53 @@ def test_rates_are_said_with_their_bound(rate: Rate, text: str) -> None:
     assert str(rate) == text
 
 
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("screen", "--time", "0.1", "--junit", "out.xml"),
+        ("measure", "--only", "*f64*"),
+        ("run", "--fleet", "local", "--cases", "1"),
+        ("run", "--fleet", "local", "--gpus", "1", "--cases", "1"),
+        ("screen", "--fleet", "local", "--time", "0.1"),
+    ],
+    ids=" ".join,
+)
+def test_without_a_gpu_a_command_about_hardware_fails_and_simulates_nothing(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    # What a fleet is asked for is seen where it is joined.
+    ended = warpfuzz(tmp_path, *command, prepare=_no_cluster)
+    assert ended.code == 3, ended.err
+    assert "simulated" not in ended.out + ended.err
+    assert "GPU" in ended.err or "PyCUDA" in ended.err or "driver" in ended.err
+    if "--junit" in command:
+        (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+        assert case.find("error") is not None
+
+
+def _no_cluster() -> None:
+    """Have no Ray cluster started (`prepare`): the one that is asked for has no GPU."""
+
+    def refuse(address: str, *, gpus: bool, **_: object) -> object:
+        raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
+
+    run.cluster_at = screen_fleet.cluster_at = refuse
+
+
+def test_a_screening_that_compared_nothing_is_no_clean_one(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "small.set", small_set)
+    ended = warpfuzz(
+        tmp_path, "screen", "small.set", "--runner", "sim", "--time", "1e-9", "--junit", "out.xml"
+    )
+    assert ended.code == 3
+    assert "no image was compared" in ended.err
+    (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+    assert case.find("error") is not None
+
+
 def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     small_set: ScreeningSet, tmp_path: Path
 ) -> None:
@@ -250,6 +298,8 @@ def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     assert ended.findings
     failed = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     names = [case.get("name") for case in failed if case.find("failure") is not None]
+    seconds = float(ElementTree.parse(tmp_path / "out.xml").getroot().get("time", ""))
+    assert 0 < seconds < 1.5 * ended.summary["seconds"]
     assert names == ["multiprocessor 1"]
     assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
     assert json.dumps(ended.rows)
