@@ -294,9 +294,7 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
             "reports every result that differs; leave one of the two out"
         )
     # What front ends write, the simulated device runs.
-    name = _runner(
-        options, planted=bool(options["front_ends"]), has_assembler=lambda: True
-    )
+    name = _runner(options, planted=bool(options["front_ends"]), has_assembler=lambda: True)
     if options["front_ends"] and name == "ptxas":
         raise UsageError(
             "--front-end writes programs that run, and --runner ptxas runs none; choose --runner "

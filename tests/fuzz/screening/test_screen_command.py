@@ -268,7 +268,15 @@ def test_a_screening_that_compared_nothing_is_no_clean_one(
 ) -> None:
     write_set(tmp_path / "small.set", small_set)
     ended = warpfuzz(
-        tmp_path, "screen", "small.set", "--runner", "sim", "--time", "1e-9", "--junit", "out.xml"
+        tmp_path,
+        "screen",
+        "small.set",
+        "--runner",
+        "sim",
+        "--time",
+        "0.000000001",
+        "--junit",
+        "out.xml",
     )
     assert ended.code == 3
     assert "no image was compared" in ended.err

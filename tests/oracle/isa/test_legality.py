@@ -95,7 +95,9 @@ def test_what_is_not_known_is_not_judged_and_nothing_is_said_against_it(
     assert verdict_of(text, target=target, ptx_version=version) is found.verdict
 
 
-@pytest.mark.parametrize("text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;"])
+@pytest.mark.parametrize(
+    "text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;"]
+)
 def test_what_the_isa_does_not_have_stays_illegal(text: str) -> None:
     assert explain(text).verdict is Verdict.ILLEGAL
     assert verdict_of(text) is Verdict.ILLEGAL
