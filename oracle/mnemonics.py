@@ -120,7 +120,7 @@ _UNJUDGED = frozenset(
     shf shfl shl shr sin slct sqrt st stackrestore stacksave sub subc suld suq sured sust szext tanh
     tcgen05 tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2
     vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
-    wgmma xor""".split()
+    wgmma xor""".split()  # noqa: SIM905
 )
 """Instructions of the PTX ISA that are none of these: their opcodes up to the first dot (4.3.2,
 and chapter 9 of PTX ISA 9.0)."""

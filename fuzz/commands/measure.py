@@ -28,11 +28,13 @@ from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
 from oracle.formats import FORMATS
 from oracle.forms import ProductForm
+from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module
+from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 """Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
@@ -132,7 +134,10 @@ class _Report:
         """Print the sum, and write the file; tell whether something is another than known."""
         refused = [result.unit.name for result in results if result.contradiction is not None]
         figures = [figure for result in results for figure in result.figures]
-        same = sum(figure.is_known for figure in figures)
+        told = [figure for figure in figures if figure.is_told]
+        open_ = sum(not figure.is_told and figure.is_known for figure in figures)
+        asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
+        differs = not all(figure.is_known for figure in figures)
         images = sum(result.images for result in results)
         day = datetime.now(tz=UTC).date().isoformat()
         model = measured_model(
@@ -143,15 +148,16 @@ class _Report:
             durable.write_output(output, model_text(model).encode())
         if self.request.json:
             emit({"summary": {
-                "device": self.ready.device, "target": self.known.base, "figures": len(figures),
-                "as_in_model": same, "refused": refused, "images": images,
+                "device": self.ready.device, "target": self.known.base, "figures": asked,
+                "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
                 "seconds": round(seconds, 1), "seed": self.request.seed,
                 "known_model": self.known.name, "model": model.digest[:12],
                 "output": None if output is None else str(output),
             }})  # fmt: skip
-            return bool(refused) or same < len(figures)
+            return bool(refused) or differs
         self.out.print(
-            f"{same} of {counted(len(figures), 'figure')} as in the model of {self.known.base}"
+            f"{same} of {counted(asked, 'figure')} as in the model of {self.known.base}"
+            + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
             + f". {images:,} random images agree. {seconds:.0f} s.",
             markup=False, soft_wrap=True,
@@ -160,10 +166,23 @@ class _Report:
             command = shlex.join(("warpfuzz", "run", "--model", str(output)))
             self.out.print(
                 f"Written to {output}: `{command}` judges by it"
-                + (", and refuses the units that are not in it." if refused else "."),
+                + self._left_out(model),
                 markup=False, soft_wrap=True,
             )  # fmt: skip
-        return bool(refused) or same < len(figures)
+        return bool(refused) or differs
+
+    def _left_out(self, model: Model) -> str:
+        """Say what a campaign that is judged by the model leaves out."""
+        forms = [
+            form
+            for form in FORMS
+            if isinstance(form, ProductForm)
+            and is_valued(form, module_of_all(self.ready.target))
+            and not model.judges(form)
+        ]
+        if not forms:
+            return "."
+        return f", and leaves out {counted(len(forms), 'form')} of which it has no figures."
 
 
 def _as_json(result: MeasuredResult) -> dict[str, Any]:
