@@ -25,6 +25,7 @@ from fuzz.console.screening import (
     device_row,
     finding_row,
     print_screening,
+    refuted_words,
     screening_view,
     tests_of,
     views,
@@ -132,7 +133,19 @@ def run_screening(request: ScreenRequest) -> bool:
     idle = [device.name for device in devices if not device.cases]
     if idle and not stop.is_set():
         raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
-    return any(device.is_wrong for device in devices)
+    wrong = any(device.is_wrong for device in devices)
+    refuted = [
+        refuted_words(device, one)
+        for device in devices
+        if device.screen is not None
+        for one in device.screen.refuted
+    ]
+    if refuted and not wrong:
+        raise InfrastructureError(
+            f"{refuted[0]}; nothing else is wrong. Distill the set again, or get it from where it "
+            "is right"
+        )
+    return wrong
 
 
 @contextmanager
@@ -167,6 +180,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
     return [
         ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
+            set_name=str(request.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
@@ -203,7 +217,12 @@ def _screen_one(
             )
             if made is not None and request.model is not None:
                 _check_model(made, request.model)
-            examiner = Examiner(description=description, device=device.name, uuid=ready.uuid)
+            examiner = Examiner(
+                description=description,
+                device=device.name,
+                uuid=ready.uuid,
+                set_name=Path(device.set_name).name,
+            )
             sightings: list[Sighting] = []
             screen = Screen(
                 ready,

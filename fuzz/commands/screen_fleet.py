@@ -119,14 +119,16 @@ def _arguments(
             words += [option, str(options[name])]
     for fault in options["faults"]:
         words += ["--fault", fault]
-    for name, path in (("set", options["path"]), ("model.toml", options["model"])):
+    for option, path in (("", options["path"]), ("--model", options["model"])):
         if path is None:
             continue
+        # Its own name stands in what is said of it.
+        name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
         try:
             files[name] = Path(path).read_bytes()
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
-        words += [f"@{name}"] if name == "set" else ["--model", f"@{name}"]
+        words += [*filter(None, (option,)), f"@{name}"]
     return words, files
 
 

@@ -17,7 +17,7 @@ from fuzz.console.devices import readings, throttling
 from fuzz.output import Test, console, counted, duration, emit, plain
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import Kept
-from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.screen import Refuted, Screen, Tally
 from fuzz.screening.sets import SetProgram
 from oracle.errors import WarpfuzzError
 from runners.cuda.messages import DeviceHealth
@@ -90,6 +90,8 @@ class ScreenedDevice:
 
     name: str
     choice: RunnerChoice
+    set_name: str = ""
+    """The file of the set; empty where programs are made meanwhile."""
     screen: Screen | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
@@ -197,6 +199,13 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
                 markup=False,
                 soft_wrap=True,
             )
+        for one in screen.refuted:
+            out.print(
+                f"{device.name}: {refuted_words(device, one)}",
+                style="bad",
+                markup=False,
+                soft_wrap=True,
+            )
         for item in screen.left_out:
             out.print(
                 f"{device.name}: {item.source.entry} left out: {item.failures[-1]}",
@@ -214,6 +223,12 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
             markup=False,
             soft_wrap=True,
         )
+
+
+def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
+    """Say that a set is wrong, and what became of its program."""
+    fate = "it is judged by the oracle" if one.images else "it is left out"
+    return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
 
 
 def device_row(device: ScreenedDevice) -> dict[str, object]:
@@ -241,6 +256,10 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out
+        ],
+        "wrong_in_the_set": [
+            {"program": one.entry, "images": one.images, "why": one.sentence}
+            for one in screen.refuted
         ],
         "health": health,
         "throttling": throttling(health.throttle_reasons) if health is not None else "",
@@ -291,6 +310,17 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
                     text="\n".join(one.finding.sentence for one in device.kept),
                 )
             )
+        tests += [
+            Test(
+                group=f"warpfuzz.screen.{device.name}",
+                name=one.entry,
+                seconds=0.0,
+                result="error",
+                message="the set is wrong",
+                text=refuted_words(device, one),
+            )
+            for one in screen.refuted
+        ]
         tests += [
             Test(
                 group=f"warpfuzz.screen.{device.name}",

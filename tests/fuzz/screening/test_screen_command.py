@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from command_line import warpfuzz
 from small_sets import MODULE
@@ -27,6 +28,7 @@ from runners.kernels import KernelModule
 from runners.ledger import Rate
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
+from runners.screening import References
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -261,6 +263,58 @@ def _no_cluster() -> None:
         raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
 
     run.cluster_at = screen_fleet.cluster_at = refuse
+
+
+def _with_a_wrong_bit(made: ScreeningSet, image: int) -> ScreeningSet:
+    """Return a set that expects one bit of its first program wrongly."""
+    first, *others = made.programs
+    expected = first.references.expected.copy()
+    expected[image, -1] ^= 4
+    references = References(images=first.references.images, expected=expected)
+    return replace(made, programs=[replace(first, references=references), *others])
+
+
+def test_a_set_with_one_wrong_bit_is_called_wrong_and_no_device_is(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "theirs.set", _with_a_wrong_bit(small_set, 2))
+    arguments = ("screen", "theirs.set", "--runner", "sim", "--time", "0.5")
+    ended = warpfuzz(tmp_path, *arguments, "--json", "--junit", "out.xml")
+    assert ended.code == 3, ended.out
+    assert "the set theirs.set is wrong: " in ended.err
+    (device,) = ended.summary["devices"]
+    assert device["wrong"] == 0 < device["cases"]
+    (wrong,) = device["wrong_in_the_set"]
+    assert wrong["images"] == 1
+    assert "image 2, byte" in wrong["why"]
+    assert not ended.findings
+    cases = list(ElementTree.parse(tmp_path / "out.xml").iter("testcase"))
+    assert not [case for case in cases if case.find("failure") is not None]
+    assert [case.get("name") for case in cases if case.find("error") is not None] == [
+        small_set.programs[0].entry
+    ]
+    # A device that is wrong, too, is found.
+    ended = warpfuzz(tmp_path, *arguments, "--fault", "stuck-bit-on-one-sm")
+    assert ended.code == 1, ended.out
+    assert "the set theirs.set is wrong: " in ended.out
+    assert "multiprocessor 1" in ended.out
+
+
+def test_a_set_by_another_model_is_right_where_the_device_computes_so(
+    small_set: ScreeningSet,
+) -> None:
+    other = _with_a_wrong_bit(small_set, 0)
+    other = replace(
+        other, description=msgspec.structs.replace(other.description, model="mine.toml 0123")
+    )
+    with screening(other) as (screen, sightings):
+        for _ in range(2 * len(other.programs)):
+            screen.step()
+        screen.finish()
+    # Single bits are exact: what the ISA does not permit is no model's business.
+    assert not sightings
+    assert len(screen.refuted) == 1
+    assert not screen.tally.wrong.any()
 
 
 def test_a_screening_that_compared_nothing_is_no_clean_one(
