@@ -42,7 +42,7 @@ from fuzz.compilers.members import (
     described,
     versions_described,
 )
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
     ATTRIBUTED,
@@ -413,7 +413,9 @@ class MatrixExaminer:
                 return Gone(id=job.id)
         evidence = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
         left = self._culprit(kind, subject, runner)
-        if culprit is None or (left is not None and left.key == culprit.key):
+        if culprit is None or (
+            left is not None and (left.key == culprit.key or in_company(culprit))
+        ):
             culprit = left
         evidence = self._named(evidence, culprit, wrong)
         return self._examined(

@@ -22,7 +22,7 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
@@ -300,7 +300,9 @@ class Examiner:
         if conclusion(attempts) is kind:
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
             left = self._culprit(kind, shrunk.subject)
-            if culprit is None or (left is not None and left.key == culprit.key):
+            if culprit is None or (
+                left is not None and (left.key == culprit.key or in_company(culprit))
+            ):
                 return made.named(left), shrunk.status
             # What is left may show less than there was, and never is it another's name.
             return made.named(culprit), shrunk.status
