@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import msgspec
 import numpy as np
@@ -27,6 +27,9 @@ from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import execute
+from oracle.places import Buffer
+from oracle.program import Program
+from oracle.steps import Barrier
 from oracle.targets import Module
 from runners.emission import emit
 from runners.kernels import KernelModule
@@ -37,6 +40,13 @@ _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""
 _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
+
+
+def nothing_compiles(runner: Runner, module: Module) -> bool:
+    """Whether the least of programs is not compiled: what is wrong is about no instruction."""
+    word = Buffer(name="word", space="global", size=4)
+    least = Program(buffers=(word,), steps=(Barrier(),))
+    return isinstance(runner.compile(emit(least, module=module)), Failure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +105,11 @@ class Reporter:
         self.odd: set[str] = set()
         """Entries of programs that came out wrong."""
 
+    @cached_property
+    def _nothing_compiles(self) -> bool:
+        module = Module.named(self._ready.target, self._ready.ptx_version)
+        return nothing_compiles(self._runner, module)
+
     def module(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         """Return the module of one program."""
         target, version = self._ready.target, self._ready.ptx_version
@@ -115,7 +130,8 @@ class Reporter:
         """Report an image at which the runner failed."""
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
-        family = family_of_failure(kind, batch.form, failure)
+        alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
+        family = family_of_failure(kind, None if alone else batch.form, failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         self._suspect(batch, image, index, family, attempt, 1)
 
