@@ -40,7 +40,7 @@ from fuzz.compilers.members import (
     MemberRunner,
     Place,
 )
-from fuzz.compilers.spans import described, versions_described
+from fuzz.compilers.spans import Named, described, versions_described
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
@@ -113,7 +113,7 @@ def family_of(
     return Family(key=f"{kind}/{name}/{who}", title=f"{kind}: {name}: {who}")
 
 
-def who_alone(kind: Kind, members: Sequence[Member], among: Sequence[Member]) -> str:
+def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
     """Say which members alone do something, such as "only V13.1.115 -O3"; "" if all do."""
     if len(members) == len(among):
         return ""
