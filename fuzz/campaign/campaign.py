@@ -397,6 +397,8 @@ class Campaign:
             coverage=self._lines,
             families=list(self.triage.announced),
             waiting=self.triage.waiting,
+            shrinking=self.triage.shrinking,
+            turned_out=self.triage.turned_out,
             unreplayed=self.triage.unreplayed,
             gone=self.triage.gone,
             finishing=self._finishing,
