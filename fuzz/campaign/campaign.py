@@ -315,6 +315,7 @@ class Campaign:
         state.cases += report.cases
         state.compared += report.compared
         state.answered += report.answered
+        state.failed += report.failed
         state.unasked += report.unasked
         self._counts.update(report.counts)
         self._said = report.said or self._said
@@ -382,6 +383,7 @@ class Campaign:
             cases_limit=self.budget.cases,
             compared=state.compared,
             answered=state.answered,
+            failed=state.failed,
             unasked=state.unasked,
             counts=self._counts.copy(),
             rounds=self._rounds.committed,

@@ -82,6 +82,8 @@ class CampaignStatus:
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    failed: int = 0
+    """Cases that were not compiled, or did not run to their end, though they have to."""
     shrinking: Sequence[FamilyState] = ()
     """Families of which a case was replayed and is being made smaller: named after it."""
     turned_out: Callable[[str], str | None] = lambda key: None
@@ -127,10 +129,11 @@ def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
 
 
 def told_apart(status: CampaignStatus) -> dict[str, int]:
-    """Return how many cases were compared, only accepted or rejected, and not asked."""
+    """Return how many cases were compared, only accepted or rejected, failed, and not asked."""
     return {
         "compared": status.compared,
         "accepted_or_rejected": status.answered,
+        "failed": status.failed,
         "not_asked": status.unasked,
     }
 

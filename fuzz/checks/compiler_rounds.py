@@ -194,8 +194,12 @@ class MatrixRounds:
             if failed:
                 report.counts["uncompiled",] += 1
                 self._refused(built, batch.form, failed, job, report)
-        if self._place.opened is None or not variants:
+        if self._place.opened is None:
             report.answered += count
+        elif not variants:
+            failed = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+            report.failed += count if failed else 0
+            report.unasked += 0 if failed else count
         else:
             different |= self._compare(batch, variants, some, job, report)
         if first == 0:
@@ -267,7 +271,8 @@ class MatrixRounds:
                 results.right.extend(variant.members)
             ran += 1
         report.compared += count if ran else 0
-        report.unasked += 0 if ran else count
+        report.failed += count if results.failed and not ran else 0
+        report.unasked += 0 if ran or results.failed else count
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
         self._pulse.count(count)

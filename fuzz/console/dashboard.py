@@ -191,6 +191,8 @@ def _counts(status: CampaignStatus) -> Text:
     line = Text(f"{status.compared:,} compared")
     if status.answered:
         line.append(f" · {status.answered:,} only accepted or rejected", style="odd")
+    if status.failed:
+        line.append(f" · {status.failed:,} not compiled or not run to the end", style="odd")
     if status.unasked:
         line.append(f" · {status.unasked:,} not asked", style="odd")
     # What a narrow terminal cuts off is what is as it should be.
