@@ -33,6 +33,7 @@ from fuzz.console.dashboard import limiting_words
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
 from fuzz.output import THEME
+from strategies.coverage import CoverageLine
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -222,3 +223,11 @@ def test_what_was_screened_stands_apart_from_the_cases() -> None:
     wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))
     assert "10 comparisons, 2 wrong; ended: no memory" in shown(wrong)
     assert "screening" not in shown(on_a_gpu())
+
+
+def test_the_bar_of_nothing_is_empty() -> None:
+    """ "targets ██████ 0 of 0" was full."""
+    line = CoverageLine(name="targets", reached=0, total=0)
+    text = shown(on_a_gpu(coverage=[line]), 120, 60)
+    (row,) = [row for row in text.splitlines() if "0 of 0" in row]
+    assert "█" not in row.partition("targets")[2]
