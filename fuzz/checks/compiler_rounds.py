@@ -197,9 +197,9 @@ class MatrixRounds:
         if self._place.opened is None:
             report.answered += count
         elif not variants:
-            failed = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
-            report.failed += count if failed else 0
-            report.unasked += 0 if failed else count
+            said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+            report.failed += count if said else 0
+            report.unasked += 0 if said else count
         else:
             different |= self._compare(batch, variants, some, job, report)
         if first == 0:

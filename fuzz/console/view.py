@@ -164,10 +164,10 @@ class LineWatching:
                 self._say(f"{told.title}: the same cause as {shown.title}{stored}")
             self._told[name] = _Told(shown=shown, found=True)
         there = {group_name(one) for one in (*status.families, *status.shrinking)}
-        for name in [one for one in self._told if one not in there]:
-            now = status.turned_out(self._told[name].key)
+        for gone in [one for one in self._told if one not in there]:
+            now = status.turned_out(self._told[gone].key)
             if now is not None:
-                title = self._told.pop(name).title
+                title = self._told.pop(gone).title
                 what = f"turned out to be {now}" if now else "did not happen again"
                 self._say(f"{title}: {what}")
 
