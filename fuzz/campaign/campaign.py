@@ -321,6 +321,7 @@ class Campaign:
         state.cases += report.cases
         state.compared += report.compared
         state.answered += report.answered
+        state.failed += report.failed
         state.unasked += report.unasked
         self._counts.update(report.counts)
         self._said = report.said or self._said
@@ -388,6 +389,7 @@ class Campaign:
             cases_limit=self.budget.cases,
             compared=state.compared,
             answered=state.answered,
+            failed=state.failed,
             unasked=state.unasked,
             counts=self._counts.copy(),
             rounds=self._rounds.committed,
@@ -403,6 +405,8 @@ class Campaign:
             coverage=self._lines,
             families=list(self.triage.announced),
             waiting=self.triage.waiting,
+            shrinking=self.triage.shrinking,
+            turned_out=self.triage.turned_out,
             unreplayed=self.triage.unreplayed,
             gone=self.triage.gone,
             finishing=self._finishing,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -76,13 +76,19 @@ class CampaignStatus:
     families: Sequence[FamilyState]
     """Families of findings, each with its cases."""
     waiting: int
-    """Suspects and findings that wait to be replayed or shrunk."""
+    """Suspects and findings that wait to be replayed or shrunk, or are being so."""
     unreplayed: int
     """Those of them that were not replayed yet."""
     gone: int
     """Cases that differed once and did not when they were replayed."""
     stopped: str
     """Why the campaign ended; empty while it goes on."""
+    failed: int = 0
+    """Cases that were not compiled, or did not run to their end, though they have to."""
+    shrinking: Sequence[FamilyState] = ()
+    """Families of which a case was replayed and is being made smaller: named after it."""
+    turned_out: Callable[[str], str | None] = lambda key: None
+    """Returns what the family of a key turned out to be (`Triage.turned_out`)."""
     finishing: bool = False
     """Whether no new round begins, and what was found is replayed and made smaller."""
     said: str = ""
@@ -128,10 +134,11 @@ def stage_shares(workers: Sequence[WorkerStatus]) -> dict[Stage, float]:
 
 
 def told_apart(status: CampaignStatus) -> dict[str, int]:
-    """Return how many cases were compared, only accepted or rejected, and not asked."""
+    """Return how many cases were compared, only accepted or rejected, failed, and not asked."""
     return {
         "compared": status.compared,
         "accepted_or_rejected": status.answered,
+        "failed": status.failed,
         "not_asked": status.unasked,
     }
 

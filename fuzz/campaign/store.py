@@ -93,6 +93,7 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     cases: Count = 0
     compared: Count = 0
     answered: Count = 0
+    failed: Count = 0
     unasked: Count = 0
     gone: Count = 0
     screened: Count = 0

@@ -77,6 +77,24 @@ class Triage:
         return [one.state for one in self.members.values() if one.confirmed or one.finished]
 
     @property
+    def shrinking(self) -> list[FamilyState]:
+        """Families of which a case was replayed and is still to be made smaller."""
+        return [one.state for one in self.members.values() if one.confirmed and not one.finished]
+
+    def turned_out(self, key: str) -> str | None:
+        """Return what the family of a key turned out to be: the title; "" where it is gone.
+
+        None where it is what it was.
+        """
+        last = key
+        while last in self.turned and last not in self.members:
+            last = self.turned[last]
+        if last == key:
+            return None
+        there = self.members.get(last)
+        return there.state.title if there is not None else ""
+
+    @property
     def settled(self) -> frozenset[str]:
         """Keys of families of which no further case is needed."""
         tired = (key for key in self.turned if self._tired(key))

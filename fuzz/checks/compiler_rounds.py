@@ -238,8 +238,12 @@ class MatrixRounds:
             if failed:
                 report.counts["uncompiled",] += 1
                 self._refused(built, batch.form, failed, job, report)
-        if self._place.opened is None or not variants:
+        if self._place.opened is None:
             report.answered += count
+        elif not variants:
+            said = any(one.trouble is not Trouble.UNSUPPORTED for one in built.failed.values())
+            report.failed += count if said else 0
+            report.unasked += 0 if said else count
         else:
             different |= self._compare(batch, variants, some, job, report)
         if first == 0:
@@ -335,7 +339,8 @@ class MatrixRounds:
                 report.counts[BY_MEMBER, member.name, "compared"] += first == 0
                 report.counts[BY_MEMBER, member.name, "images"] += count
         report.compared += count if ran else 0
-        report.unasked += 0 if ran else count
+        report.failed += count if results.failed and not ran else 0
+        report.unasked += 0 if ran or results.failed else count
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
         report.counts["bounds alone",] += bounds_alone and first == 0

@@ -40,7 +40,6 @@ from fuzz.compilers.members import (
     MemberRunner,
     Place,
 )
-from fuzz.compilers.spans import Named, described, versions_described
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
@@ -60,6 +59,7 @@ from fuzz.findings.families import (
     what_was_said,
 )
 from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
+from fuzz.findings.spans import Named, described, versions_described
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink

@@ -28,7 +28,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
-from fuzz.compilers.spans import described
+from fuzz.findings.spans import described
 from fuzz.runner import RunnerChoice, without_figures
 from oracle.forms import MainForm
 from runners.assemblers.disassembly import Disassembler

@@ -243,7 +243,7 @@ class RoundWorker:
         image = batch.images(1)
         report.counts["programs", "failed"] += 1
         report.cases += 1
-        report.answered += 1
+        report.failed += 1
         report.said = failure.line
         self._told.failure(batch, image[0], 0, failure)
 
@@ -281,14 +281,16 @@ class RoundWorker:
             if isolation is None:
                 return
             actual, sms, judged = isolation.images, isolation.sms, int(isolation.ran.sum())
+            failed = len(isolation.culprits)
             wrong = self._wrong(batch, compiled, images, lambda: isolation)
             wrong = wrong[isolation.ran[wrong]]
         else:
-            actual, sms, judged = ran.images, ran.sms, count
+            actual, sms, judged, failed = ran.images, ran.sms, count, 0
         self._told.outcomes(batch, images, actual if judged == count else None, numbers)
         report.cases += count
         report.compared += judged
-        report.unasked += count - judged
+        report.failed += failed
+        report.unasked += count - judged - failed
         heart.count(judged)
         if len(wrong):
             outcome = Outcome(images=images, actual=actual, sms=sms)

@@ -302,7 +302,7 @@ class ScreeningReport:
 class RoundReport:
     """What came of a round, or of the part of it that was done.
 
-    Every case was compared, or only accepted or rejected, or could not be asked.
+    Every case was compared, or only accepted or rejected, or failed, or could not be asked.
     """
 
     number: int
@@ -316,6 +316,8 @@ class RoundReport:
     """Cases whose outcome was compared with what must come out."""
     answered: int = 0
     """Cases that were accepted or rejected, with nothing to compare that with."""
+    failed: int = 0
+    """Cases that were not compiled, or did not run to their end, though they have to."""
     unasked: int = 0
     """Cases that could not be asked."""
     counts: Counts = field(default_factory=Counter)

@@ -29,7 +29,7 @@ from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
-from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
+from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.output import console, counted, emit, fetcher
 from fuzz.runner import opened
@@ -247,7 +247,7 @@ def _row(
             },
             "levels": [_level_row(column, conclusion) for column in conclusion.columns],
             "modules": {conclusion.names[index]: told for index, told in sorted(modules.items())},
-            "counts": {way.value: conclusion.count(way) for way in Way},
+            "counts": {way.value: some for way, some in by_way(conclusion.count).items()},
             "runs": runs,
             "rate": rate,
             "missed": missed(rate, runs),
@@ -291,7 +291,7 @@ def _print(
         table.add_row("driver", *map(_shown, conclusion.driver.values()))
     out.print(table)
     out.print(conclusion.sentence, markup=False, soft_wrap=True)
-    said = [f"{conclusion.count(way)} {way.value}" for way in Way]
+    said = [f"{some} {way.value}" for way, some in by_way(conclusion.count).items()]
     answers = counted(len(conclusion.answers), "answer")
     out.print(f"{answers}: {', '.join(said)}.", markup=False, soft_wrap=True)
     if rate < 1:

@@ -20,7 +20,7 @@ from corpus.recorded import Answers, read_answers
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError
 from fuzz.findings.questions import Standing
-from fuzz.findings.replay import Way
+from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
 from fuzz.output import (
     Test,
@@ -223,7 +223,7 @@ def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
 
 
 def _summarise(told: _Told, answers: Answers | None, report: Report, seconds: float) -> None:
-    ways = {way: told.count(way) for way in Way}
+    ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     if report.json:
         emit(
@@ -268,7 +268,7 @@ def _summarise(told: _Told, answers: Answers | None, report: Report, seconds: fl
 def _verdicts(told: _Told, report: Report) -> str:
     """Say what came out, of what was compared and of what was only judged apart."""
     parts = []
-    for way in (Way.COMPARED, Way.JUDGED):
+    for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
         rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
         if rows:
             shown = sum(one.counts for one in rows)

@@ -14,7 +14,7 @@ from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
 from fuzz.console.devices import device_text
 from fuzz.console.layout import Block, beside, fitted, listed, stacked
-from fuzz.findings.families import FindingGroup, finding_groups
+from fuzz.findings.families import FindingGroup, finding_groups, group_name
 from fuzz.output import bar, counted, duration, harmless, in_ascii, kind_name, kind_style, plain
 from runners.ledger import Rate
 from strategies.coverage import CoverageLine
@@ -67,7 +67,7 @@ def dashboard_lines(status: CampaignStatus, budget: Budget, *, width: int, rows:
     if left <= 0:
         return [fitted(line, width) for line in [*head, foot][:rows]]
     groups = finding_groups(status.families)
-    wanted = 1 + max(1, len(groups))
+    wanted = 1 + max(1, len(groups) or len(_being_made_smaller(groups, status)))
     # Findings come first to whom watches; a third of the room is theirs, if they need it.
     least = min(wanted, max(2, left // 3), left)
     stages, workers = _stages(status), _workers(status)
@@ -192,6 +192,8 @@ def _counts(status: CampaignStatus) -> Text:
     line = Text(f"{status.compared:,} compared")
     if status.answered:
         line.append(f" · {status.answered:,} only accepted or rejected", style="odd")
+    if status.failed:
+        line.append(f" · {status.failed:,} not compiled or not run to the end", style="odd")
     if status.unasked:
         line.append(f" · {status.unasked:,} not asked", style="odd")
     # What a narrow terminal cuts off is what is as it should be.
@@ -216,13 +218,20 @@ def _screened(screening: ScreeningReport) -> Text:
     return plain(screened_words(screening), style=odd)
 
 
+def examined_words(status: CampaignStatus) -> str:
+    """Say at which stage findings are: to be replayed, or to be made smaller; "" if at none."""
+    replayed = status.waiting - status.unreplayed
+    parts = [f"{counted(status.unreplayed, 'suspect')} to be replayed"] if status.unreplayed else []
+    parts += [f"{counted(replayed, 'finding')} to be made smaller"] if replayed > 0 else []
+    return ", ".join(parts)
+
+
 def _foot(status: CampaignStatus, budget: Budget) -> Text:
     line = Text(f"nothing new for {duration(status.seconds_since_new)}")
     if budget.quiet is not None:
         line.append(f" (ends at {duration(budget.quiet)})")
-    if status.waiting:
-        some = "finding is" if status.waiting == 1 else "findings are"
-        line.append(f" · {status.waiting:,} {some} being confirmed and shrunk", style="odd")
+    if examined := examined_words(status):
+        line.append(f" · {examined}", style="odd")
     if not status.stopped:
         line.append(" · Ctrl-C ends it")
     return line
@@ -375,7 +384,7 @@ def _coverage(coverage: Sequence[CoverageLine]) -> Block:
 
 
 def _covered(line: CoverageLine, width: int, names: int) -> Text:
-    share = line.reached / line.total if line.total else 1.0
+    share = line.reached / line.total if line.total else 0.0
     text = fitted(plain(line.name), names, padded=True).append(" ")
     text.append_text(bar(share, min(_BAR // 2, max(0, width - names - 14)), "legal"))
     text.append(f" {line.reached:>5,} of {line.total:,}")
@@ -388,25 +397,39 @@ def _findings(groups: Sequence[FindingGroup], status: CampaignStatus) -> Block:
     known = sum(group.known is not None for group in groups)
     words = counted(len(groups) - known, "family", "families")
     note = Text(f"{words}, {known:,} known" if known else words, style="quiet")
-    kinds = max((len(kind_name(group.kind)) for group in groups), default=0)
+    shown = groups or _being_made_smaller(groups, status)
+    kinds = max((len(kind_name(group.kind)) for group in shown), default=0)
 
     def body(width: int, rows: int) -> Sequence[Text]:
         if not groups:
-            return [Text(_nothing_found(status), style="quiet")][:rows]
+            some = [_group(group, kinds, stage=_STAGE) for group in shown]
+            return (
+                listed(some, rows, "more") or [Text(_nothing_found(status), style="quiet")][:rows]
+            )
         lines = listed([_group(group, kinds) for group in groups], rows, "more")
         if 0 < len(lines) < len(groups):
             # The newest may be one of those that are left out.
             lines[-1] = lines[-1].append(" · newest: ").append_text(_newest(status))
         return lines
 
-    return Block(title="findings", wanted=max(1, len(groups)), body=body, note=note)
+    return Block(title="findings", wanted=max(1, len(shown)), body=body, note=note)
+
+
+_STAGE = " (replayed, being made smaller)"
+
+
+def _being_made_smaller(
+    groups: Sequence[FindingGroup], status: CampaignStatus
+) -> Sequence[FindingGroup]:
+    """Return what was replayed of causes that have no line yet."""
+    there = {group_name(one) for group in groups for one in group.members}
+    return finding_groups(one for one in status.shrinking if group_name(one) not in there)
 
 
 def _nothing_found(status: CampaignStatus) -> str:
     """Say of a campaign without findings what is known so far."""
     if status.waiting:
-        some = counted(status.waiting, "suspect")
-        return f"{some} {'waits' if status.waiting == 1 else 'wait'} to be replayed"
+        return examined_words(status)
     if not status.compared:
         return "nothing is compared yet"
     if status.gone:
@@ -414,12 +437,14 @@ def _nothing_found(status: CampaignStatus) -> str:
     return harmless(status.words.agreement)
 
 
-def _group(group: FindingGroup, kinds: int) -> Text:
+def _group(group: FindingGroup, kinds: int, *, stage: str = "") -> Text:
     known = group.known is not None
     line = Text().append(
         f"{kind_name(group.kind):<{kinds}}", style=kind_style(group.kind, known=known)
     )
     line.append(f" {group.cases:>9,}  ", style="known" if known else "")
     line.append_text(plain(group.what, style="known" if known else ""))
-    line.append_text(plain(f"{group.each_kind}{group.remark}", style="known" if known else "quiet"))
+    line.append_text(
+        plain(f"{group.each_kind}{group.remark}{stage}", style="known" if known else "quiet")
+    )
     return line

@@ -246,10 +246,12 @@ def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
 
 
 def told_apart_words(status: CampaignStatus) -> str:
-    """Say how many cases were compared, only accepted or rejected, and not asked."""
+    """Say how many cases were compared, only accepted or rejected, failed, and not asked."""
     words = f"{counted(status.compared, status.words.case)} compared"
     if status.answered:
         words += f", {status.answered:,} only accepted or rejected"
+    if status.failed:
+        words += f", {status.failed:,} not compiled or not run to the end"
     if status.unasked:
         words += f", {status.unasked:,} not asked"
     shown = [

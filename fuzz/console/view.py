@@ -16,8 +16,15 @@ from fuzz.campaign.campaign import Observer
 from fuzz.campaign.hosts import missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
-from fuzz.console.dashboard import dashboard, limiting_words
-from fuzz.findings.families import FamilyState, FindingGroup, finding_row, group_counts, group_name
+from fuzz.console.dashboard import dashboard, examined_words, limiting_words
+from fuzz.findings.families import (
+    FamilyState,
+    FindingGroup,
+    finding_groups,
+    finding_row,
+    group_counts,
+    group_name,
+)
 from fuzz.output import console, counted, duration, emit, harmless
 from oracle.errors import UsageError
 
@@ -109,8 +116,8 @@ class LineWatching:
 
     def __init__(self, out: Console) -> None:
         self._out = out
-        self._told: set[tuple[object, str | None]] = set()
-        """Names of the groups of which there was a line."""
+        self._told: dict[object, _Told] = {}
+        """By the name of a group: what was said of it last."""
         self._begun = self._finishing = False
         self._remarks = self._events = 0
         """How many there were a line for."""
@@ -135,11 +142,7 @@ class LineWatching:
         for event in status.events[self._events :]:
             self._print(harmless(event["text"], one_line=True))
         self._events = len(status.events)
-        for family in status.families:
-            name = group_name(family)
-            if name not in self._told:
-                self._told.add(name)
-                self._print(_news(family))
+        self._findings(status)
         now = time.monotonic()
         finishing = status.finishing and not status.stopped and bool(status.waiting)
         if now - self._last >= HEARTBEAT_SECONDS or (finishing and not self._finishing):
@@ -147,17 +150,53 @@ class LineWatching:
             self._print(heartbeat(status))
         self._finishing = finishing
 
+    def _findings(self, status: CampaignStatus) -> None:
+        """Print what is new of findings: replayed, found, named otherwise, gone."""
+        groups = finding_groups(status.families)
+        for group in finding_groups(status.shrinking):
+            name = group_name(group.shown)
+            if name not in self._told:
+                self._told[name] = _Told(shown=group.shown)
+                self._say(f"replayed, being made smaller: {group.title}{group.remark}")
+        for group in groups:
+            name, shown = group_name(group.shown), group.shown
+            told = self._told.get(name)
+            if told is None or not told.found:
+                self._say(_news(group))
+            elif told.what != _Told(shown=shown).what:
+                stored = f" ({shown.saved.id})" if shown.saved is not None else ""
+                self._say(f"{told.title}: the same cause as {shown.title}{stored}")
+            self._told[name] = _Told(shown=shown, found=True)
+        there = {group_name(one) for one in (*status.families, *status.shrinking)}
+        for gone in [one for one in self._told if one not in there]:
+            now = status.turned_out(self._told[gone].key)
+            if now is not None:
+                title = self._told.pop(gone).title
+                what = f"turned out to be {now}" if now else "did not happen again"
+                self._say(f"{title}: {what}")
+
+    def _say(self, line: str) -> None:
+        self._print(harmless(line, one_line=True))
+
     def _print(self, line: str) -> None:
         self._out.print(line, markup=False, soft_wrap=True)
 
 
-def _news(family: FamilyState) -> str:
-    """Return the first family of a group as one line."""
-    remark = FindingGroup(members=(family,)).remark
+class _Told:
+    """What was said of a group last."""
+
+    def __init__(self, *, shown: FamilyState, found: bool = False) -> None:
+        # A state goes on changing.
+        self.key, self.title, self.found = shown.key, shown.title, found
+        self.what = shown.title.removeprefix(f"{shown.kind}: ")
+
+
+def _news(group: FindingGroup) -> str:
+    """Return a group that is new as one line."""
+    family = group.shown
     stored = f" ({family.saved.id})" if family.saved is not None else ""
-    line = f"{family.title}{remark}; smallest case{stored}: {family.text}"
-    line += f" (PTX ISA {family.version})" if family.version else ""
-    return harmless(line, one_line=True)
+    line = f"{family.title}{group.remark}; smallest case{stored}: {family.text}"
+    return f"{line} (PTX ISA {family.version})" if family.version else line
 
 
 def heartbeat(status: CampaignStatus) -> str:
@@ -170,8 +209,8 @@ def heartbeat(status: CampaignStatus) -> str:
         _found(status),
         f"nothing new for {duration(status.seconds_since_new)}",
     ]
-    if status.waiting:
-        parts.append(f"{counted(status.waiting, 'finding')} to be replayed and shrunk")
+    if examined := examined_words(status):
+        parts.append(examined)
     if status.finishing and not status.stopped:
         parts.append("finishing")
     if stalled:
@@ -191,7 +230,7 @@ def _found(status: CampaignStatus) -> str:
     """Return how many groups of findings there are."""
     unknown, known = group_counts(status.families)
     if not unknown + known:
-        return "nothing found"
+        return "nothing found yet" if status.waiting else "nothing found"
     words = f"{counted(unknown + known, 'family', 'families')} found"
     return f"{words}, {known:,} of them known" if known else words
 

@@ -105,12 +105,14 @@ def _part(
     cell: int,
 ) -> list[Text]:
     turned = result.is_registers
-    head = Text(f"{names[1]:<{margin}}", style="quiet")
-    for index in part:
-        # Two columns have no room for a gap between two numbers of two digits.
-        shown = str(index) if cell > 2 or index % 2 == 0 else ""
-        head.append(f"{shown:>{cell}}")
-    lines = [head]
+    numbers = [str(index) for index in part]
+    # Two columns have no room for a gap between two numbers of two digits: tens stand above ones.
+    above = [number[:-1] for number in numbers] if cell == 2 else []
+    rows = [above, [number[-1] for number in numbers]] if any(above) else [numbers]
+    lines = [
+        Text("".join([f"{name:<{margin}}", *(f"{one:>{cell}}" for one in row)]), style="quiet")
+        for row, name in zip(rows, ("",) * (len(rows) - 1) + (names[1],), strict=True)
+    ]
     for index in range(result.columns if turned else result.rows):
         name = names[0] if index == 0 else ""
         line = Text().append(f"{name}{index:>{margin - len(name)}}", style="quiet")
@@ -302,7 +304,8 @@ def _as_found(entry: Entry) -> list[RenderableType]:
 
 def _kind_of(result: Result) -> str:
     if result.is_registers:
-        return f"{result.columns} registers of 32 lanes"
+        registers = "register" if result.columns == 1 else "registers"
+        return f"{result.columns} {registers} of {result.rows} lanes"
     return f"{result.rows} × {result.columns} elements of {result.type}"
 
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from corpus import Case, Family, Kind, Saved, ShrinkStatus
 from corpus.families import cause_key, compilers_of, group_identity
 from corpus.known import KnownEntry
-from fuzz.compilers.spans import described, spanned, versions_described
 from fuzz.diagnosis.experiments import Culprit, unit_of
+from fuzz.findings.spans import described, spanned, versions_described
 from fuzz.findings.verdicts import (
     TELLING,
     Difference,

@@ -263,7 +263,7 @@ class ProgramQuestion:
             return Sample(label="match", kind=None)
         if seen.actual is None or seen.expected is None:
             return Sample(
-                label=seen.kind.value, kind=seen.kind, way=Way.JUDGED, message=str(seen.failure)
+                label=seen.kind.value, kind=seen.kind, way=Way.FAILED, message=str(seen.failure)
             )
         wrong = distinct(seen.actual[(seen.actual != seen.expected).any(axis=1)])
         return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
@@ -318,7 +318,7 @@ class HandQuestion:
                 raise
             except InfrastructureError as error:
                 raise CannotBeAskedError(str(error)) from error
-            return Sample(label=kind.value, kind=kind, way=Way.JUDGED, message=str(ran))
+            return Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
         different = np.flatnonzero(ran.images[0] != self._expected[0])
         if not len(different):
             return Sample(label="match", kind=None)

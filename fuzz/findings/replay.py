@@ -145,8 +145,16 @@ class Way(StrEnum):
     COMPARED = "compared"
     """The code ran, and every byte of the image was compared with what is expected."""
     JUDGED = "accepted or rejected"
-    """A compiler accepted or rejected it, or it did not run to its end: nothing was compared."""
+    """A compiler accepted or rejected it: there is nothing to compare that with."""
+    FAILED = "not compiled or not run to the end"
+    """It has to be, and was not: nothing was compared."""
     NOT_ASKED = "could not be asked"
+
+
+def by_way(count: Callable[[Way], int]) -> dict[Way, int]:
+    """Return how many answers there are of each way; what failed only where something did."""
+    counts = {way: count(way) for way in Way}
+    return {way: some for way, some in counts.items() if some or way is not Way.FAILED}
 
 
 class CannotBeAskedError(InfrastructureError):
@@ -171,7 +179,7 @@ class Sample:
         return self.kind is not None
 
 
-_FULLEST_FIRST = (Way.COMPARED, Way.JUDGED, Way.NOT_ASKED)
+_FULLEST_FIRST = (Way.COMPARED, Way.JUDGED, Way.FAILED, Way.NOT_ASKED)
 
 
 @dataclass(kw_only=True)

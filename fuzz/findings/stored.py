@@ -97,7 +97,7 @@ class Replayed:
             return False
         asked_for = Way.COMPARED if is_runnable(self.entry) else Way.JUDGED
         # A program that still fails before anything can be compared is an answer, too.
-        return self.way is asked_for or (self.way is Way.JUDGED and self.now.bad)
+        return self.way is asked_for or (self.way in (Way.JUDGED, Way.FAILED) and self.now.bad)
 
     @property
     def counts(self) -> bool:

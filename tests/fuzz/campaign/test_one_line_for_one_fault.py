@@ -36,3 +36,14 @@ def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) ->
     ids = {group["id"] for group in groups}
     assert {line[-1] for line in lines} == ids
     assert f": {len(groups)} families of disagreements." in closing
+
+
+def test_a_compiler_that_compiles_nothing_is_one_line(tmp_path: Path) -> None:
+    """`--ptx-pass false` gave a line for each sort of program (2026-11-23)."""
+    ran = warpfuzz(
+        tmp_path, "run", "--runner", "sim", "--cases", 48, "--seed", 9, "--workers", 1,
+        "--ptx-pass", "false", "--json",
+    )  # fmt: skip
+    assert len({finding["group"] for finding in ran.findings}) == len(ran.findings) == 1
+    assert ran.summary["failed"] > 1
+    assert ran.summary["accepted_or_rejected"] == 0

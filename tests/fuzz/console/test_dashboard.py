@@ -33,6 +33,7 @@ from fuzz.console.dashboard import limiting_words
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
 from fuzz.output import THEME
+from strategies.coverage import CoverageLine
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -117,7 +118,7 @@ def test_what_matters_is_there_at_any_usual_size(width: int, height: int) -> Non
         "4,812,345,678", "1,012,345 a second now", "limited by the oracle", "1,208 of 1,208",
         "1 stalled", "silent for 1 m", "61 °C", "1,980 MHz", "4 corrected", "3 families, 1 known",
         "as with rows swapped", "known: ptxas-12.4-crash", "nothing new for 20 min 03 s",
-        "2 findings are being confirmed",
+        "2 findings to be made smaller",
     ):  # fmt: skip
         assert part in text, part
 
@@ -172,7 +173,7 @@ def test_while_what_differed_waits_nobody_says_that_all_agree() -> None:
     sound = on_a_gpu(families=[], waiting=0, gone=0)
     assert sound.words.agreement in shown(sound, 160, 60)
     for status, said in (
-        (replace(sound, waiting=2), "2 suspects wait to be replayed"),
+        (replace(sound, waiting=2, unreplayed=2), "2 suspects to be replayed"),
         (replace(sound, gone=1), "1 case differed once and not when replayed"),
         (replace(sound, compared=0), "nothing is compared yet"),
     ):
@@ -222,3 +223,11 @@ def test_what_was_screened_stands_apart_from_the_cases() -> None:
     wrong = on_a_gpu(screening=ScreeningReport(comparisons=10, wrong=2, trouble="no memory"))
     assert "10 comparisons, 2 wrong; ended: no memory" in shown(wrong)
     assert "screening" not in shown(on_a_gpu())
+
+
+def test_the_bar_of_nothing_is_empty() -> None:
+    """ "targets ██████ 0 of 0" was full."""
+    line = CoverageLine(name="targets", reached=0, total=0)
+    text = shown(on_a_gpu(coverage=[line]), 120, 60)
+    (row,) = [row for row in text.splitlines() if "0 of 0" in row]
+    assert "█" not in row.partition("targets")[2]

@@ -16,7 +16,6 @@ from corpus import Case, Family, Kind, Versions
 from corpus.families import cause_key, compilers_of
 from fuzz.campaign.rounds import Budget
 from fuzz.checks.compiler_suspects import who_alone
-from fuzz.compilers.spans import spanned
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
@@ -28,6 +27,7 @@ from fuzz.findings.families import (
     finding_row,
     unknown_groups,
 )
+from fuzz.findings.spans import spanned
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)

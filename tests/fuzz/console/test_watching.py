@@ -50,6 +50,37 @@ def test_a_pipe_gets_one_line_for_each_new_family(
     assert all(line.endswith(f"({first.saved.id}): {first.text}") for line in lines)  # type: ignore[union-attr]
 
 
+def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The first line was a raw "fails" of 38 steps, which vanished without a word (2026-11-23)."""
+    raw = family(Kind.LAUNCH_FAILURE, "wmma.store: fails", 1)
+    small = family(Kind.VIOLATION, "wmma.store: transposed", 4)
+    raw.key, small.key = "launch failure/wmma.store", "violation/wmma.store"
+    other, gone = family(Kind.DEVIATION, "beside others", 1), family(Kind.FLAKY, "seldom", 1)
+    became = {other.key: small.title, gone.key: ""}.get
+    with watching(Budget(), json=False) as watcher:
+        for found, smaller in (
+            ([], [other]),
+            ([raw], [other, gone]),
+            ([raw], [small]),
+            ([raw, small], []),
+            ([raw, small], []),
+        ):
+            watcher.update(on_a_gpu(families=found, shrinking=smaller, turned_out=became))
+    _, *lines = capsys.readouterr().out.splitlines()
+    stored = f"({small.saved.id})"  # type: ignore[union-attr]
+    assert lines == [
+        "replayed, being made smaller: deviation: beside others",
+        "replayed, being made smaller: flaky: seldom",
+        f"launch failure: wmma.store: fails; smallest case {stored}: {raw.text}",
+        "deviation: beside others: turned out to be violation: wmma.store: transposed",
+        "flaky: seldom: did not happen again",
+        "launch failure: wmma.store: fails: the same cause as violation: wmma.store: transposed "
+        + stored,
+    ]
+
+
 def test_a_pipe_gets_a_sign_of_life_now_and_then(
     clock: _Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,7 +103,7 @@ def test_what_is_left_when_the_time_is_over_is_told_at_once(
             watcher.update(status)
     _, *lines = capsys.readouterr().out.splitlines()
     assert lines == [heartbeat(status)]
-    assert "3 findings to be replayed and shrunk; finishing" in lines[0]
+    assert "3 findings to be made smaller; finishing" in lines[0]
 
 
 def test_json_has_a_line_of_state_every_ten_seconds(

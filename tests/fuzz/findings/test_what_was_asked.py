@@ -59,6 +59,18 @@ def summary(out: str) -> Any:
     return json.loads(out.splitlines()[-1])["summary"]
 
 
+@pytest.mark.parametrize(("command", "kind"), [("false", "compile failure"), ("sed s/ret;//", "")])
+def test_what_failed_is_neither_compared_nor_accepted(
+    program: Entry, command: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Divergences, compile and launch failures were "accepted or rejected" (2026-11-23)."""
+    words = ("replay", program.path, "--ptx-pass", command, "--json")
+    _, out, _ = ended(capsys, *words)
+    failed = "not compiled or not run to the end"
+    assert summary(out)["counts"].get(failed, 0) == bool(kind)
+    assert summary(out)["counts"]["accepted or rejected"] == 0
+
+
 def test_a_bisection_is_offered_only_where_one_can_tell(program: Entry, tmp_path: Path) -> None:
     """The simulated device runs no machine code: every answer was "could not be asked"."""
     offered = {what for what, _ in commands_of(program)}

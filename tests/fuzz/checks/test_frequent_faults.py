@@ -1,0 +1,87 @@
+"""A fault that many images meet costs the rate little: a few are looked into, the rest counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+
+from corpus import Kind
+from fuzz.bench.campaigns import Silence
+from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.protocol import RoundJob, RoundReport
+from fuzz.runner import OpenRunner, RunnerChoice, opened
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Pending
+
+ROUNDS = 4
+FLIPPED = RunnerChoice(name="sim", layout=1, faults=("load-a-layout-flipped",))
+OUTSIDE = RunnerChoice(
+    name="sim", layout=1, ptx_pass=r"sed -E 's/(wmma\.store\.d\.sync\.aligned)\.row/\1.col/'"
+)
+
+
+class Counting(ForwardingRunner):
+    """A runner that counts what it is asked."""
+
+    def __init__(self, ready: OpenRunner) -> None:
+        super().__init__(ready.runner)
+        self.compiled = self.ran = 0
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        self.compiled += 1
+        return super().compile(module)
+
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
+        self.ran += 1
+        return super().submit(compiled, images, entry=entry)
+
+    def run(self, compiled: Compiled, images: Images, *, entry: str | None = None):
+        return self.submit(compiled, images, entry=entry).collect()
+
+
+def reports(
+    choice: RunnerChoice, settled: frozenset[str] = frozenset()
+) -> tuple[list[RoundReport], Counting]:
+    """Carry out rounds, and count what the runner was asked."""
+    check = Programs(choice=choice, seed=9)
+    with opened(choice) as ready, ExitStack() as stack:
+        counting = Counting(ready)
+        trier = ProgramTrier(replace(ready, runner=counting), check, Silence(), stack)
+        drawing = check.drawing(trier.facts)
+        known = drawing.coverage()
+        jobs = [
+            RoundJob(number=number, drawn=drawing.round(number, known), settled=settled)
+            for number in range(ROUNDS)
+        ]
+        return [trier.round(job) for job in jobs], counting
+
+
+def families(made: list[RoundReport]) -> dict[str, Kind]:
+    return {key: one.kind for report in made for key, one in report.suspects.items()}
+
+
+def test_of_settled_families_nothing_is_compiled_and_every_case_is_counted() -> None:
+    first, _ = reports(FLIPPED)
+    settled = frozenset(families(first))
+    again, asked = reports(FLIPPED, settled)
+    assert asked.compiled == ROUNDS
+    counts = [
+        sum((Counter({key: one.cases}) for report in made for key, one in report.suspects.items()),
+            Counter())
+        for made in (first, again)
+    ]  # fmt: skip
+    assert counts[0] == counts[1]
+    assert counts[0].total() > 10
+
+
+def test_what_costs_the_device_is_not_looked_for_again() -> None:
+    """On a GPU, each run that ends so takes the device a second or two."""
+    first, before = reports(OUTSIDE)
+    failed = {key for key, kind in families(first).items() if kind is Kind.LAUNCH_FAILURE}
+    assert failed
+    again, asked = reports(OUTSIDE, frozenset(failed))
+    assert asked.ran < before.ran
+    for report in again:
+        assert report.compared + report.failed + report.unasked == report.cases
+    assert failed <= families(again).keys()
