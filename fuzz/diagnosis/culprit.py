@@ -120,7 +120,8 @@ def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
     forms
         Of those that are changed.
     """
-    names = {use.name for step in walk(program.steps) for use in step.uses}
+    uses = (use for step in walk(program.steps) for use in step.uses)
+    names = {register.bank for use in uses for register in use.registers}
     fresh = (f"d{number}" for number in count() if f"d{number}" not in names)
     # In the order of the program, not of a set: the same program every time.
     elsewhere = {form: next(fresh) for form in _forms_in_place(program) if form in forms}
