@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from oracle.lane_steps import SetRegisters
+from oracle.lane_steps import COUNTS, SetRegisters
 from oracle.program import Program, fresh_bank, walk
 from oracle.registers import listed
 from oracle.steps import Step, copied
@@ -50,6 +50,7 @@ def less_shared(example: Example) -> Iterator[Example]:
     for text in texts:
         own = fresh_bank(program, text.partition(".")[0])
         yield _edited(example, _renamed(program.steps, text, own))
+        yield from _set_apart(example, text, own)
     for site, step in visit(program.steps):
         for use in step.uses:
             if listed(use.name):
@@ -63,6 +64,20 @@ def less_shared(example: Example) -> Iterator[Example]:
             simpler = replace(step, constant=0)
         if simpler is not None:
             yield _edited(example, edited(program.steps, {site: (simpler,)}))
+
+
+def _set_apart(example: Example, text: str, own: str) -> Iterator[Example]:
+    """Iterate over examples in which registers that are one number are as many as are listed."""
+    program = example.program
+    size = text.count(" ") + 1
+    bank = text.partition(".")[0]
+    edits: dict[Site, Steps] = {
+        site: (replace(step, registers=own, count=size),)
+        for site, step in visit(program.steps)
+        if isinstance(step, SetRegisters) and step.registers == bank and size in COUNTS
+    }
+    if edits:
+        yield _edited(example, _renamed(edited(program.steps, edits), text, own))
 
 
 def _edited(example: Example, steps: Steps) -> Example:
