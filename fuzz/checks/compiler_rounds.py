@@ -33,6 +33,7 @@ from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
+from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Failure, Trouble
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import round_batches, round_key, up_to
@@ -91,8 +92,8 @@ class MatrixRounds:
         name = NOWHERE if place.opened is None else place.opened.choice.name
         self._parts = ROUNDS_OF_A_MODULE[name]
         self._module = Module.named(place.target, place.ptx_version)
-        front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
-        self._line_bytes = max((line_bytes(one.spelled) for one in front_ends), default=1)
+        self._front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
+        self._line_bytes = max((line_bytes(one.spelled) for one in self._front_ends), default=1)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -134,6 +135,10 @@ class MatrixRounds:
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
+        if self._front_ends:
+            # One that a front end cannot say would cost the others their module.
+            said = {name: program for name, program in programs.items() if is_named(program)}
+            programs = said or dict([programs.popitem()])
         self._pulse.enter(Stage.COMPILE)
         building = self._matrix.start(emit_all(programs, module=self._module))
         built = building.wait(self._pulse.beat)
@@ -150,7 +155,10 @@ class MatrixRounds:
             first = job.skip + report.cases - place
             left = count - first
             some = left if job.limit is None else min(left, job.limit - report.cases)
-            own = self._by_itself(batch, built) if built.failed else built
+            if batch.entry not in programs:
+                own = self._by_itself(batch, built, self._matrix.members)
+            else:
+                own = self._by_itself(batch, built, list(built.failed)) if built.failed else built
             alone.update(own.failed)
             self._program(batch, own, (first, some), job, report)
             report.cases += some
@@ -170,11 +178,11 @@ class MatrixRounds:
         """Return the cases of a program: its images, where they are run."""
         return 1 if self._place.opened is None else batch.count
 
-    def _by_itself(self, batch: Batch, built: Built) -> Built:
-        """Compile one program of a module with those who did not compile the module."""
+    def _by_itself(self, batch: Batch, built: Built, members: Sequence[Member]) -> Built:
+        """Compile one program with members that did not compile it in the module."""
         self._pulse.enter(Stage.COMPILE)
         module = emit(batch.program, module=self._module, entry=batch.entry)
-        again = self._matrix.start(module, list(built.failed)).wait(self._pulse.beat)
+        again = self._matrix.start(module, members).wait(self._pulse.beat)
         return Built(module=module, made={**built.made, **again.made})
 
     def _program(

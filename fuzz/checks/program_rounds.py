@@ -21,6 +21,7 @@ from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import line_bytes
+from runners.front_ends.protocol import is_named
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -141,6 +142,10 @@ class RoundWorker:
         if not batches:
             return True
         programs = {batch.entry: batch.program for batch in batches}
+        if self._ready.choice.front_end is not None:
+            # One that the front end cannot say would cost the others their module.
+            said = {name: program for name, program in programs.items() if is_named(program)}
+            programs = said or dict([programs.popitem()])
         module = emit_all(programs, module=Module.named(target, version))
         self._heart.enter(Stage.COMPILE)
         together = self._runner.compile(module)
@@ -154,7 +159,7 @@ class RoundWorker:
         for batch in batches:
             if job.limit is not None and report.cases >= job.limit:
                 return False
-            code = self._code(batch, module, together)
+            code = self._code(batch, module, together if batch.entry in programs else None)
             count = 1 if isinstance(code, Failure) else batch.count
             if job.skip + report.cases < place + count:
                 if job.skip <= place:
@@ -170,9 +175,9 @@ class RoundWorker:
         return True
 
     def _code(
-        self, batch: Batch, module: KernelModule, together: Compiled | Failure
+        self, batch: Batch, module: KernelModule, together: Compiled | Failure | None
     ) -> Code | Failure:
-        if not isinstance(together, Failure):
+        if isinstance(together, Compiled):
             return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
         # Its neighbours in the module may be to blame; by itself it may compile.
         alone = self._told.module(batch, batch.entry)

@@ -18,7 +18,7 @@ from oracle.image import position
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.sharing import overlaps
+from oracle.registers import listed
 from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import Tile, write
 from oracle.tracing import trace
@@ -63,8 +63,15 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
     )
     for step, operands in islice(multiplications, _MULTIPLICATIONS):
         yield _alone(alone(step.form), operands)
-        if overlaps(step):
+        if _shares(step):
             yield _alone(_in_registers(alone(step.form), step), operands)
+
+
+def _shares(step: Multiply) -> bool:
+    """Tell whether operands list registers, each of the sources once."""
+    return any(listed(use.name) for use in step.uses) and all(
+        len(set(use.registers)) == len(use.registers) for use in step.reads
+    )
 
 
 def _in_registers(plain: Bare, step: Multiply) -> Bare:

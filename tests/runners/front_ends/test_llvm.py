@@ -21,7 +21,7 @@ from runners.front_ends.discovery import find
 from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
-from runners.front_ends.protocol import FrontEnd, each, names_program
+from runners.front_ends.protocol import FrontEnd, each, is_named, names_program
 from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -45,7 +45,8 @@ def front_end(request: pytest.FixtureRequest) -> Iterator[FrontEnd]:
 
 
 def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
-    drawn = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 25, 7)[1:]
+    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 40, 7)[1:]
+    drawn = [program for program in found if is_named(program)][:24]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
     assert not isinstance(translated, Failure), translated
