@@ -32,7 +32,7 @@ _WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
 @cache
 def _drawn() -> tuple[Program, ...]:
     forms = tuple(form for form in FORMS if isinstance(form, MainForm))
-    found = draw(programs(Focus(), module=MODULE, forms=forms), 60, 5)[1:]
+    found = draw(programs(Focus(), module=MODULE, forms=forms), 80, 5)[1:]
     return tuple(program for program in found if is_named(program))[:39]
 
 
