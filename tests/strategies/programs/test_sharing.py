@@ -11,6 +11,8 @@ from corpus.programs import decode_program, encode_program
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
+from oracle.forms import MmaForm, MmaSyncForm
+from oracle.isa import FORMS
 from oracle.lane_steps import SetRegisters
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
@@ -18,16 +20,20 @@ from oracle.sharing import overlaps
 from oracle.steps import Product
 from oracle.targets import Module
 from runners.emission import emit
+from runners.faults import by_name
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.llvm_modules import written
 from runners.kernels import KernelModule
-from runners.protocol import Failure, Trouble
+from runners.protocol import Compiled, Failure, Ran, Trouble
+from runners.simulated_runner import SimulatedRunner
 from strategies.contents.origins import readings
 from strategies.features import Feature, Focus, features_of
+from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
 from strategies.simplification.examples import Example, visit
 from strategies.simplification.registers import less_shared, with_operand_apart
 
+VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
 LISTED = [feature for feature in SHARING if feature is not Feature.MOVMATRIX_IN_PLACE]
 """Those of which some operand is more than a name."""
 
@@ -127,3 +133,32 @@ def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
     share = sum(any("." in use.name for use in step.uses) for step in products) / len(products)
     assert 0.05 < share < 0.2
     assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
+
+
+@pytest.mark.parametrize(
+    ("fault", "features"),
+    [
+        ("mma-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
+        ("lanes-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
+    ],
+)
+def test_an_expansion_that_writes_too_early_is_seen(
+    fault: str, features: tuple[Feature, ...]
+) -> None:
+    kind = MmaForm if fault.startswith("mma") else MmaSyncForm
+    forms = tuple(form for form in VALUED if isinstance(form, kind))
+    random = np.random.default_rng(3)
+    with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
+        for feature in features:
+            seen = 0
+            for index, form in enumerate(forms[:: len(forms) // 6]):
+                focus = Focus(form=form, features=frozenset({feature}))
+                (program,) = drawn(focus, count=1, key=50 + index)
+                images = random.integers(0, 256, (4, program.image_bytes), dtype=np.uint8)
+                compiled = runner.compile(emit(program, module=Module.named("sm_90", "8.0")))
+                assert isinstance(compiled, Compiled), compiled
+                ran = runner.run(compiled, images)
+                assert isinstance(ran, Ran), ran
+                expected = execute(program, images, target="sm_90").images
+                seen += not np.array_equal(ran.images, expected)
+            assert seen >= 3
