@@ -241,7 +241,16 @@ def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Ca
 
 
 @pytest.mark.parametrize(
-    "text", ["d.0 d.1", "d.0,d.1", "d.255 d.0 d.1 d.2", "D.0 d.1 d.2 d.3", "d. d.1 d.2 d.3", "d.00"]
+    "text",
+    [
+        "d.0 d.1",
+        "d.0,d.1",
+        "d.255 d.0 d.1 d.2",
+        "D.0 d.1 d.2 d.3",
+        "d. d.1 d.2 d.3",
+        "d.00",
+        "d.1 " * 9 + "d.1",
+    ],
 )
 def test_a_vector_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="register"):
