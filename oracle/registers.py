@@ -19,6 +19,9 @@ MOST_REGISTERS = 255
 """Registers of 32 bits of one thread, on every target since sm_35 (CUDA C++ Programming Guide,
 Technical Specifications per Compute Capability)."""
 
+MOST_LISTED = 8
+"""Registers of the largest operand: a fragment of wmma, or C of mma.sync (9.7.14.4.1, .5)."""
+
 _REGISTER = re.compile(r"([a-z][a-z0-9_]{0,30})\.(0|[1-9][0-9]{0,2})")
 
 
@@ -83,8 +86,13 @@ def text_of(registers: Iterable[Register]) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _parsed(text: str) -> tuple[tuple[str, int], ...]:
+    parts = text.split(" ", MOST_LISTED)
+    if len(parts) > MOST_LISTED:
+        raise UsageError(
+            f"the vector {text!r:.80} lists more than {MOST_LISTED} registers; no operand has more"
+        )
     found = []
-    for part in text.split(" "):
+    for part in parts:
         match = _REGISTER.fullmatch(part)
         if match is None or int(match[2]) >= MOST_REGISTERS:
             raise UsageError(

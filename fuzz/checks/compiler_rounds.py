@@ -46,6 +46,7 @@ from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
+from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Failure, Images, Trouble
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import Versions, round_batches, round_key, up_to
@@ -108,8 +109,8 @@ class MatrixRounds:
         name = NOWHERE if place.opened is None else place.opened.choice.name
         self._parts = ROUNDS_OF_A_MODULE[name]
         self._versions = versions
-        front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
-        self._line_bytes = max((line_bytes(one.spelled) for one in front_ends), default=1)
+        self._front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
+        self._line_bytes = max((line_bytes(one.spelled) for one in self._front_ends), default=1)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -150,7 +151,11 @@ class MatrixRounds:
         batches = up_to(last, drawn, self._cases)
         if not batches:
             return True
-        built = self._built([(batch.entry, batch.version, batch.program) for batch in batches])
+        # One that a front end cannot say would cost the others their module.
+        said = {one.entry for one in batches if not self._front_ends or is_named(one.program)}
+        built = self._built(
+            [(one.entry, one.version, one.program) for one in batches if one.entry in said]
+        )
         alone: set[tuple[str, Member]] = set()
         place = 0
         """Cases of the round before the program at hand."""
@@ -164,9 +169,12 @@ class MatrixRounds:
             first = job.skip + report.cases - place
             left = count - first
             some = left if job.limit is None else min(left, job.limit - report.cases)
-            own = built[batch.version]
-            if own.failed:
-                own = self._by_itself(batch, own)
+            if batch.entry not in said:
+                own = self._by_itself(batch, {}, self._matrix.readers(batch.version))
+            else:
+                own = built[batch.version]
+                if own.failed:
+                    own = self._by_itself(batch, own.made, list(own.failed))
             alone.update((batch.version, member) for member in own.failed)
             self._program(batch, own, (first, some), job, report)
             report.cases += some
@@ -213,12 +221,17 @@ class MatrixRounds:
         """Return the cases of a program: its images, where they are run."""
         return 1 if self._place.opened is None else batch.count
 
-    def _by_itself(self, batch: Batch, built: Built) -> Built:
-        """Compile one program of a module with those who did not compile the module."""
+    def _by_itself(
+        self,
+        batch: Batch,
+        made: Mapping[Member, Compiled | Failure],
+        members: Sequence[Member],
+    ) -> Built:
+        """Compile one program with members that did not compile it in the module."""
         self._pulse.enter(Stage.COMPILE)
         module = emit(batch.program, module=self._module(batch.version), entry=batch.entry)
-        again = self._matrix.start(module, list(built.failed)).wait(self._pulse.beat)
-        return Built(module=module, made={**built.made, **again.made})
+        again = self._matrix.start(module, members).wait(self._pulse.beat)
+        return Built(module=module, made={**made, **again.made})
 
     def _program(
         self, batch: Batch, built: Built, some: tuple[int, int], job: RoundJob, report: RoundReport

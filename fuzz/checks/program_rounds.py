@@ -22,6 +22,7 @@ from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import line_bytes
+from runners.front_ends.protocol import is_named
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -160,7 +161,8 @@ class RoundWorker:
         if not batches:
             return True
         built = self._built(batches)
-        if any(isinstance(together, Failure) for _, together in built.values()):
+        left_out = any(batch.entry not in built for batch in batches)
+        if left_out or any(isinstance(together, Failure) for _, together in built.values()):
             # One that does not compile by itself is one case, so the others may have their turn.
             batches.extend(drawn)
         place = 0
@@ -184,10 +186,14 @@ class RoundWorker:
         return True
 
     def _built(self, batches: Sequence[Batch]) -> Mapping[str, _Together]:
-        """Compile programs, those of a PTX ISA version in one module; return each by its entry."""
+        """Compile programs, those of a PTX ISA version in one module; return each by its entry.
+
+        What a front end cannot say is left out: it would cost the others their module.
+        """
         programs: dict[str, dict[str, Program]] = {}
         for batch in batches:
-            programs.setdefault(batch.version, {})[batch.entry] = batch.program
+            if self._ready.choice.front_end is None or is_named(batch.program):
+                programs.setdefault(batch.version, {})[batch.entry] = batch.program
         modules = [
             emit_all(some, module=Module.named(self._ready.target, version))
             for version, some in programs.items()
@@ -202,8 +208,8 @@ class RoundWorker:
         return built
 
     def _code(self, batch: Batch, built: _Together | None) -> Code | Failure:
-        if built is not None and not isinstance(built[1], Failure):
-            module, together = built
+        module, together = built or (None, None)
+        if module is not None and isinstance(together, Compiled):
             return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
         # Its neighbours in the module may be to blame; by itself it may compile.
         alone = self._told.module(batch, batch.entry)

@@ -18,6 +18,7 @@ from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeR
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.program import walk
+from oracle.sharing import in_brackets, overlaps
 from oracle.steps import Elementwise, Instruction, Load, Multiply
 from oracle.tracing import Event
 
@@ -117,7 +118,8 @@ def _kernel(facts: ValueFacts) -> list[str]:
 
 def _steps(facts: ValueFacts) -> Iterator[str]:
     for step in walk(facts.program.steps):
-        yield f"`{step.form.opcode}`: {step}" if isinstance(step, Instruction) else str(step)
+        shown = f"{step}{in_brackets(overlaps(step))}"
+        yield f"`{step.form.opcode}`: {shown}" if isinstance(step, Instruction) else shown
 
 
 def _inputs(facts: ValueFacts) -> list[str]:

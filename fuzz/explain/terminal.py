@@ -34,6 +34,7 @@ from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
 from oracle.forms import MmaForm
 from oracle.program import Program
+from oracle.sharing import in_brackets, overlaps
 from oracle.steps import (
     Instruction,
     Multiply,
@@ -144,7 +145,8 @@ def step_lines(program: Program) -> list[tuple[str, str]]:
 
 def _lines(step: Step, indent: str) -> Iterator[tuple[str, str]]:
     opcode = step.form.opcode if isinstance(step, Instruction) else ""
-    yield f"{indent}{step}{':' if step.blocks else ''}", opcode
+    shared = in_brackets(overlaps(step))
+    yield f"{indent}{step}{shared}{':' if step.blocks else ''}", opcode
     for field, inside in step.blocks.items():
         if field == "otherwise" and inside:
             yield f"{indent}else:", ""

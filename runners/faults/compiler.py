@@ -282,6 +282,25 @@ _REGISTERS = (
     ),
 )
 
+_SHARED = (
+    _Row(
+        name="mma-written-before-read",
+        meaning="wmma.mma writes half of D before it has read what its other half needs",
+        stands_for="an expansion into two instructions that overlooks shared registers",
+        pattern=_MMA,
+        edit=rw.written_before_read,
+        scratch=True,
+    ),
+    _Row(
+        name="lanes-written-before-read",
+        meaning="mma.sync writes half of D before it has read what its other half needs",
+        stands_for="an expansion into two instructions that overlooks shared registers",
+        pattern=_MMA_SYNC,
+        edit=rw.written_before_read,
+        scratch=True,
+    ),
+)
+
 _QUALIFIERS = (
     _Row(
         name="satfinite-dropped",
@@ -556,8 +575,8 @@ _LANES = (
 COMPILER_FAULTS: tuple[Fault, ...] = tuple(
     row.fault()
     for row in (
-        *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE, *_LANES,
-        *_MULTIPROCESSOR,
+        *_LAYOUTS, *_ADDRESSES, *_REGISTERS, *_SHARED, *_QUALIFIERS, *_ROWS_OF_SHARED, *_ELSE,
+        *_LANES, *_MULTIPROCESSOR,
     )
 )  # fmt: skip
 """Every fault that is planted by rewriting PTX."""

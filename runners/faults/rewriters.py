@@ -17,7 +17,7 @@ def by_entry(rewrite: Rewriter) -> Rewriter:
 
 # Registers that rewriters add are called so; no other text uses the prefix.
 _SCRATCH = (
-    ".reg .b32 %planted<4>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double; "
+    ".reg .b32 %planted<8>; .reg .b64 %planted_wide<4>; .reg .f64 %planted_double; "
     ".reg .pred %planted_true<2>;"
 )
 
@@ -207,6 +207,22 @@ def accumulator_ignored(statement: Statement) -> str:
     register = "%planted_double" if double else "%planted0"
     zero = f"mov.f64 {register}, 0d0000000000000000;" if double else f"mov.b32 {register}, 0;"
     return f"{zero}\n    {statement.with_vector(3, (register,) * count).text}"
+
+
+def written_before_read(statement: Statement) -> str | None:
+    """Write the first half of D before the second half is computed, where D shares registers."""
+    d, a, b, c = (statement.vector(index) for index in range(4))
+    half = len(d) // 2
+    early = set(d[:half])
+    # Each register of D needs its own of C, and all of A and B.
+    others = {*a, *b, *c[min(half, len(c)) :]} if len(c) == len(d) else {*a, *b, *c}
+    if early.isdisjoint(others):
+        return None
+    double = ".f64" in statement.opcode
+    made = tuple(f"%planted{'_wide' if double else ''}{index}" for index in range(len(d)))
+    computed = statement.with_vector(0, made).text
+    moves = [f"mov.b{64 if double else 32} {one}, {two};" for one, two in zip(d, made, strict=True)]
+    return "\n    ".join([computed, *moves[:half], computed, *moves[half:]])
 
 
 def _same_accumulators(statement: Statement) -> bool:

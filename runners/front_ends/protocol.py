@@ -12,6 +12,7 @@ from typing import Protocol
 from oracle.errors import UsageError
 from oracle.lane_steps import MoveRegisters, SetRegisters
 from oracle.program import Program, by_register, walk
+from oracle.steps import Step
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 
@@ -41,20 +42,33 @@ class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
         ...
 
 
+def is_named(program: Program) -> bool:
+    """Tell whether a program can be said where values have names, and no registers."""
+    return _by_register(program) is None
+
+
 def check_named(programs: Iterable[Program]) -> None:
     """Raise UsageError if a language without registers cannot say a program.
 
     There values have names, and the compiler chooses the registers.
     """
     for program in programs:
-        for step in walk(program.steps):
-            if isinstance(step, SetRegisters | MoveRegisters) or any(
-                by_register(step, use) for use in step.uses
-            ):
-                raise UsageError(
-                    f"the step {str(step)!r:.200} says which registers it uses; only PTX can, "
-                    "so run the program without --front-end"
-                )
+        step = _by_register(program)
+        if step is not None:
+            raise UsageError(
+                f"the step {str(step)!r:.200} says which registers it uses; only PTX can, so run "
+                "the program without --front-end"
+            )
+
+
+def _by_register(program: Program) -> Step | None:
+    """Return the first step of a program that says which registers it uses."""
+    for step in walk(program.steps):
+        if isinstance(step, SetRegisters | MoveRegisters) or any(
+            by_register(step, use) for use in step.uses
+        ):
+            return step
+    return None
 
 
 def order(version: str) -> tuple[int, ...]:

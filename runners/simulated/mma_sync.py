@@ -3,7 +3,8 @@
 What the units of sm_90 do was measured on an H200 (November 2026): f16, bf16 and tf32 are blocks
 of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16, added up in
 two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32. Other
-architectures are given the same with their own blocks.
+architectures are given the same with their own blocks, and up to sm_75 m8n8k4 of f16 is a block of
+sm_70's unit: ptxas 12.4 writes HMMA.884 there, and FFMA and FADD from sm_80 on.
 """
 
 import re
@@ -30,6 +31,7 @@ from runners.simulated.units import (
     IntegerUnit,
     QuadUnit,
     RowUnit,
+    float_unit,
 )
 from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps
 
@@ -117,6 +119,12 @@ def _form(operands: Operands, match: re.Match[str]) -> _Form:
     return form
 
 
+_WITHOUT_QUADS = 80
+"""Number of the first architecture without an instruction for m8n8k4 of f16."""
+_QUADS = 70
+"""The architecture whose unit that instruction has, on sm_75 too (published: MMA-Sim)."""
+
+
 def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
     """Return the unit that computes a form."""
     types = form.types
@@ -138,7 +146,14 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
                 addition=Rounding.NEAREST_EVEN,
             )  # fmt: skip
         case _ if form.quads > 1:
-            return QuadUnit(pairs=types["c"] == types["d"] == "f16")
+            narrow = types["c"] == types["d"] == "f16"
+            if silicon.architecture >= _WITHOUT_QUADS:
+                return QuadUnit(pairs=narrow)
+            unit = silicon.chip.floats[".".join(types[role] for role in "dabc")]
+            quads = float_unit(_QUADS, "f16", "f16" if narrow else "f32")
+            return replace(
+                unit, block=quads.block, fraction=quads.fraction, zero_exponent=quads.zero_exponent
+            )
         case "tf32":
             # wmma's is cut in two by the HMMA.1684 that it is made of; this one is not.
             halves = silicon.chip.floats["f32.f16.f16.f32"]

@@ -198,6 +198,8 @@ def apart(program: Program, step: _Access, name: str) -> _Access:
     if program.buffer(step.place.buffer).space == "shared" and step.form.space:
         make: Any = load_form if isinstance(step, Load) else store_form
         moved = replace(moved, form=make(step.form.matrix, step.form.layout, "global"))
+        if isinstance(moved, Load):
+            moved = replace(moved, address=None)
     return moved
 
 

@@ -138,7 +138,12 @@ def with_form(step: Access, *, layout: str, space: str) -> Access:
     if (step.form.layout, step.form.space) == (layout, space):
         return step
     form: Any = _FORMS.get((type(step.form), step.form.matrix, layout, space))
-    return step if form is None else replace(step, form=form)
+    if form is None:
+        return step
+    near = space.startswith("shared") or step.form.matrix.register_bits == 64
+    if isinstance(step, Load) and step.address is not None and not near:
+        step = replace(step, address=None)  # 32 bits address shared memory only
+    return replace(step, form=form)
 
 
 def image_places(program: Program, step: Access) -> Iterator[Place]:

@@ -1,5 +1,6 @@
 """Every planted fault changes a result, wherever it says that it applies."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,7 @@ from simulated_kernels import (
     transfer,
 )
 
-from oracle.isa import MMA_SYNC_FORMS
+from oracle.isa import MMA_SYNC_FORMS, mma_sync_form
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
@@ -159,6 +160,13 @@ def others() -> Iterator[Case]:
             target=target,
         )
     yield Case(name="branch and loop", ptx=CONTROL, image_bytes=64)
+    for kind, running in (("f16", "f32"), ("s8", "s32")):
+        chosen = next(
+            one for one in VARIANTS if (one.kind, one.d, one.c) == (kind, running, running)
+        )
+        each = multiplication(chosen, target="sm_90", slack=ROOM_FOR_MOVED_MATRICES)
+        ptx = re.sub(r"%d(\d)", lambda match: f"%c{7 - int(match[1])}", each.ptx)
+        yield Case(name=f"{chosen.opcode}, c reversed", ptx=ptx, multiplication=each)
 
 
 def lane_programs() -> Iterator[Case]:
@@ -169,6 +177,8 @@ def lane_programs() -> Iterator[Case]:
         for form in MMA_SYNC_FORMS
     }  # fmt: skip
     made = {form.opcode: plain(form) for form in chosen.values()}
+    halves = mma_sync_form("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16")
+    made["d over a"] = plain(halves, over="a.1 a.0")
     made |= {f"moves of {count}": moves(count) for count in (1, 2, 4)}
     for name, program in made.items():
         module = emit(program, module=Module.named("sm_90", "8.7"))

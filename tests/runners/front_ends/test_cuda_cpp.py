@@ -20,6 +20,7 @@ from runners.front_ends import cuda_cpp_api as api
 from runners.front_ends import line_bytes
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
 from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.protocol import is_named
 from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
@@ -31,7 +32,8 @@ _WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
 @cache
 def _drawn() -> tuple[Program, ...]:
     forms = tuple(form for form in FORMS if isinstance(form, MainForm))
-    return tuple(draw(programs(Focus(), module=MODULE, forms=forms), 40, 5)[1:])
+    found = draw(programs(Focus(), module=MODULE, forms=forms), 80, 5)[1:]
+    return tuple(program for program in found if is_named(program))[:39]
 
 
 def _text(program: Program) -> str:

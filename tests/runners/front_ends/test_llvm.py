@@ -10,7 +10,7 @@ import pytest
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.execution import execute
-from oracle.forms import MmaForm
+from oracle.forms import Form, MmaForm
 from oracle.isa import FORMS
 from oracle.lane_steps import StoreRegisters
 from oracle.matrices import LANES
@@ -21,7 +21,7 @@ from runners.front_ends.discovery import find
 from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
 from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
-from runners.front_ends.protocol import FrontEnd, each, names_program
+from runners.front_ends.protocol import FrontEnd, each, is_named, names_program
 from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -45,7 +45,8 @@ def front_end(request: pytest.FixtureRequest) -> Iterator[FrontEnd]:
 
 
 def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd) -> None:
-    drawn = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 25, 7)[1:]
+    found = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 40, 7)[1:]
+    drawn = [program for program in found if is_named(program)][:24]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     translated = front_end(emit_all(named, module=MODULE))
     assert not isinstance(translated, Failure), translated
@@ -65,6 +66,12 @@ def test_drawn_programs_give_the_oracles_images_through_llvm(front_end: FrontEnd
             assert np.array_equal(ran.images, expected.images), entry
 
 
+def _drawn(focus: Focus, module: Module, forms: tuple[Form, ...]) -> Program:
+    """Return a program that can be said where values have names."""
+    found = draw(programs(focus, module=module, forms=forms), 12, 3)[1:]
+    return next(filter(is_named, found))
+
+
 def _stores_by_lane(program: Program) -> bool:
     return any(
         isinstance(step, StoreRegisters) and step.lanes < LANES for step in walk(program.steps)
@@ -73,7 +80,9 @@ def _stores_by_lane(program: Program) -> bool:
 
 @pytest.mark.parametrize("llvm", [14, 22])
 def test_pointers_have_types_where_llvm_wants_them(llvm: int) -> None:
-    (program,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
+    program = next(
+        filter(is_named, draw(programs(Focus(), module=MODULE, forms=WRITTEN), 12, 3)[1:])
+    )
     module = emit(program, module=MODULE)
     text = llvm_ir(module.programs, module.kernels, module=MODULE, llvm=llvm)
     assert ("ptr addrspace(1) %images" in text) == (llvm == 22)
@@ -107,7 +116,11 @@ def test_what_llvm_writes_for_a_form_is_the_form(target: str, version: str, ever
     forms = selected_forms(Selection(), target=target, version=version)[::every]
     drawn = {}
     for index, form in enumerate(forms):
-        (program,) = draw(programs(Focus(form=form), module=module, forms=(form,)), 2, 3)[1:]
+        program = next(
+            filter(
+                is_named, draw(programs(Focus(form=form), module=module, forms=(form,)), 12, 3)[1:]
+            )
+        )
         drawn[f"kernel_{index}"] = program
     with find("llvm").opened(0) as front_end:
         made = front_end(emit_all(drawn, module=module))
@@ -134,7 +147,7 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
         f"touch {tmp_path}/died\nkill -SEGV $$\n"
     )
     program.chmod(0o755)
-    (drawn,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
+    drawn = _drawn(Focus(), MODULE, WRITTEN)
     module = emit(drawn, module=MODULE)
     with LlvmliteFrontEnd(tmp_path, python=program) as front_end:
         first = front_end(module)
@@ -166,7 +179,7 @@ def test_a_command_gets_the_ir_and_its_words_filled_in(tmp_path: Path) -> None:
     script = tmp_path / "compile"
     script.write_text('#!/bin/sh\ncat\necho "// $@"\n')
     script.chmod(0o755)
-    (drawn,) = draw(programs(Focus(), module=MODULE, forms=WRITTEN), 2, 3)[1:]
+    drawn = _drawn(Focus(), MODULE, WRITTEN)
     with find(f"llvm:cat | {script} {{level}} {{target}} {{ptx}}").opened(3) as front_end:
         made = front_end(emit(drawn, module=MODULE))
     assert isinstance(made, Failure)

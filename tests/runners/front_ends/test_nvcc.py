@@ -25,7 +25,7 @@ from runners.front_ends.cuda_cpp import HEAD
 from runners.front_ends.cuda_cpp_elements import statement
 from runners.front_ends.cuda_cpp_text import REGISTERS
 from runners.front_ends.discovery import find
-from runners.front_ends.protocol import FrontEnd
+from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
@@ -43,7 +43,7 @@ _PLANTED = {
 def _drawn(forms: type | UnionType, count: int, *, line_bytes: int) -> dict[str, Program]:
     some = tuple(form for form in FORMS if isinstance(form, forms))
     strategy = programs(Focus(line_bytes=line_bytes), module=MODULE, forms=some)
-    drawn = draw(strategy, count + 1, 7)[1:]
+    drawn = [one for one in draw(strategy, 4 * count + 8, 7)[1:] if is_named(one)][:count]
     return {f"kernel_{index}": program for index, program in enumerate(drawn)}
 
 

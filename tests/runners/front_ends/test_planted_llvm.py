@@ -18,6 +18,7 @@ from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends.discovery import find
+from runners.front_ends.protocol import is_named
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import draw
@@ -38,7 +39,8 @@ def _command(fault: str) -> str:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_front_end_is_seen_among_a_few_programs(fault: str) -> None:
     forms = tuple(form for form in FORMS if isinstance(form, MmaForm))
-    drawn = draw(programs(Focus(), module=MODULE, forms=forms), 9, 7)[1:]
+    found = draw(programs(Focus(), module=MODULE, forms=forms), 20, 7)[1:]
+    drawn = [program for program in found if is_named(program)][:8]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}
     with find(_command(fault)).opened(0) as front_end, SimulatedRunner("sm_80") as device:
         translated = front_end(emit_all(named, module=MODULE))

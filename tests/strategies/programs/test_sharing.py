@@ -1,0 +1,164 @@
+"""Drawn programs whose operands share registers: what holds of each, and of less shared ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_programs import drawn
+from numpy.typing import NDArray
+
+from corpus.programs import decode_program, encode_program
+from oracle.definedness import undefined
+from oracle.errors import UsageError
+from oracle.execution import execute
+from oracle.forms import MmaForm, MmaSyncForm
+from oracle.isa import FORMS
+from oracle.lane_steps import SetRegisters
+from oracle.permission import permitted
+from oracle.program import Program, by_register, walk
+from oracle.sharing import overlaps
+from oracle.steps import Product
+from oracle.targets import Module
+from runners.emission import emit
+from runners.faults import by_name
+from runners.front_ends.cuda_cpp import cuda_cpp
+from runners.front_ends.llvm_modules import written
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Ran, Trouble
+from runners.simulated_runner import SimulatedRunner
+from strategies.contents.origins import readings
+from strategies.features import Feature, Focus, features_of
+from strategies.programs import is_valued
+from strategies.programs.sharing import SHARING
+from strategies.simplification.examples import Example, visit
+from strategies.simplification.registers import less_shared, with_operand_apart
+
+VALUED = [form for form in FORMS if is_valued(form, Module.named("sm_90", "8.0"))]
+LISTED = [feature for feature in SHARING if feature is not Feature.MOVMATRIX_IN_PLACE]
+"""Those of which some operand is more than a name."""
+
+
+def _programs(feature: Feature, count: int = 3) -> list[Program]:
+    focus = Focus(features=frozenset({feature}))
+    found = drawn(focus, count=2 * count, key=900 + list(Feature).index(feature))
+    sharing = [program for program in found if _shared(program)]
+    assert len(sharing) >= count
+    return sharing[:count]
+
+
+def _shared(program: Program) -> int:
+    """Return how many operands are more than names."""
+    return sum(by_register(step, use) for step in walk(program.steps) for use in step.uses)
+
+
+def _images(program: Program) -> NDArray[np.uint8]:
+    random = np.random.default_rng(program.image_bytes)
+    return random.integers(0, 256, (2, program.image_bytes), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("feature", LISTED, ids=str)
+def test_an_operand_in_registers_of_its_own_makes_no_difference(feature: Feature) -> None:
+    for program in _programs(feature):
+        start = _images(program)
+        expected = execute(program, start).images
+        for site, step in visit(program.steps):
+            for use in step.uses if overlaps(step) else ():
+                if getattr(step, "address", None) is None:
+                    apart = with_operand_apart(program, site, use.field)
+                    assert not undefined(apart), f"{use.field} of {step}"
+                    np.testing.assert_array_equal(execute(apart, start).images, expected)
+
+
+@pytest.mark.parametrize("feature", LISTED, ids=str)
+def test_what_is_permitted_holds_what_the_model_gives(feature: Feature) -> None:
+    program = _programs(feature)[0]
+    start = _images(program)
+    after = execute(program, start).images
+    assert permitted(program, start).allows(after).all()
+
+
+@pytest.mark.parametrize("feature", LISTED, ids=str)
+def test_a_program_is_read_as_it_was_written(feature: Feature) -> None:
+    for program in _programs(feature):
+        assert decode_program(encode_program(program), "program.json") == program
+        readings(program)
+
+
+@pytest.mark.parametrize("feature", LISTED, ids=str)
+def test_shrinking_ends_in_a_program_that_shares_nothing(feature: Feature) -> None:
+    for program in _programs(feature):
+        example = Example(program=program, image=_images(program)[0])
+        for _ in range(200):
+            simpler = [one for one in less_shared(example) if not undefined(one.program)]
+            if not simpler:
+                break
+            assert all(_measure(one.program) < _measure(example.program) for one in simpler)
+            example = simpler[0]
+        assert not any(
+            isinstance(step, Product) and any("." in use.name for use in step.uses)
+            for step in walk(example.program.steps)
+        )
+
+
+def _measure(program: Program) -> int:
+    constants = sum(
+        bool(step.constant) for step in walk(program.steps) if isinstance(step, SetRegisters)
+    )
+    return 2 * _shared(program) + constants
+
+
+@pytest.mark.parametrize("feature", LISTED, ids=str)
+def test_languages_without_registers_refuse_it(feature: Feature) -> None:
+    program = _programs(feature, 1)[0]
+    module = emit(program, module=Module.named("sm_90", "8.0"))
+    for refused in (written(module, llvm=20), _cuda(module)):
+        assert isinstance(refused, Failure)
+        assert refused.trouble is Trouble.UNSUPPORTED
+        assert "says which registers it uses; only PTX can" in refused.message
+
+
+def _cuda(module: KernelModule) -> str | Failure:
+    place = Module.named(module.target, module.version)
+    try:
+        return cuda_cpp(module.programs, module.kernels, module=place)
+    except UsageError as error:
+        return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
+
+
+def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
+    programs = drawn(count=500, key=41)
+    products = [
+        step for program in programs for step in walk(program.steps) if isinstance(step, Product)
+    ]
+    share = sum(any("." in use.name for use in step.uses) for step in products) / len(products)
+    assert 0.05 < share < 0.2
+    assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
+
+
+@pytest.mark.parametrize(
+    ("fault", "features"),
+    [
+        ("mma-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
+        ("lanes-written-before-read", (Feature.C_ORDER, Feature.AMONG_MULTIPLICANDS)),
+    ],
+)
+def test_an_expansion_that_writes_too_early_is_seen(
+    fault: str, features: tuple[Feature, ...]
+) -> None:
+    kind = MmaForm if fault.startswith("mma") else MmaSyncForm
+    forms = tuple(form for form in VALUED if isinstance(form, kind))
+    random = np.random.default_rng(3)
+    with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
+        for feature in features:
+            seen = 0
+            for index, form in enumerate(forms[:: len(forms) // 6]):
+                focus = Focus(form=form, features=frozenset({feature}))
+                (program,) = drawn(focus, count=1, key=50 + index)
+                images = random.integers(0, 256, (4, program.image_bytes), dtype=np.uint8)
+                compiled = runner.compile(emit(program, module=Module.named("sm_90", "8.0")))
+                assert isinstance(compiled, Compiled), compiled
+                ran = runner.run(compiled, images)
+                assert isinstance(ran, Ran), ran
+                expected = execute(program, images, target="sm_90").images
+                seen += not np.array_equal(ran.images, expected)
+            assert seen >= 3
