@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from oracle.matrices import Matrix, Vector
 from oracle.places import Span, Uniform
-from oracle.registers import Register, vector
+from oracle.registers import Register, listed, text_of, vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,10 +123,20 @@ class Use:
         """
         return vector(self.name, self.holds.registers, self.holds.bits)
 
+    @property
+    def bank(self) -> str:
+        """Name of the bank of the first register."""
+        return self.registers[0].bank
+
     @cached_property
     def is_fragment(self) -> bool:
         """Whether it is a fragment of wmma."""
         return isinstance(self.holds, Fragment)
+
+
+def first_registers(use: Use, count: int) -> str:
+    """Return an operand of the first registers of another, as it is named or listed."""
+    return text_of(use.registers[:count]) if listed(use.name) else use.name
 
 
 class StepBase:

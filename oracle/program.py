@@ -150,6 +150,13 @@ def by_register(step: Step, use: Use) -> bool:
     return listed(use.name) or (use.written and own)
 
 
+def fresh_bank(program: Program, like: str) -> str:
+    """Return a name like another that no registers of a program have."""
+    used = {one.bank for step in walk(program.steps) for use in step.uses for one in use.registers}
+    numbered = (f"{like[:24]}{number or ''}" for number in range(len(used) + 1))
+    return next(name for name in numbered if name not in used)
+
+
 def requirements(program: Program) -> frozenset[Form]:
     """Return the forms of instructions that a program uses."""
     return frozenset(step.form for step in walk(program.steps) if isinstance(step, Instruction))

@@ -30,7 +30,7 @@ from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
 from oracle.program import Program, walk
-from oracle.registers import MOST_REGISTERS, listed
+from oracle.registers import MOST_REGISTERS, Register, listed
 from oracle.sharing import Way, way_of
 from oracle.steps import (
     Barrier,
@@ -443,22 +443,26 @@ def _structure(program: Program) -> Iterator[Feature]:
 
 
 def _of_registers(steps: tuple[Step, ...]) -> Iterator[Feature]:
-    """Yield where registers known by lane come from, each name from the last step that wrote it."""
-    makers: dict[str, Step] = {}
+    """Yield where registers known by lane come from, each from the last step that wrote it."""
+    makers: dict[Register, Step] = {}
     for step in steps:
-        sources = {use.field: makers.get(use.name) for use in step.reads}
+        sources = {
+            use.field: [makers.get(register) for register in use.registers] for use in step.reads
+        }
         if isinstance(step, MultiplyLanes):
-            if any(isinstance(source, LoadRows) for source in sources.values()):
+            if any(isinstance(one, LoadRows) for source in sources.values() for one in source):
                 yield Feature.FED_BY_LDMATRIX
-            if any(isinstance(sources[operand], MultiplyLanes) for operand in "ab"):
+            if any(isinstance(one, MultiplyLanes) for name in "ab" for one in sources[name]):
                 yield Feature.D_AS_MULTIPLICAND
-        elif isinstance(step, StoreRows) and isinstance(sources["registers"], MultiplyLanes):
+        elif isinstance(step, StoreRows) and any(
+            isinstance(one, MultiplyLanes) for one in sources["registers"]
+        ):
             yield Feature.STMATRIX_OF_D
         if step.writes is not None:
-            # What is packed or transposed is still the D that it was.
-            carried = makers.get(step.carried or "")
-            moved = isinstance(step, PackRegisters | TransposeRegisters) and carried is not None
-            makers[step.writes.name] = carried if moved and carried is not None else step
+            # What is moved, packed or transposed is still the D that it was.
+            moved = isinstance(step, PackRegisters | TransposeRegisters | MoveRegisters)
+            carried = sources["source"][0] if moved else None
+            makers |= dict.fromkeys(step.writes.registers, step if carried is None else carried)
 
 
 def _of_memory(program: Program) -> Iterator[Feature]:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 from oracle.lane_steps import MultiplyLanes
 from oracle.places import Uniform, Word
+from oracle.registers import Register
 from oracle.steps import (
     Branch,
     Loop,
     Multiply,
     Step,
 )
+
+Vector = tuple[Register, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,24 +30,27 @@ class Flow:
 
 @dataclass
 class _Values:
-    """What is known of the value in each name."""
+    """What is known of the value in each register."""
 
-    chains: dict[str, int] = field(default_factory=dict)
-    uses: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How often (operand, name) was used since it was written."""
+    chains: dict[Register, int] = field(default_factory=dict)
+    uses: Counter[tuple[str, Vector]] = field(default_factory=Counter)
+    """How often registers were used as an operand since one of them was written."""
 
     def copy(self) -> _Values:
         return _Values(chains=dict(self.chains), uses=Counter(self.uses))
 
     def join(self, other: _Values) -> None:
-        for name, chain in other.chains.items():
-            self.chains[name] = max(chain, self.chains.get(name, 0))
+        for register, chain in other.chains.items():
+            self.chains[register] = max(chain, self.chains.get(register, 0))
         self.uses |= other.uses
 
-    def write(self, name: str, chain: int) -> None:
-        self.chains[name] = chain
-        for operand in "ab":
-            del self.uses[operand, name]
+    def chain(self, registers: Vector) -> int:
+        return max(self.chains.get(register, 0) for register in registers)
+
+    def write(self, registers: Vector, chain: int) -> None:
+        self.chains.update(dict.fromkeys(registers, chain))
+        for key in [key for key in self.uses if not set(registers).isdisjoint(key[1])]:
+            del self.uses[key]
 
 
 @dataclass
@@ -60,12 +66,14 @@ class _Tracer:
     def step(self, step: Step, values: _Values) -> _Values:
         match step:
             case Multiply() | MultiplyLanes():
-                for operand, name in (("a", step.a), ("b", step.b)):
-                    values.uses[operand, name] += 1
-                    self.uses[operand] = max(self.uses[operand], values.uses[operand, name])
-                before = values.chains.get(step.c, 0)
+                d, a, b, c = step.uses
+                for use in (a, b):
+                    key = use.field, use.registers
+                    values.uses[key] += 1
+                    self.uses[use.field] = max(self.uses[use.field], values.uses[key])
+                before = values.chain(c.registers)
                 self.chain = max(self.chain, before)
-                values.write(step.d, before + 1)
+                values.write(d.registers, before + 1)
             case Branch():
                 after = self.steps(step.then, values.copy())
                 after.join(self.steps(step.otherwise, values))
@@ -76,8 +84,9 @@ class _Tracer:
                     after.join(values)
                     values = after
             case _ if step.writes is not None:
-                source = step.carried
-                values.write(step.writes.name, values.chains.get(source, 0) if source else 0)
+                carried = [use for use in step.reads if use.name == step.carried]
+                chain = values.chain(carried[0].registers) if carried else 0
+                values.write(step.writes.registers, chain)
         return values
 
 
@@ -104,16 +113,21 @@ class Live:
 
 def most_live(steps: tuple[Step, ...]) -> Live:
     """Return how many fragments (and results of ldmatrix) some later step still needs at once."""
-    peaks: list[dict[str, int]] = []
-    _before(steps, {}, peaks)
+    peaks: list[_Needed] = []
+    _before(steps, frozenset(), peaks)
     return Live(
         fragments=max(map(len, peaks), default=0),
-        registers=max((sum(peak.values()) for peak in peaks), default=0),
+        registers=max((_words(peak) for peak in peaks), default=0),
     )
 
 
-_Needed = dict[str, int]
-"""Registers of each name that is needed."""
+_Needed = frozenset[Vector]
+"""Registers of each operand that is needed."""
+
+
+def _words(needed: _Needed) -> int:
+    """Return how many registers of 32 bits are needed."""
+    return sum(register.bits // 32 for register in set[Register]().union(*needed))
 
 
 def _before(steps: tuple[Step, ...], after: _Needed, peaks: list[_Needed]) -> _Needed:
@@ -121,24 +135,14 @@ def _before(steps: tuple[Step, ...], after: _Needed, peaks: list[_Needed]) -> _N
     for step in reversed(steps):
         match step:
             case Branch():
-                # The larger of two counts, if the arms need one name for different things.
-                after = _both(
-                    _before(step.then, after, peaks), _before(step.otherwise, after, peaks)
-                )
+                after = _before(step.then, after, peaks) | _before(step.otherwise, after, peaks)
             case Loop():
-                again = _both(after, _before(step.body, after, []))
-                after = _both(after, _before(step.body, again, peaks))
+                again = after | _before(step.body, after, [])
+                after = after | _before(step.body, again, peaks)
             case _:
-                written = step.writes
-                after = {
-                    name: n for name, n in after.items() if written is None or name != written.name
-                }
-                after.update((use.name, use.holds.words) for use in step.reads)
+                if step.writes is not None:
+                    written = set(step.writes.registers)
+                    after = frozenset(one for one in after if written.isdisjoint(one))
+                after |= {use.registers for use in step.reads}
         peaks.append(after)
     return after
-
-
-def _both(first: _Needed, second: _Needed) -> _Needed:
-    return {
-        name: max(first.get(name, 0), second.get(name, 0)) for name in first.keys() | second.keys()
-    }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any, TypeVar
 
@@ -27,8 +28,10 @@ from oracle.lane_steps import (
     LaneStep,
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -36,6 +39,7 @@ from oracle.lane_steps import (
 from oracle.matrices import LANES
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
+from oracle.registers import listed
 from oracle.steps import Barrier, Copy, Loop, Step
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
@@ -48,6 +52,8 @@ NAMES: Mapping[type[LaneStep], str] = {
     StoreRows: "stmatrix",
     TransposeRegisters: "movmatrix",
     PackRegisters: "packing",
+    SetRegisters: "setting registers",
+    MoveRegisters: "moving registers",
     MultiplyLanes: "mma.sync",
 }
 """What steps are called, those first of which the trials of others are made."""
@@ -120,11 +126,13 @@ class _Alone:
 
     @staticmethod
     def of(step: LaneStep, program: Program) -> _Alone:
-        """Return a step of a program alone. Registers of one name keep having one."""
+        """Return a step of a program alone, with operands that share registers as they do."""
         names: dict[str, str] = {}
-        for use in sorted(step.uses, key=lambda one: one.written):
-            names.setdefault(use.name, use.field)
-        changes: dict[str, Any] = {use.field: names[use.name] for use in step.uses}
+        changes: dict[str, Any] = {}
+        if not any(listed(use.name) for use in step.uses):
+            for use in sorted(step.uses, key=lambda one: one.written):
+                names.setdefault(use.name, use.field)
+            changes = {use.field: names[use.name] for use in step.uses}
         touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
         return _Alone(step=replace(step, **changes), buffers=tuple(map(program.buffer, touched)))
 
@@ -140,8 +148,7 @@ class _Alone:
                 buffers.append(replace(buffer, name=there.buffer, space="global"))
                 before += [Copy(source=there, destination=here, size=buffer.size), Barrier()]
                 after += [Barrier(), Copy(source=here, destination=there, size=buffer.size)]
-        loads = {use.name: _access(LoadRegisters, use) for use in self.step.reads}
-        before += loads.values()
+        before += self._loads.values()
         if self.step.writes is not None:
             after.append(_access(StoreRegisters, self.step.writes))
         accesses = [step for step in (*before, *after) if isinstance(step, _ACCESSES)]
@@ -150,6 +157,33 @@ class _Alone:
             for one in accesses
         ]
         return Program(buffers=tuple(buffers), steps=(*before, self.step, *after))
+
+    @cached_property
+    def _loads(self) -> dict[Use, LoadRegisters]:
+        """Loads of what the step reads: of operands, or of each register where some are listed."""
+        reads = {use.name: use for use in self.step.reads}.values()
+        if not any(listed(use.name) for use in reads):
+            return {use: _access(LoadRegisters, use) for use in reads}
+        single = {
+            register: Use(
+                field=f"{register.bank}_{register.number}", name=f"{register}",
+                holds=Registers(registers=1, bits=register.bits),
+            )
+            for use in reads
+            for register in use.registers
+        }  # fmt: skip
+        return {use: _access(LoadRegisters, use) for use in single.values()}
+
+    def _filled(self, use: Use, values: NDArray[Any]) -> Iterator[tuple[Place, NDArray[Any]]]:
+        """Iterate over the places from which an operand is loaded, and what is to stand there."""
+        words = values.view(np.uint8).reshape(LANES, use.holds.registers, -1)
+        for load, access in self._loads.items():
+            if load.name == use.name:
+                yield access.place, values
+                return
+            for index, register in enumerate(use.registers):
+                if load.registers == (register,):
+                    yield access.place, words[:, index]
 
     def images(self, events: Sequence[Event]) -> Images:
         """Return images of the program: with what the step met, and behind them drawn ones."""
@@ -169,7 +203,7 @@ class _Alone:
     def _met(self, event: Event) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over what a step read, and where that stands in the image."""
         for use in self.step.reads:
-            yield _access(LoadRegisters, use).place, event.inputs[use.field]
+            yield from self._filled(use, np.ascontiguousarray(event.inputs[use.field]))
         rows = event.inputs.get("rows")
         if isinstance(self.step, LoadRegisters):
             rows = event.result  # registers are as they lay
@@ -190,7 +224,7 @@ class _Alone:
             shape = LANES, use.holds.words * 32 // type_.bits
             random = np.random.default_rng([number, ord(use.field)])
             elements = exact_elements(type_, shape, random, added=use.field == "c")
-            yield _access(LoadRegisters, use).place, _joined(type_, elements)
+            yield from self._filled(use, _joined(type_, elements))
 
     def culprit(self, bench: Bench, events: Sequence[Event]) -> Culprit | None:
         """Return the step if it comes out wrong."""
@@ -222,7 +256,8 @@ def _access(kind: type[_Access], use: Use) -> _Access:
     assert isinstance(holds, Registers)
     size = holds.bits // 8
     # No vector of registers is aligned one register behind the start.
-    place = Place(buffer=f"{use.name}_{'out' if use.written else 'in'}", offset=size)
+    name = use.field if listed(use.name) else use.name
+    place = Place(buffer=f"{name}_{'out' if use.written else 'in'}", offset=size)
     return kind(registers=use.name, count=holds.registers, bits=holds.bits, place=place)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,12 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.forms import MmaForm, MmaSyncForm, ProductForm
 from oracle.held import Use
 from oracle.lane_steps import MultiplyLanes
-from oracle.program import Program
+from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
 from oracle.steps import Multiply, Product, Step, copied
 from runners.protocol import Images
 from strategies.programs.bare import alone
 from strategies.simplification.examples import Site, edited, visit
-from strategies.simplification.registers import fresh_names
 
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
@@ -180,7 +180,7 @@ def _with_operands_apart(program: Program, suspects: Collection[_Suspect]) -> Pr
     suspects
         Of the multiplications that are changed.
     """
-    fresh = fresh_names(program, "own")
+    fresh = (fresh_bank(program, f"own{number}_") for number in count())
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):
         ways = _conditions(step)

@@ -21,7 +21,7 @@ from oracle.lane_steps import (
     StoreRows,
     TransposeRegisters,
 )
-from oracle.program import Program, walk
+from oracle.program import Program, fresh_bank, walk
 from oracle.registers import Register, listed, text_of
 from oracle.steps import Load, Multiply, Product, Step, copied
 from strategies.features import Feature
@@ -278,7 +278,7 @@ def _one_number(
     program: Program, step: Product, c: Use, own: Vector, dice: Dice
 ) -> Iterator[Sharing]:
     """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
-    bank, bits = fresh(program, "z"), c.holds.bits
+    bank, bits = fresh_bank(program, "z"), c.holds.bits
     type_ = step.form.c_type
     constant = replicated(dice.one_of((0, _one(type_))), type_.bits, bits)
     for count in (1, 2):
@@ -294,7 +294,7 @@ def _one_number(
 
 
 def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
-    bank, bits = fresh(program, "m"), a.holds.bits
+    bank, bits = fresh_bank(program, "m"), a.holds.bits
     first, second = (
         text_of(Register(bank, bits, 2 * index + odd) for index in range(use.holds.registers))
         for odd, use in enumerate((a, b))
@@ -304,15 +304,6 @@ def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
     return Sharing(
         feature=Feature.A_WITH_B, own={"a": first, "b": second},
         before=(copied(a, a.name, first), copied(b, b.name, second)),
-    )  # fmt: skip
-
-
-def fresh(program: Program, like: str) -> str:
-    """Return a name like another that no bank of a program has."""
-    used = {one.bank for step in walk(program.steps) for use in step.uses for one in use.registers}
-    return next(
-        name for number in range(len(used) + 1)
-        if (name := f"{like}{number or ''}") not in used
     )  # fmt: skip
 
 
@@ -330,7 +321,7 @@ def _movable(program: Program, name: str) -> bool:
 
 def _own(program: Program, d: Use) -> Vector:
     """Return registers that are the result's alone."""
-    bank = fresh(program, "d")
+    bank = fresh_bank(program, "d")
     return [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
 
 

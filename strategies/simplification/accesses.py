@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from oracle.forms import LdmatrixForm, MmaForm
+from oracle.held import first_registers
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
 from oracle.matrices import LANES
@@ -68,11 +69,13 @@ def _plainer_rows(example: Example, site: Site, step: LoadRows | StoreRows) -> I
         wanted = replace(form, **changes).opcode
         simpler: Any = _ROW_FORMS.get(wanted)
         if simpler is not None and simpler != form:
-            plainer: Any = replace(step, form=simpler)
+            fewer = first_registers(step.uses[0], simpler.registers)
+            plainer: Any = replace(step, form=simpler, registers=fewer)
             edits: dict[Site, Steps] = {site: (plainer,)}
             for other_site, other in visit(example.program.steps):
                 if isinstance(other, _Placed) and other.registers == step.registers:
-                    edits[other_site] = (replace(other, count=simpler.registers),)
+                    fewer = first_registers(other.uses[0], simpler.registers)
+                    edits[other_site] = (replace(other, count=simpler.registers, registers=fewer),)
             yield _changed(example, edits)
     if step.addresses != plain:
         yield from _readdressed(example, site, step, plain)

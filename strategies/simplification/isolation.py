@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import MmaForm
-from oracle.held import Held, Registers
+from oracle.held import Held, Registers, Use
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
 from oracle.places import Buffer, Place
 from oracle.program import Program
+from oracle.sharing import overlaps
 from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import Tile, write
 from oracle.tracing import trace
-from strategies.programs.bare import alone
+from strategies.programs.bare import Bare, alone
 from strategies.programs.forms import load_form
 from strategies.simplification.examples import (
     GUARD_BYTES,
@@ -57,29 +57,43 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
     if sum(1 for _ in visit(example.program.steps)) <= _STEPS:
         return
     multiplications = (
-        (event.step.form, event.inputs)
+        (event.step, event.inputs)
         for event in trace(example.program, example.image, target=target).events
         if isinstance(event.step, Multiply)
     )
-    for form, operands in islice(multiplications, _MULTIPLICATIONS):
-        yield _alone(form, operands)
+    for step, operands in islice(multiplications, _MULTIPLICATIONS):
+        yield _alone(alone(step.form), operands)
+        if overlaps(step):
+            yield _alone(_in_registers(alone(step.form), step), operands)
 
 
-def _alone(form: MmaForm, operands: Mapping[str, NDArray[Any]]) -> Example:
-    plain = alone(form)
-    loads = list(plain.loads.values())
+def _in_registers(plain: Bare, step: Multiply) -> Bare:
+    """Return a multiplication whose operands stand in the registers of another's."""
+    names = {use.field: use.name for use in step.uses}
+    loads = {name: replace(load, fragment=names[name]) for name, load in plain.loads.items()}
+    return replace(
+        plain.loading(loads),
+        multiply=replace(plain.multiply, d=step.d, a=step.a, b=step.b, c=step.c),
+        store=replace(plain.store, fragment=step.d),
+    )
+
+
+def _alone(plain: Bare, operands: Mapping[str, NDArray[Any]]) -> Example:
+    loads = plain.loads
     buffers: list[Buffer] = []
-    accesses: list[Load | Store] = [*loads, plain.store]
+    accesses: list[Load | Store] = [*loads.values(), plain.store]
     for access in accesses:
         buffers.append(new_buffer(buffers, access.place.buffer, room_for(access.tile)))
-    steps: tuple[Step, ...] = (*loads, plain.multiply, plain.store)
+    steps: tuple[Step, ...] = (*loads.values(), plain.multiply, plain.store)
     return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
 
 
-def _filled(program: Program, loads: list[Load], operands: Mapping[str, NDArray[Any]]) -> Example:
+def _filled(
+    program: Program, loads: Mapping[str, Load], operands: Mapping[str, NDArray[Any]]
+) -> Example:
     image = np.zeros(program.image_bytes, np.uint8)
-    for load in loads:
-        values = operands[load.fragment][None]
+    for name, load in loads.items():
+        values = operands[name][None]
         write(image[None], program.offset(load.place.buffer), load.tile, values)
     return Example(program=program, image=image)
 
@@ -138,18 +152,19 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
         if site not in made or step.writes is None:
             continue
         name, holds, values = step.writes.name, step.writes.holds, made[site]
+        bank = step.writes.bank
         tile: Tile | None = None
         load: Load | LoadRegisters
         if isinstance(holds, Registers):
-            buffer = new_buffer(buffers, f"g{name}", values.nbytes + GUARD_BYTES)
+            buffer = new_buffer(buffers, f"g{bank}", values.nbytes + GUARD_BYTES)
             place = Place(buffer=buffer.name)
             load = LoadRegisters(
-                registers=name, count=holds.registers, bits=_bits(holds), place=place
+                registers=name, count=holds.registers, bits=holds.bits, place=place
             )
         else:
             form = load_form(holds.matrix, "row", "global")
             tile = Tile(matrix=holds.matrix, layout="row")
-            buffer = new_buffer(buffers, f"g{name}", room_for(tile))
+            buffer = new_buffer(buffers, f"g{bank}", room_for(tile))
             load = Load(form=form, fragment=name, place=Place(buffer=buffer.name))
         buffers.append(buffer)
         edits[site] = (load,)
@@ -164,10 +179,6 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
         else:
             write(image[None], start, tile, values[None])
     return target.with_image(image)
-
-
-def _bits(holds: Held) -> int:
-    return 32 * holds.words // holds.registers
 
 
 def stored(example: Example) -> Iterator[Example]:
@@ -186,7 +197,8 @@ def stored(example: Example) -> Iterator[Example]:
                 store = step
             case _:
                 continue
-        buffer = new_buffer(example.program.buffers, f"g{step.registers}", store.size + GUARD_BYTES)
+        (use,) = step.uses
+        buffer = new_buffer(example.program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
         there = replace(store, place=Place(buffer=buffer.name))
         steps = edited(example.program.steps, {site: (there,)})
         yield tidied(example.with_program((*example.program.buffers, buffer), steps))
@@ -200,18 +212,19 @@ def shared_sources(example: Example) -> Iterator[Example]:
     """
     steps = example.program.steps
     size = sum(1 for _ in visit(steps))
-    made: dict[str, Held] = {}
+    made: dict[str, Use] = {}
     for site, step in visit(steps):
         if isinstance(step, StoreRegisters):
-            for name, holds in made.items():
-                other = replace(step, registers=name, count=holds.registers, bits=_bits(holds))
+            for name, use in made.items():
+                holds = use.holds
+                other = replace(step, registers=name, count=holds.registers, bits=holds.bits)
                 buffers = example.program.buffers
                 if other.size > step.size:
-                    buffer = new_buffer(buffers, f"g{name}", other.size + GUARD_BYTES)
+                    buffer = new_buffer(buffers, f"g{use.bank}", other.size + GUARD_BYTES)
                     buffers = (*buffers, buffer)
                     other = replace(other, place=Place(buffer=buffer.name))
                 fewer = tidied(example.with_program(buffers, edited(steps, {site: (other,)})))
                 if sum(1 for _ in visit(fewer.program.steps)) < size:
                     yield fewer
         if step.writes is not None and isinstance(step.writes.holds, Registers):
-            made[step.writes.name] = step.writes.holds
+            made[step.writes.name] = step.writes

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
-from oracle.program import Program, walk
+from oracle.lane_steps import SetRegisters
+from oracle.program import Program, fresh_bank, walk
+from oracle.registers import listed
 from oracle.steps import Step, copied
-from strategies.simplification.examples import Site, edited, visit
+from strategies.simplification.examples import Example, Site, Steps, edited, visit
+from strategies.simplification.structure import tidied
 
 
 def with_operand_apart(program: Program, site: Site, field: str) -> Program:
@@ -27,7 +29,7 @@ def with_operand_apart(program: Program, site: Site, field: str) -> Program:
     """
     step = next(one for where, one in visit(program.steps) if where == site)
     use = next(one for one in step.uses if one.field == field)
-    own = next(fresh_names(program, field))
+    own = fresh_bank(program, field)
     there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
     change: dict[str, Any] = {field: own}
     changed: Step = replace(step, **change)
@@ -35,12 +37,43 @@ def with_operand_apart(program: Program, site: Site, field: str) -> Program:
     return replace(program, steps=edited(program.steps, {site: steps}))
 
 
-def fresh_names(program: Program, like: str) -> Iterator[str]:
-    """Iterate over names of banks that no step of a program uses."""
-    used = {
-        register.bank
-        for step in walk(program.steps)
-        for use in step.uses
-        for register in use.registers
-    }
-    return (name for number in count() if (name := f"{like}{number}") not in used)
+def less_shared(example: Example) -> Iterator[Example]:
+    """Iterate over examples in which one operand less shares registers.
+
+    What is listed gets a name of its own, wherever it stands or in one step alone; an address
+    leaves the destination of its load, and what registers are set to becomes zero.
+    """
+    program = example.program
+    texts = dict.fromkeys(
+        use.name for step in walk(program.steps) for use in step.uses if listed(use.name)
+    )
+    for text in texts:
+        own = fresh_bank(program, text.partition(".")[0])
+        yield _edited(example, _renamed(program.steps, text, own))
+    for site, step in visit(program.steps):
+        for use in step.uses:
+            if listed(use.name):
+                change: dict[str, Any] = {use.field: use.bank}
+                yield _edited(example, edited(program.steps, {site: (replace(step, **change),)}))
+        simpler: Step | None = None
+        if getattr(step, "address", None) is not None:
+            change = {"address": None}
+            simpler = replace(step, **change)
+        elif isinstance(step, SetRegisters) and step.constant:
+            simpler = replace(step, constant=0)
+        if simpler is not None:
+            yield _edited(example, edited(program.steps, {site: (simpler,)}))
+
+
+def _edited(example: Example, steps: Steps) -> Example:
+    return tidied(example.with_program(example.program.buffers, steps))
+
+
+def _renamed(steps: Steps, old: str, new: str) -> Steps:
+    """Return steps with an operand under another name wherever it stands."""
+    found: list[Step] = []
+    for step in steps:
+        changes: dict[str, Any] = {use.field: new for use in step.uses if use.name == old}
+        changes |= {field: _renamed(inside, old, new) for field, inside in step.blocks.items()}
+        found.append(replace(step, **changes) if changes else step)
+    return tuple(found)

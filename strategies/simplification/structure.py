@@ -13,6 +13,7 @@ from oracle.image import position
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
+from oracle.registers import Register, listed
 from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
 from strategies.simplification.examples import (
     GUARD_BYTES,
@@ -63,7 +64,8 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
     if made is not None:
         if isinstance(step, Main) and sum(isinstance(other, Main) for other in every) == 1:
             return False
-        return not any(made.name == use.name for other in every for use in other.reads)
+        result = set(made.registers)
+        return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
     if isinstance(step, Copy):
         shared = {buffer.name for buffer in buffers if buffer.space == "shared"}
         read = {span.buffer for other in every for span in other.bytes_read}
@@ -189,12 +191,17 @@ def _bypassing(steps: Steps, group: Sequence[tuple[Site, Step]], edits: Edits) -
     made, operand = step.writes, step.carried
     if made is None or operand is None:
         return
-    redirected = dict(edits)
+    (source,) = (use for use in step.reads if use.name == operand)
+    redirected, written = dict(edits), set(made.registers)
     sites = list(visit(steps))
     for site, other in sites[sites.index((gone, step)) + 1 :]:
-        if any(use.name == made.name for use in other.reads):
+        reading = [use for use in other.reads if use.name == made.name]
+        # A vector has a number of registers, and is another operand's only if that has as many.
+        if reading and all(
+            use.holds.registers == source.holds.registers or not listed(operand) for use in reading
+        ):
             redirected[site] = (other.reading(made.name, operand),)
-        if other.writes is not None and other.writes.name == made.name:
+        if other.writes is not None and not written.isdisjoint(other.writes.registers):
             break
     yield edited(steps, redirected)
 
@@ -240,11 +247,11 @@ def loads_first(example: Example) -> Iterator[Example]:
 def _loads_first(steps: Steps) -> Steps:
     first: list[Step] = []
     rest: list[Step] = []
-    names, written = set[str](), set[str]()
+    registers, written = set[Register](), set[str]()
     for step in steps:
         if (
             isinstance(step, Load | LoadRegisters)
-            and names.isdisjoint(use.name for use in step.uses)
+            and all(registers.isdisjoint(use.registers) for use in step.uses)
             and written.isdisjoint(span.buffer for span in step.bytes_read)
         ):
             first.append(step)
@@ -252,7 +259,7 @@ def _loads_first(steps: Steps) -> Steps:
         blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
         rest.append(step.with_blocks(blocks))
         every = list(walk((step,)))
-        names |= {use.name for inside in every for use in inside.uses}
+        registers |= {one for inside in every for use in inside.uses for one in use.registers}
         written |= {span.buffer for inside in every for span in inside.bytes_written}
     return (*first, *rest)
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from oracle.formats import Format
 from oracle.forms import MmaForm
-from oracle.steps import Load, Multiply
+from oracle.registers import Register
+from oracle.steps import Load, Multiply, Step
 from strategies.cells import Cells, Ids, Image
 from strategies.matrices import Placed
 from strategies.simplification.examples import image_places, visit
@@ -73,20 +74,27 @@ def dots(cells: Cells, image: Image) -> Iterator[Dot]:
 def _products(cells: Cells) -> Iterator[_Product]:
     """Find the multiplications whose A, B and C were loaded and not changed since."""
     program = cells.program
-    held: dict[str, Ids] = {}
+    held: dict[tuple[Register, ...], Ids] = {}
     for _, step in visit(program.steps):
         match step:
             case Load():
-                held.pop(step.fragment, None)
+                held = _without(held, step)
                 for place in image_places(program, step):
                     placed = Placed(operand=step.form.operand, place=place, tile=step.tile)
-                    held[step.fragment] = cells.of_matrix(placed)
+                    held[step.uses[0].registers] = cells.of_matrix(placed)
             case Multiply():
-                if {step.a, step.b, step.c} <= held.keys():
-                    yield _Product(form=step.form, a=held[step.a], b=held[step.b], c=held[step.c])
-                held.pop(step.d, None)
+                a, b, c = (held.get(use.registers) for use in step.reads)
+                if a is not None and b is not None and c is not None:
+                    yield _Product(form=step.form, a=a, b=b, c=c)
+                held = _without(held, step)
             case _:
                 pass
+
+
+def _without(held: dict[tuple[Register, ...], Ids], step: Step) -> dict[tuple[Register, ...], Ids]:
+    """Return what registers hold that a step does not write."""
+    written = set(step.writes.registers) if step.writes is not None else set()
+    return {vector: ids for vector, ids in held.items() if written.isdisjoint(vector)}
 
 
 def _dots(product: _Product, cells: Cells, image: Image) -> list[Dot]:
