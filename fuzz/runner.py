@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +14,10 @@ from pathlib import Path
 
 from corpus import Kind
 from fuzz import warpfuzz_version
+from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.models import Model, use_model
+from oracle.forms import MainForm, ProductForm
+from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -105,6 +107,14 @@ class OpenRunner:
     """What tells a GPU from all others; empty where nothing does."""
     cuda: str = ""
     """Highest version of CUDA that the driver supports, such as "13.0"; empty without a driver."""
+    release: str = ""
+    """Release of CUDA whose compiler makes its machine code, such as "12.4", or "unknown"; empty
+    where the PTX is run as it is."""
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target for what it runs (`oracle.targets.split_compiler`)."""
+        return f"{self.target}@{self.release}" if self.release else self.target
 
 
 def _without_folders(command: str) -> str:
@@ -133,6 +143,14 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
     ):
         return "cuda"
     return "ptxas" if not planted and has_assembler() else "sim"
+
+
+def hardware_runner(asked: str | None) -> str:
+    """Return the runner of a command about hardware: a GPU, unless another one is asked for.
+
+    It never falls back to the simulated device: a broken host would pass for a sound one.
+    """
+    return asked or "cuda"
 
 
 def has_device_fault(names: tuple[str, ...]) -> bool:
@@ -210,6 +228,7 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             ptx_version=version_for(choice.ptx_version, target),
             version=warpfuzz_version(),
             device=can.description,
+            release=_release(plain),
             **_facts(plain),
         )
     except BaseException:
@@ -281,6 +300,36 @@ def newest_written(front_end: str, target: str) -> PtxVersion | None:
     return known[count - 1] if count else None
 
 
+def _release(runner: Runner) -> str:
+    from runners.cuda.runner import CudaRunner
+
+    return runner.release() if isinstance(runner, CudaRunner) else ""
+
+
+def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> str:
+    """Say which forms the model of a target has no figures for in code of a compiler; "" if none.
+
+    Parameters
+    ----------
+    target
+        With the release of the compiler: "sm_90@12.4".
+    compiler
+        Its name, for the sentence.
+    """
+    model = model_for(target)
+    found = [
+        form.opcode
+        for form in forms
+        if isinstance(form, ProductForm) and model.expansion_of(form) == NO_FIGURES
+    ]
+    if not found:
+        return ""
+    return (
+        f"figures of the model {model.name} for {counted(len(found), 'form')} in code of "
+        f"{compiler}, such as {found[0]}: results are judged by what the ISA permits alone"
+    )
+
+
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
     """Have results judged by the model of a file, in this process, from now on.
 
@@ -317,6 +366,8 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
+    elif choice.name != "cuda":
+        raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
     elif device_faults:
         raise UsageError(
             f"fault {device_faults[0]} sits inside the simulated device, and the runner is "

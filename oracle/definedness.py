@@ -63,7 +63,7 @@ from oracle.steps import (
     Store,
     Straight,
 )
-from oracle.targets import DEFAULT_TARGET, parse_target
+from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
 
 CONSISTENCY = "8"
 """Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
@@ -124,7 +124,7 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason
     UsageError
         If the target is unknown.
     """
-    analysis = _Analysis(program, parse_target(target).number)
+    analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
     return tuple(analysis.reasons)
 

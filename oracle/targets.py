@@ -25,6 +25,54 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+class Release(NamedTuple):
+    """A release of CUDA, by which its compilers are called: 12.4 has ptxas 12.4.131."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return "unknown" if self == UNKNOWN_RELEASE else f"{self.major}.{self.minor}"
+
+
+UNKNOWN_RELEASE = Release(0, 0)
+"""Of a compiler that does not say which it is: older than every range of releases."""
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
+_COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
+
+
+def parse_release(text: str) -> Release:
+    """Return the release that a text names: "12.4", or "unknown".
+
+    Raises
+    ------
+    UsageError
+        If it names none.
+    """
+    match = _RELEASE.fullmatch(text)
+    if match is None and text != str(UNKNOWN_RELEASE):
+        raise UsageError(f'{text!r:.80} is no release of CUDA; give one such as "12.4"')
+    return UNKNOWN_RELEASE if match is None else Release(int(match[1]), int(match[2]))
+
+
+@cache
+def split_compiler(text: str) -> tuple[str, Release | None]:
+    """Take apart a target, and the release of the compiler whose code is meant.
+
+    Parameters
+    ----------
+    text
+        Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone means
+        code of the newest compiler that figures are known of.
+
+    Returns
+    -------
+    The target, such as "sm_90", which is not looked at here, and the release, if one is named.
+    """
+    match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
+    return (text, None) if match is None else (match[1], parse_release(match[2]))
+
+
 # Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are newer than
 # the stored pages: the highest that ptxas 13.4 and 13.5 accept (2026-11).
 _LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 5}

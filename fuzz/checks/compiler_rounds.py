@@ -36,15 +36,17 @@ from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execution import execute
+from oracle.execution import execute, expansions, has_figures
 from oracle.forms import MainForm
-from oracle.image import different
+from oracle.models import NO_FIGURES
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
+from runners.cuda.compilation import release_of
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Images, Trouble
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import Versions, round_batches, round_key, up_to
 
@@ -64,8 +66,9 @@ class _Results:
     failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
     """The first failure of a kind and an instruction, and the members whose binaries fail so."""
     right: list[Member]
-    actual: dict[int, NDArray[np.uint8]]
-    """By image: what the first of its members' binaries made of it."""
+    first: dict[int, tuple[NDArray[np.uint8], NDArray[np.uint8], str]]
+    """By image: what the first of its members' binaries made of it, what was expected, and the
+    target, with its compiler, whose figures expect that."""
 
 
 class MatrixRounds:
@@ -290,12 +293,18 @@ class MatrixRounds:
         self._pulse.enter(Stage.RUN)
         pending = self._matrix.submit(variants, images, batch.entry)
         self._pulse.enter(Stage.ORACLE)
-        architecture = variants[0].compiled.architecture
-        expected = execute(batch.program, images, target=architecture).images
-        self._pulse.enter(Stage.COMPARE)
-        results = _Results(wrong={}, failed={}, right=[], actual={})
-        distinct, ran = set[bytes](), 0
+        expectations: dict[tuple[str, ...], Images] = {}
+        results = _Results(wrong={}, failed={}, right=[], first={})
+        distinct, ran, bounds_alone = set[bytes](), 0, False
         for variant, one in zip(variants, pending, strict=True):
+            self._pulse.enter(Stage.ORACLE)
+            target = self._judged(batch, variant)
+            figures = expansions(batch.program, target=target)
+            if figures not in expectations:
+                expectations[figures] = execute(batch.program, images, target=target).images
+            expected = expectations[figures]
+            bounds_alone |= NO_FIGURES in figures
+            self._pulse.enter(Stage.COMPARE)
             outcome = one.collect()
             self._pulse.beat()
             if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
@@ -309,11 +318,14 @@ class MatrixRounds:
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
-            differ = different(expected, outcome.images)
+            differ = contradicting(
+                batch.program, images, outcome.images, target=target, expected=expected
+            )
             if len(differ):
                 index = int(differ[0])
                 results.wrong.setdefault(index, []).extend(variant.members)
-                results.actual.setdefault(index, outcome.images[index].copy())
+                seen = outcome.images[index].copy(), expected[index], target
+                results.first.setdefault(index, seen)
             else:
                 results.right.extend(variant.members)
             ran += 1
@@ -324,21 +336,34 @@ class MatrixRounds:
         report.unasked += 0 if ran else count
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
+        report.counts["bounds alone",] += bounds_alone and first == 0
         self._pulse.count(count)
         for (kind, _), (failure, failing) in results.failed.items():
             self._suspect(
                 batch, images[0], first, kind, failing, results.right, job, report, failure
             )
         for index, wrong in results.wrong.items():
-            image, actual = images[index], results.actual[index]
+            image, (actual, wanted, target) = images[index], results.first[index]
             verdict = judge(
-                batch.program, image[None], actual[None], target=architecture,
-                expected=expected[index][None],
-            )[0]  # fmt: skip
+                batch.program, image[None], actual[None], target=target, expected=wanted[None]
+            )[0]
             self._suspect(
                 batch, image, first + index, verdict.kind, wrong, results.right, job, report
             )
         return len(distinct) > 1
+
+    def _judged(self, batch: Batch, variant: Variant) -> str:
+        """Return the oracle's target for a binary: of several compilers one with figures."""
+        architecture = variant.compiled.architecture
+        if not variant.compiled.release:
+            return architecture
+        targets = [
+            f"{architecture}@{release_of(one.version)}"
+            for one in variant.members
+            if one.assembler is not None
+        ] or [variant.compiled.oracle_target]
+        known = [one for one in targets if has_figures(batch.program, target=one)]
+        return (known or targets)[0]
 
     def _suspect(
         self,

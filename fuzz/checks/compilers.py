@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,8 +28,11 @@ from fuzz.checks.protocol import (
 )
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, described, fitting, placed
-from fuzz.runner import RunnerChoice
+from fuzz.runner import RunnerChoice, without_figures
+from oracle.forms import MainForm
 from runners.assemblers.disassembly import Disassembler
+from runners.compilers import DRIVER
+from runners.cuda.compilation import release_of
 from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
@@ -148,6 +151,8 @@ class MatrixDrawing:
                 Shown(words=("wrong",), one="program wrong", many="programs wrong", odd=True),
                 Shown(words=("uncompiled",), one="program not compiled by all",
                       many="programs not compiled by all", odd=True),
+                Shown(words=("bounds alone",), one="program judged by the ISA's bounds alone",
+                      many="programs judged by the ISA's bounds alone", odd=True),
                 Shown(words=("unsupported",), one="unsupported", many="unsupported"),
                 Shown(words=("expansions not looked at",), one="expansion not looked at",
                       many="expansions not looked at", odd=True),
@@ -200,6 +205,17 @@ class MatrixDrawing:
         }
 
 
+def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> Iterator[str]:
+    """Yield a sentence for each compiler of whose code the model does not know all figures."""
+    if place.opened is None or not place.opened.release:
+        return
+    for named, version in dict.fromkeys((one.named, one.version) for one in fit.members):
+        release = place.opened.release if version == DRIVER else release_of(version)
+        said = without_figures(forms, f"{place.architecture}@{release}", named)
+        if said:
+            yield said
+
+
 class MatrixTrier:
     """Compiles, runs and examines on one device.
 
@@ -229,11 +245,13 @@ class MatrixTrier:
             drawn=fit.versions if place.drawn else None,
             version=version,
             device=device,
-            left_out=fit.skipped,
             members=tuple(member.name for member in fit.members),
         )
         newest = fit.versions.newest
         forms = selected_forms(check.selection, target=place.target, version=newest)
+        self.facts = replace(
+            self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms))
+        )
         self._rounds = MatrixRounds(
             matrix,
             place,

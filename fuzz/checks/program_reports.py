@@ -139,7 +139,7 @@ class Reporter:
     ) -> None:
         """Report images that came out wrong, by family."""
         judged = wrong[:_JUDGED]
-        target = code.compiled.architecture
+        target = code.compiled.oracle_target
         images, actual = outcome.images, outcome.actual
         expectations = execute(batch.program, images[judged], target=target).images
         verdicts = judge(

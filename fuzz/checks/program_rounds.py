@@ -17,7 +17,7 @@ from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import MainForm
-from oracle.image import different
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -305,13 +305,17 @@ class RoundWorker:
         for start in range(0, len(images), size):
             self._heart.enter(Stage.ORACLE)  # while the device works
             part = slice(start, start + size)
-            expected = execute(batch.program, images[part], target=compiled.architecture).images
+            target = compiled.oracle_target
+            expected = execute(batch.program, images[part], target=target).images
             self._heart.enter(Stage.RUN)
             ran = collect()
             if isinstance(ran, Failure):
                 break
             self._heart.enter(Stage.COMPARE)
-            found.append(start + different(expected, ran.images[part]))
+            wrong = contradicting(
+                batch.program, images[part], ran.images[part], target=target, expected=expected
+            )
+            found.append(start + wrong)
         return np.concatenate(found) if found else np.zeros(0, np.intp)
 
     def _isolated(

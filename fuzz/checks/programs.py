@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened
+from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
@@ -36,6 +36,7 @@ from strategies.program_draws import (
     images_per_program,
     round_focuses,
     selected_forms,
+    unjudged_forms,
 )
 from strategies.programs import GENERATOR_VERSION
 
@@ -184,7 +185,7 @@ class ProgramDrawing:
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="image",
             agreement="every image that was compared is what the oracle says",
-            nothing_compared="no program ran to its end; `warpfuzz doctor` says what is missing",
+            nothing_compared="no program ran to its end",
             counters=(
                 Shown(words=("programs", "compiled"), one="program"),
                 Shown(
@@ -244,6 +245,18 @@ def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
+    """Say what a model that was given leaves out, because it has no figures of it."""
+    if ready.choice.model is None:
+        return ()
+    target = ready.target
+    forms = unjudged_forms(selection, target=target, version=ready.ptx_version)
+    if not forms:
+        return ()
+    name = model_for(target).name
+    return (f"{len(forms)} of the forms that multiply: the model {name} has no figures of them",)
+
+
 class ProgramTrier:
     """Runs programs and examines findings on one runner.
 
@@ -269,6 +282,10 @@ class ProgramTrier:
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
+            left_out=(
+                *_unjudged(ready, check.selection),
+                *filter(None, (self._without_figures(ready, check),)),
+            ),
         )
         self._rounds = RoundWorker(
             ready,
@@ -286,6 +303,12 @@ class ProgramTrier:
         stack.callback(self._examiner.close)
         for aside in self._asides:
             stack.callback(aside.close)
+
+    @staticmethod
+    def _without_figures(ready: OpenRunner, check: Programs) -> str:
+        forms = selected_forms(check.selection, target=ready.target, version=ready.ptx_version)
+        compiler = f"the compiler of CUDA {ready.release}"
+        return without_figures(forms, ready.oracle_target, compiler)
 
     def round(self, job: RoundJob) -> RoundReport:
         """Carry out a round, and what is run beside it."""

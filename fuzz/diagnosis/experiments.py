@@ -11,6 +11,7 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form, ProductForm
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
@@ -114,7 +115,7 @@ class Bench:
         try:
             compiled = self._runner.compile(emit(program, module=self.module))
             if isinstance(compiled, Compiled):
-                self.target = compiled.architecture
+                self.target = compiled.oracle_target
             expected = execute(program, images, target=self.target).images
         except (UsageError, UndefinedProgramError):
             return None
@@ -132,7 +133,11 @@ class Bench:
         else:
             isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
             actual, alive = isolation.images, isolation.ran
-        differs = (actual != np.repeat(expected, self._copies, axis=0)).any(axis=1) | ~alive
+        many_expected = np.repeat(expected, self._copies, axis=0)
+        differs = ~alive
+        differs[
+            contradicting(program, many, actual, target=self.target, expected=many_expected)
+        ] = True
         differs = differs.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(

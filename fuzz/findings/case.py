@@ -45,6 +45,8 @@ from strategies.programs import GENERATOR_VERSION
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
 WRONG_STEP = "wrong step"
+JUDGED = "judged as"
+"""The detail that names the target with its compiler (`oracle.targets.split_compiler`)."""
 """Detail of a case: what experiments show to be wrong."""
 ATTRIBUTED = frozenset(
     {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.FLAKY}
@@ -147,8 +149,11 @@ def case_of(
     found = evidence.differences()
     if found:
         details["differing elements"] = len(found)
-        details["confidence"] = confidence(subject.program, architecture)
-        model = model_for(architecture)
+        judged = architecture if shown.compiled is None else shown.compiled.oracle_target
+        if judged != architecture:
+            details[JUDGED] = judged
+        details["confidence"] = confidence(subject.program, judged)
+        model = model_for(judged)
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name

@@ -124,7 +124,7 @@ class IdleScreening:
 
     def _take_in(self, screen: Screen, module: Module) -> None:
         number, batch = self._verified.popleft()
-        program = set_program(batch, number, _IMAGES, module)
+        program = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
         screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))
         if screen.programs > _PROGRAMS:
             screen.drop()
