@@ -54,7 +54,7 @@ def gpu(tmp_path: Path) -> Iterator[OpenRunner]:
 
 def test_a_hang_is_a_divergence_with_what_the_gpu_did(gpu: OpenRunner, tmp_path: Path) -> None:
     seen = campaign(
-        gpu, tmp_path / "found", cases=1, images=1, only="wmma.mma*m16n16k16*f16*"
+        gpu, tmp_path / "found", cases=2, images=1, only="wmma.mma*m16n16k16*f16*"
     ).run()
     assert [family.key for family in seen.families] == ["divergence/wmma.mma"]
     (entry,) = entries(tmp_path / "found")
