@@ -115,7 +115,6 @@ class KnownEntry:
             for verdict in case.runners
         )
 
-
     def _by_these_compilers(self, case: Case) -> bool:
         wrong = list(compilers_of(case))
         return bool(wrong) and all(

@@ -199,8 +199,8 @@ class RoundWorker:
         return built
 
     def _code(self, batch: Batch, built: _Together | None) -> Code | Failure:
-        if built is not None and not isinstance(built[1], Failure):
-            module, together = built
+        module, together = built or (None, None)
+        if module is not None and isinstance(together, Compiled):
             return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
         # Its neighbours in the module may be to blame; by itself it may compile.
         alone = self._told.module(batch, batch.entry)

@@ -68,11 +68,10 @@ class Culprit:
 class Remembered:
     """What experiments on a runner have shown, so that each program need not show it again."""
 
-    right_alone: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """By opcode and module: whether a multiplication is right by itself."""
-    believed: set[tuple[str, str]] = field(default_factory=set)
-    """Opcodes of multiplications that come out wrong by themselves, and how their operands share
-    registers there (`shared_registers`)."""
+    right_alone: dict[str, bool] = field(default_factory=dict)
+    """By opcode: whether a multiplication is right by itself."""
+    believed: set[str] = field(default_factory=set)
+    """Keys of culprits that every experiment has shown of some program."""
 
 
 class Bench:
