@@ -133,7 +133,7 @@ class Bench:
             isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
             actual, alive = isolation.images, isolation.ran
         many_expected = np.repeat(expected, self._copies, axis=0)
-        differs = ~alive
+        differs: NDArray[np.bool_] = ~alive
         differs[
             contradicting(program, many, actual, target=self.target, expected=many_expected)
         ] = True
