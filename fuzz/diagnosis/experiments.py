@@ -140,7 +140,7 @@ class Bench:
         differs = differs.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(
-            wrong=differs.any(axis=1), ran=alive[shown], actual=actual[shown], expected=expected
+            wrong=np.any(differs, axis=1), ran=alive[shown], actual=actual[shown], expected=expected
         )
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
