@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from importlib.resources import files
@@ -37,6 +37,7 @@ class _Match(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     instruction_regex: NonEmpty | None = None
     runner: NonEmpty | tuple[NonEmpty, ...] | None = None
     versions: NonEmpty | None = None
+    compilers: NonEmpty | tuple[NonEmpty, ...] | None = None
     ptx_versions: NonEmpty | None = None
     targets: tuple[NonEmpty, ...] | None = None
 
@@ -71,6 +72,9 @@ class KnownEntry:
     """Whose verdicts it is about; None for anybody's."""
     versions: VersionRange | None
     """Range that the version of every verdict's runner has to be in."""
+    compilers: tuple[tuple[str, VersionRange | None], ...] | None = None
+    """Names of compilers and ranges of their versions: whatever came out wrong, one of these has
+    compiled; None for any."""
     ptx_versions: VersionRange | None
     """Range that the PTX ISA version has to be in."""
 
@@ -101,6 +105,8 @@ class KnownEntry:
             return False
         if self.ptx_versions is not None and case.ptx_version not in self.ptx_versions:
             return False
+        if self.compilers is not None and not self._by_these_compilers(case):
+            return False
         if (self.runners is not None or self.versions is not None) and not case.runners:
             return False
         return all(
@@ -108,6 +114,39 @@ class KnownEntry:
             and (self.versions is None or verdict.version in self.versions)
             for verdict in case.runners
         )
+
+    def _by_these_compilers(self, case: Case) -> bool:
+        wrong = list(compilers_of(case))
+        return bool(wrong) and all(
+            any(
+                name == who and (range_ is None or version in range_)
+                for who, range_ in self.compilers or ()
+            )
+            for name, version in wrong
+        )
+
+
+_RIGHT = ("match", "accepted")
+"""Outcomes of those who agree with the oracle."""
+COMPILERS = ("ptxas", "driver")
+"""Names of compilers: NVIDIA's assembler, and what the driver has of it."""
+
+
+def compilers_of(case: Case) -> Iterator[tuple[str, str]]:
+    """Iterate over the compilers whose code came out wrong, each with its version.
+
+    They are those that have verdicts of their own, and the one that a runner says it took.
+    """
+    for verdict in case.runners:
+        if verdict.runner in COMPILERS and verdict.outcome not in _RIGHT:
+            yield verdict.runner, verdict.version
+    said = str(case.details.get("compiler", ""))
+    if said.startswith("ptxas "):
+        yield "ptxas", said.split()[1]
+    elif said.startswith("the driver"):
+        yield "driver", ""
+    elif said:
+        yield said, ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +338,7 @@ def _entry(document: object, name: str, number: int) -> KnownEntry:
         targets=None if match.targets is None else _targets(label, match.targets),
         runners=None if runners is None else frozenset(runners),
         versions=_range(label, "versions", match.versions),
+        compilers=_compilers(label, match.compilers),
         ptx_versions=_range(label, "ptx_versions", match.ptx_versions),
     )
 
@@ -307,6 +347,23 @@ _ALLOWED = (
     f"an entry has {', '.join(_Row.__struct_fields__)}, and its match may have "
     f"{', '.join(_Match.__struct_fields__)}"
 )
+
+
+def _compilers(
+    label: str, texts: str | tuple[str, ...] | None
+) -> tuple[tuple[str, VersionRange | None], ...] | None:
+    if texts is None:
+        return None
+    found = []
+    for text in (texts,) if isinstance(texts, str) else texts:
+        name, _, bounds = text.partition(" ")
+        if name not in COMPILERS:
+            raise UsageError(
+                f"{label}, field match.compilers: {text!r:.80} names no compiler that is known "
+                f"here ({', '.join(COMPILERS)}); write it like 'ptxas >=12.4,<=13.5' or 'driver'"
+            )
+        found.append((name, _range(label, "compilers", bounds or None)))
+    return tuple(found)
 
 
 def _patterns(

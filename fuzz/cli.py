@@ -90,7 +90,9 @@ def _module(command: _Command) -> _Command:
 def _only_module(command: _Command) -> _Command:
     """Add the options that narrow a campaign or a list to some modules and forms."""
     target = click.option("--target", help="Only this .target; otherwise all there are.")
-    version = click.option("--ptx-version", help="Only this .version; otherwise all there are.")
+    version = click.option(
+        "--ptx-version", help="Only this .version; otherwise all that can be read."
+    )
     only = click.option(
         "--only", default="*", help="Forms whose opcode fits: 'wmma.load.*f64', 'ldmatrix'."
     )

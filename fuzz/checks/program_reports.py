@@ -28,6 +28,7 @@ from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import execute
+from oracle.permission import contradicting
 from oracle.places import Buffer
 from oracle.program import Program
 from oracle.steps import Barrier
@@ -189,7 +190,15 @@ class Reporter:
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(code.compiled, images[judged], entry=batch.entry)
-            return None if isinstance(ran, Failure) else (ran.images != expectations).any(axis=1)
+            if isinstance(ran, Failure):
+                return None
+            bad = np.zeros(len(judged), bool)
+            bad[
+                contradicting(
+                    batch.program, images[judged], ran.images, target=target, expected=expectations
+                )
+            ] = True
+            return bad
 
         culprits = shared_register_culprits(bench, batch.program, images[judged], again)
         places: dict[tuple[Verdict, str], list[int]] = {}

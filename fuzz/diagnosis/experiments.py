@@ -68,11 +68,10 @@ class Culprit:
 class Remembered:
     """What experiments on a runner have shown, so that each program need not show it again."""
 
-    right_alone: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """By opcode and module: whether a multiplication is right by itself."""
-    believed: set[tuple[str, str]] = field(default_factory=set)
-    """Opcodes of multiplications that come out wrong by themselves, and how their operands share
-    registers there (`shared_registers`)."""
+    right_alone: dict[str, bool] = field(default_factory=dict)
+    """By opcode: whether a multiplication is right by itself."""
+    believed: set[str] = field(default_factory=set)
+    """Keys of culprits that every experiment has shown of some program."""
 
 
 class Bench:
@@ -134,14 +133,14 @@ class Bench:
             isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
             actual, alive = isolation.images, isolation.ran
         many_expected = np.repeat(expected, self._copies, axis=0)
-        differs = ~alive
+        differs: NDArray[np.bool_] = ~alive
         differs[
             contradicting(program, many, actual, target=self.target, expected=many_expected)
         ] = True
         differs = differs.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(
-            wrong=differs.any(axis=1), ran=alive[shown], actual=actual[shown], expected=expected
+            wrong=np.any(differs, axis=1), ran=alive[shown], actual=actual[shown], expected=expected
         )
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:

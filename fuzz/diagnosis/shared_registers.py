@@ -9,8 +9,8 @@ program looks: the one that, in registers of its own, makes it right.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.diagnosis.lone_steps import wrong_multiplication
 from fuzz.diagnosis.multiplication import wrong_alone
-from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form, MmaForm, MmaSyncForm, ProductForm
 from oracle.held import Use
-from oracle.lane_steps import MultiplyLanes
-from oracle.program import Program
+from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
-from oracle.steps import Multiply, Product, Step, copied
+from oracle.steps import Product, Step, copied
 from runners.protocol import Images
 from strategies.programs.bare import alone
 from strategies.simplification.examples import Site, edited, visit
-from strategies.simplification.registers import fresh_names
 
 C_ELSEWHERE = "c has d's registers in another order"
 """Also where C repeats one of them, or has only some of them."""
@@ -40,29 +38,19 @@ _BYTES = "8-bit floats"
 """Both formats of bytes, in any combination: compilers expand them alike."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Suspect:
-    """Multiplications of one form whose operands share registers in one way."""
-
-    form: ProductForm
-    condition: str
-
-    @property
-    def culprit(self) -> Culprit:
-        """What is to blame if this is."""
-        name = "wmma.mma" if isinstance(self.form, MmaForm) else "mma.sync"
-        return Culprit(
-            steps=(name,), within=_within(self.form, self.condition), condition=self.condition,
-            form=self.form,
-        )  # fmt: skip
-
-
 def _within(form: ProductForm, condition: str) -> str:
     """Return the types that a compiler expands alike: findings of these are of one cause."""
     if isinstance(form, MmaSyncForm) and form.a_type.is_float and form.a_type.bits == 8:
         return _BYTES
     # What is read too late of C does not depend on what was multiplied before.
     return "" if isinstance(form, MmaForm) and condition == C_ELSEWHERE else unit_of(form)
+
+
+def _culprit(form: ProductForm, condition: str) -> Culprit:
+    """Return what is to blame if multiplications of a form are, where operands share registers."""
+    name = "wmma.mma" if isinstance(form, MmaForm) else "mma.sync"
+    within = _within(form, condition)
+    return Culprit(steps=(name,), within=within, condition=condition, form=form)
 
 
 Wrong = NDArray[np.bool_]
@@ -73,7 +61,7 @@ def shared_register_culprits(
 ) -> Sequence[Culprit | None]:
     """Return which operands must not share registers, for each image that comes out wrong.
 
-    That is believed of a multiplication whose D shares registers with other operands if the image
+    That is believed of multiplications whose D shares registers with other operands if the image
     comes out right where they do not, and wrong without that; where several do so in one program,
     with those of all others apart. None where neither shows it.
 
@@ -85,57 +73,90 @@ def shared_register_culprits(
         What does.
     again
         Runs it once more as it ran, in a module with others, and tells which images come out wrong.
-        That is enough where the same is believed of other programs already; else it is compiled by
+        That is enough where the same is believed of another program already; else it is compiled by
         itself.
     """
-    found: list[Culprit | None] = [None] * len(images)
-    suspects = _suspects(program)
-    everything = frozenset(suspects)
+    search = _Search(bench, program, images)
+    return search.as_before(again) if again is not None else search.culprits()
 
-    @cache
-    def wrong(apart: frozenset[_Suspect]) -> Wrong | None:
-        known = {(one.form.opcode, one.condition) for one in suspects}
-        if not apart and again is not None and known <= bench.remembered.believed:
-            return again()
-        results = bench.results(_with_operands_apart(program, apart), images)
-        return None if results is None else results.wrong
 
-    # What does not come out wrong again may have come out right for no reason.
-    before = wrong(frozenset()) if suspects else None
-    after = wrong(everything) if before is not None else None
-    if before is None or after is None or not (before & ~after).any():
+class _Search:
+    """The experiments on one program."""
+
+    def __init__(self, bench: Bench, program: Program, images: Images) -> None:
+        self._bench, self._program, self._images = bench, program, images
+        self._suspects = _suspects(program)
+        self._tried: dict[frozenset[str], Wrong | None] = {}
+
+    def as_before(self, again: Callable[[], Wrong | None]) -> Sequence[Culprit | None]:
+        """Return what is to blame; by one experiment if it is what is believed of other programs.
+
+        A campaign runs into what a compiler always gets wrong every second: compiling more for each
+        such program would cost it its rate.
+        """
+        believed = self._bench.remembered.believed
+        for key, suspect in self._suspects.items():
+            after = self._wrong({key}) if key in believed else None
+            if after is not None and not after.any():
+                before = again()
+                if before is not None:
+                    return [suspect[0] if one else None for one in before.tolist()]
+        return self.culprits()
+
+    def culprits(self) -> Sequence[Culprit | None]:
+        """Return what is to blame, by all experiments that it takes."""
+        found: list[Culprit | None] = [None] * len(self._images)
+        everything = frozenset(self._suspects)
+        after = self._wrong(everything) if everything else None
+        if after is None or after.all():
+            return found
+        # What does not come out wrong again may have come out right for no reason.
+        before = self._wrong(())
+        if before is None:
+            return found
+        for key, suspect in self._suspects.items():
+            cured = np.zeros(len(self._images), bool)
+            for others in (frozenset[str](), everything - {key}):
+                with_it, without = self._wrong(others), self._wrong(others | {key})
+                if with_it is not None and without is not None:
+                    cured |= before & with_it & ~without
+            # What is wrong in registers of its own as well may be right there by chance.
+            if cured.any() and all(_right_alone(self._bench, one.form) for one in suspect):
+                self._bench.remembered.believed.add(key)
+                found = [
+                    one or (suspect[0] if cure else None)
+                    for one, cure in zip(found, cured.tolist(), strict=True)
+                ]
+            if all(one or not wrong for one, wrong in zip(found, before.tolist(), strict=True)):
+                break
         return found
-    for suspect in suspects:
-        cured = np.zeros(len(images), bool)
-        for others in (frozenset[_Suspect](), everything - {suspect}):
-            with_it, without = wrong(others), wrong(others | {suspect})
-            if with_it is not None and without is not None:
-                cured |= before & with_it & ~without
-        # What is wrong in registers of its own as well may be right there by chance.
-        if not cured.any() or not _right_alone(bench, suspect.form):
-            continue
-        bench.remembered.believed.add((suspect.form.opcode, suspect.condition))
-        for index in np.flatnonzero(cured).tolist():
-            found[index] = found[index] or suspect.culprit
-    return found
+
+    def _wrong(self, apart: Collection[str]) -> Wrong | None:
+        """Tell which images come out wrong where some do not share registers; None: not known."""
+        key = frozenset(apart)
+        if key not in self._tried:
+            program = _with_operands_apart(self._program, key)
+            results = self._bench.results(program, self._images)
+            self._tried[key] = None if results is None else results.wrong
+        return self._tried[key]
 
 
-def _right_alone(bench: Bench, form: ProductForm) -> bool:
+def _right_alone(bench: Bench, form: Form | None) -> bool:
     """Whether a multiplication is right by itself, with every operand in its own registers."""
-    key, right_alone = (form.opcode, str(bench.module)), bench.remembered.right_alone
-    if key not in right_alone:
+    assert isinstance(form, ProductForm)
+    right_alone = bench.remembered.right_alone
+    if form.opcode not in right_alone:
         if isinstance(form, MmaForm):
             found = wrong_alone(bench, alone(form), ())
         else:
-            assert isinstance(form, MmaSyncForm)
             found = wrong_multiplication(bench, form)
-        right_alone[key] = found is None
-    return right_alone[key]
+        right_alone[form.opcode] = found is None
+    return right_alone[form.opcode]
 
 
 def _conditions(step: Step) -> Mapping[str, tuple[str, ...]]:
     """Return in which ways D shares registers with operands of a step, and with which."""
-    if not isinstance(step, Multiply | MultiplyLanes):
+    if not isinstance(step, Product):
         return {}
     uses = {use.field: use for use in step.uses}
     shared = [name for name in "abc" if way_of(uses["d"], uses[name]) is not None]
@@ -158,18 +179,24 @@ def _in_order(d: Use, c: Use) -> bool:
     )
 
 
-def _suspects(program: Program) -> tuple[_Suspect, ...]:
-    """Return what may be to blame, what is believed first before the others."""
+def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
+    """Return what may be to blame, by key: one culprit for each form that it is seen in.
+
+    What is believed first stands before the others.
+    """
     found = dict.fromkeys(
-        _Suspect(form=step.form, condition=condition)
+        _culprit(step.form, condition)
         for _, step in visit(program.steps)
         for condition in _conditions(step)
-        if isinstance(step, Multiply | MultiplyLanes)
+        if isinstance(step, Product)
     )
-    return tuple(sorted(found, key=lambda one: _ORDER.index(one.condition)))
+    by_key: dict[str, tuple[Culprit, ...]] = {}
+    for one in sorted(found, key=lambda one: _ORDER.index(one.condition)):
+        by_key[one.key] = (*by_key.get(one.key, ()), one)
+    return by_key
 
 
-def _with_operands_apart(program: Program, suspects: Collection[_Suspect]) -> Program:
+def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
     """Return a program in which operands do not share registers with D.
 
     D is copied to where it was afterwards; where its sharing with one operand is to stay, the other
@@ -177,16 +204,16 @@ def _with_operands_apart(program: Program, suspects: Collection[_Suspect]) -> Pr
 
     Parameters
     ----------
-    suspects
-        Of the multiplications that are changed.
+    keys
+        Of the culprits that the multiplications could be that are changed.
     """
-    fresh = fresh_names(program, "own")
+    fresh = (fresh_bank(program, f"own{number}_") for number in count())
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):
         ways = _conditions(step)
-        if not isinstance(step, Multiply | MultiplyLanes) or not ways:
+        if not isinstance(step, Product) or not ways:
             continue
-        apart = [way for way in ways if _Suspect(form=step.form, condition=way) in suspects]
+        apart = [way for way in ways if _culprit(step.form, way).key in keys]
         fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
         if fields:
             edits[site] = tuple(_apart(step, fields, fresh))

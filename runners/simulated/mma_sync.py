@@ -145,6 +145,9 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
                 unit, block=form.sizes[2] // 2, run=2, accumulator_last=True,
                 addition=Rounding.NEAREST_EVEN,
             )  # fmt: skip
+        case _ if form.quads > 1 and silicon.target.architecture < 80:
+            # The unit of sm_70, on sm_75 as well (published).
+            return float_unit(70, types["a"], "f32" if "f32" in types.values() else "f16")
         case _ if form.quads > 1:
             narrow = types["c"] == types["d"] == "f16"
             if silicon.architecture >= _WITHOUT_QUADS:

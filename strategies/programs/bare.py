@@ -196,6 +196,9 @@ def apart(program: Program, step: _Access, name: str) -> _Access:
     place = Place(buffer=name, offset=start % _ALIGNMENT)
     moved = replace(step, fragment=name, place=place)
     if program.buffer(step.place.buffer).space == "shared" and step.form.space:
+        if isinstance(step, Load) and step.form.matrix.register_bits == 32:
+            # What held an address of shared memory is too short for one of global memory.
+            moved = replace(moved, address=None)
         make: Any = load_form if isinstance(step, Load) else store_form
         moved = replace(moved, form=make(step.form.matrix, step.form.layout, "global"))
         if isinstance(moved, Load):

@@ -152,6 +152,49 @@ def test_the_bug_that_all_compilers_have_is_known_in_a_matrix_and_that_of_one_is
     assert (entry and entry.id) == known_as
 
 
+ORDER = "wmma.mma/c has d's registers in another order"
+LOST = "mma.sync of 8-bit floats/d in the registers of c"
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "right", "compiler", "known_as"),
+    [
+        (ORDER, ["V12.4.131", "V13.5.37"], [], "ptxas V12.4.131 -O0", "addend-in-another-order"),
+        (ORDER, [], [], "the driver's compiler, -O3", "addend-in-another-order"),
+        # 13.6 is not there yet: whether it has the same is to be reported.
+        (ORDER, ["V12.4.131", "V13.6.1"], [], "ptxas V12.4.131 -O0", None),
+        (ORDER, [], [], "llvm:20.1.8 at -O2", None),
+        (LOST, ["V12.4.131"], ["V12.5.82"], "ptxas V12.4.131 -O0", "addend-of-bytes-lost"),
+        (LOST, ["V12.4.131", "V12.5.82"], [], "ptxas V12.4.131 -O0", None),
+        (LOST, [], [], "the driver's compiler, -O3", None),
+    ],
+)
+def test_a_miscompilation_is_known_of_the_compilers_that_were_seen_to_have_it(
+    key: str, wrong: list[str], right: list[str], compiler: str, known_as: str | None
+) -> None:
+    verdicts = [
+        RunnerVerdict(runner="ptxas", version=version, outcome=outcome)
+        for outcome, versions in (("violation", wrong), ("match", right))
+        for version in versions
+    ]
+    own = RunnerVerdict(runner="cuda", version="0.1.0", outcome="violation")
+    who = "/only V12.4.131 -O0 -O3" if right else ""
+    found = changed(
+        CASE,
+        kind=Kind.VIOLATION,
+        family=Family(key=f"violation/{key}{who}", title="t"),
+        runners=(*verdicts, own),
+        details={"compiler": compiler},
+    )
+    entry = load_known().match(found, today=DAY)
+    assert (entry and entry.id) == known_as
+
+
+def test_a_compiler_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match="names no compiler that is known here"):
+        explained('family = "*"\ncompilers = "gcc >=4"')
+
+
 @given(case=cases())
 def test_everything_of_its_kind_fits_the_widest_pattern(case: Case) -> None:
     assert explained('family = "*"', case, kind=case.kind)
