@@ -79,6 +79,38 @@ _LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 5}
 VERSIONS: tuple[PtxVersion, ...] = tuple(
     PtxVersion(major, minor) for major, last in _LAST_MINOR.items() for minor in range(last + 1)
 )
+_SINCE_CUDA = {
+    (11, 0): (7, 0), (11, 1): (7, 1), (11, 2): (7, 2), (11, 3): (7, 3), (11, 4): (7, 4),
+    (11, 5): (7, 5), (11, 6): (7, 6), (11, 7): (7, 7), (11, 8): (7, 8), (12, 0): (8, 0),
+    (12, 1): (8, 1), (12, 2): (8, 2), (12, 3): (8, 3), (12, 4): (8, 4), (12, 5): (8, 5),
+    (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0), (13, 1): (9, 1),
+    (13, 2): (9, 2), (13, 3): (9, 3), (13, 4): (9, 4), (13, 5): (9, 5),
+}  # fmt: skip
+"""By a version of CUDA: the newest PTX ISA version that its ptxas and its driver read (PTX ISA,
+chapter "Release Notes"; ptxas 11.7 to 13.5 were asked, 2026-11)."""
+
+
+def newest_for_cuda(cuda: str) -> PtxVersion | None:
+    """Return the newest PTX ISA version that the driver of a version of CUDA reads.
+
+    Parameters
+    ----------
+    cuda
+        Such as "13.0". One that is newer than all that are known reads at least what they read.
+
+    Returns
+    -------
+    PtxVersion or None
+        None where nothing is known of such a version.
+    """
+    match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])", cuda)
+    if match is None:
+        return None
+    own = int(match[1]), int(match[2])
+    return max((PtxVersion(*new) for since, new in _SINCE_CUDA.items() if since <= own),
+               default=None)  # fmt: skip
+
+
 DEFAULT_TARGET = "sm_90"
 DEFAULT_VERSION = "8.0"
 

@@ -152,6 +152,7 @@ class Triage:
             key=family.key,
             title=family.title,
             text=_text(case),
+            version=case.ptx_version,
             verdict=case.kind.value,
             message=case.runners[-1].message,
             known=self.known.match(case),
@@ -319,6 +320,7 @@ class Triage:
         case = entry.finding
         state = member.state
         state.kind, state.verdict, state.text = case.kind, case.kind.value, _text(case)
+        state.version = case.ptx_version
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
         state.title = stored.case.family.title
         state.provisional = is_provisional(stored.case)
@@ -358,6 +360,7 @@ class Triage:
                 key=key,
                 title=one.state.title,
                 text=one.state.text,
+                version=one.state.version,
                 verdict=one.state.verdict,
                 message=one.state.message,
                 cases=one.state.cases,
@@ -386,6 +389,7 @@ class Triage:
                 key=record.key,
                 title=record.title,
                 text=record.text,
+                version=record.version,
                 verdict=record.verdict,
                 message=record.message,
                 known=self.known.match(entry.finding) if entry else None,

@@ -369,7 +369,7 @@ class MatrixExaminer:
             family = (
                 family_of_flaky(form)
                 if flaky
-                else family_of(kind, form, wrong, self._members, last)
+                else family_of(kind, form, wrong, self._readers(subject), last)
             )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         evidence = self._named(evidence, self._culprit(kind, subject, runner), wrong)
@@ -440,7 +440,12 @@ class MatrixExaminer:
         What all have is no compiler's own: its name is that which a campaign with one compiler
         gives it.
         """
-        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, self._members))
+        among = self._readers(evidence.subject)
+        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, among))
+
+    def _readers(self, subject: Subject) -> Sequence[Member]:
+        """Return the members that read a subject's module: all that can be wrong about it."""
+        return self._matrix.readers(subject.module.version)
 
     def _examined(
         self,
@@ -472,4 +477,4 @@ class MatrixExaminer:
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         self._matrix.forget()
-        return {member: found[member] for member in self._members}
+        return {member: found[member] for member in self._readers(subject)}

@@ -84,7 +84,7 @@ class Compilers:
         with placed(self.choice) as place:
             fit = fitting(self.members, place)
             # One at a time: there is a worker for every core.
-            with Matrix(place.device, fit.members, jobs=1) as matrix:
+            with Matrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
                 yield MatrixTrier(self, matrix, place, fit, pulse)
 
     def drawing(self, facts: Facts) -> MatrixDrawing:
@@ -104,7 +104,7 @@ class Compilers:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "--ptx-version": facts.ptx_version,
+            **facts.version_options,
             "--compilers": _versions(one for one in self.members if one.front_end is None),
             "--front-end": _versions(one for one in self.members if one.front_end is not None),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
@@ -133,7 +133,7 @@ class MatrixDrawing:
         self.words = Words(
             subject=described(self._members, self._members)
             + ("" if nowhere else f" on {facts.device}"),
-            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
             agreement="no binary ran; all compilers accept and reject the same"
             if nowhere else "all binaries that ran give what the oracle says",
@@ -200,7 +200,7 @@ class MatrixDrawing:
             "runner": self._check.choice.name,
             "device": "" if self._check.choice.name == NOWHERE else facts.device,
             "target": facts.target,
-            "ptx_version": facts.ptx_version,
+            **facts.version_rows,
             "members": list(facts.members),
         }
 
@@ -241,12 +241,14 @@ class MatrixTrier:
         version = place.opened.version if place.opened is not None else ""
         self.facts = Facts(
             target=place.target,
-            ptx_version=place.ptx_version,
+            ptx_version=fit.versions.newest,
+            drawn=fit.versions if place.drawn else None,
             version=version,
             device=device,
             members=tuple(member.name for member in fit.members),
         )
-        forms = selected_forms(check.selection, target=place.target, version=place.ptx_version)
+        newest = fit.versions.newest
+        forms = selected_forms(check.selection, target=place.target, version=newest)
         self.facts = replace(
             self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms))
         )
@@ -254,6 +256,7 @@ class MatrixTrier:
             matrix,
             place,
             forms=forms,
+            versions=fit.versions,
             seed=check.seed,
             disassembler=check.disassembler,
             pulse=pulse,

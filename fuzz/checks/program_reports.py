@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport, Stored, Suspect
-from fuzz.diagnosis.culprit import in_place_culprits
-from fuzz.diagnosis.experiments import Bench
+from fuzz.diagnosis.experiments import Bench, Remembered
+from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     MOST_SEEN,
@@ -85,11 +85,21 @@ class Reporter:
         The round.
     report
         Of the round; its cases are those before the images that are told of.
+    remembered
+        What experiments of the rounds before have shown.
     """
 
     def __init__(
-        self, ready: OpenRunner, runner: Runner, *, seed: int, job: RoundJob, report: RoundReport
+        self,
+        ready: OpenRunner,
+        runner: Runner,
+        *,
+        seed: int,
+        job: RoundJob,
+        report: RoundReport,
+        remembered: Remembered,
     ) -> None:
+        self._remembered = remembered
         self._ready, self._runner, self._seed = ready, runner, seed
         self._job, self._report = job, report
         self.odd: set[str] = set()
@@ -97,8 +107,8 @@ class Reporter:
 
     def module(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         """Return the module of one program."""
-        target, version = self._ready.target, self._ready.ptx_version
-        return emit(batch.program, module=Module.named(target, version), entry=entry)
+        module = Module.named(self._ready.target, batch.version)
+        return emit(batch.program, module=module, entry=entry)
 
     def settled(self, batch: Batch, failure: Failure) -> bool:
         """Whether nobody needs another case of what a failure is named."""
@@ -137,8 +147,13 @@ class Reporter:
         )
         some = wrong[:MOST_SEEN]
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
-        bench = Bench(self._runner, self.module(batch))
-        culprits = in_place_culprits(bench, batch.program, images[judged])
+        bench = Bench(self._runner, self.module(batch), remembered=self._remembered)
+
+        def again() -> NDArray[np.bool_] | None:
+            ran = self._runner.run(code.compiled, images[judged], entry=batch.entry)
+            return None if isinstance(ran, Failure) else (ran.images != expectations).any(axis=1)
+
+        culprits = shared_register_culprits(bench, batch.program, images[judged], again)
         places: dict[tuple[Verdict, str], list[int]] = {}
         for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
             key = "" if culprit is None else culprit.key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_reports import Code, Outcome, Reporter
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage
+from fuzz.diagnosis.experiments import Remembered
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
@@ -28,7 +29,7 @@ from strategies.contents import expand_by_class
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
 from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import round_batches, round_key, selected_forms, up_to
+from strategies.program_draws import Versions, round_batches, round_key, selected_forms, up_to
 from strategies.programs import programs
 
 
@@ -53,6 +54,10 @@ _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
 
 
+_Together = tuple[KernelModule, Compiled | Failure]
+"""A module of several programs, and what became of it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What a round is about."""
@@ -70,6 +75,8 @@ class RoundWorker:
     ----------
     ready
         The runner.
+    versions
+        What rounds draw the PTX ISA version from.
     seed
         Of the campaign.
     selection
@@ -84,19 +91,22 @@ class RoundWorker:
         self,
         ready: OpenRunner,
         *,
+        versions: Versions,
         seed: int,
         selection: Selection,
         smallest: bool,
         pulse: Pulse,
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
+        self._versions = versions
+        self._remembered = Remembered()
         self._runner = BeatingRunner(ready.runner, pulse)
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
         self._forms = selected_forms(
             selection,
             target=ready.target,
-            version=ready.ptx_version,
+            version=versions.newest,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -109,7 +119,10 @@ class RoundWorker:
         """
         report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
         self.verified = []
-        self._told = Reporter(self._ready, self._runner, seed=self._seed, job=job, report=report)
+        self._told = Reporter(
+            self._ready, self._runner, seed=self._seed, job=job, report=report,
+            remembered=self._remembered,
+        )  # fmt: skip
         try:
             report.complete = self._carry_out(job, report)
         except DeviceLostError as error:
@@ -121,11 +134,11 @@ class RoundWorker:
         """Tell whether all of the round was done."""
         coverage = report.coverage = ProgramCoverage()
         self._heart.enter(Stage.DRAW, round=job.number)
-        target, version = self._ready.target, self._ready.ptx_version
+        target = self._ready.target
         drawn = round_batches(
             self._forms,
             target=target,
-            version=version,
+            version=self._versions,
             key=round_key(self._seed, job.number),
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
@@ -133,20 +146,18 @@ class RoundWorker:
         )
         if self._smallest:
             drawn = (
-                replace(batch, program=smallest_program(batch.form, target=target, version=version))
+                replace(
+                    batch,
+                    program=smallest_program(batch.form, target=target, version=batch.version),
+                )
                 for batch in drawn
             )
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, lambda batch: batch.count)
         if not batches:
             return True
-        programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, module=Module.named(target, version))
-        self._heart.enter(Stage.COMPILE)
-        together = self._runner.compile(module)
-        if isinstance(together, Failure):
-            if together.trouble is not Trouble.UNSUPPORTED:
-                kind_of_failure(together)
+        built = self._built(batches)
+        if any(isinstance(together, Failure) for _, together in built.values()):
             # One that does not compile by itself is one case, so the others may have their turn.
             batches.extend(drawn)
         place = 0
@@ -154,7 +165,7 @@ class RoundWorker:
         for batch in batches:
             if job.limit is not None and report.cases >= job.limit:
                 return False
-            code = self._code(batch, module, together)
+            code = self._code(batch, built.get(batch.entry))
             count = 1 if isinstance(code, Failure) else batch.count
             if job.skip + report.cases < place + count:
                 if job.skip <= place:
@@ -169,10 +180,27 @@ class RoundWorker:
             place += count
         return True
 
-    def _code(
-        self, batch: Batch, module: KernelModule, together: Compiled | Failure
-    ) -> Code | Failure:
-        if not isinstance(together, Failure):
+    def _built(self, batches: Sequence[Batch]) -> Mapping[str, _Together]:
+        """Compile programs, those of a PTX ISA version in one module; return each by its entry."""
+        programs: dict[str, dict[str, Program]] = {}
+        for batch in batches:
+            programs.setdefault(batch.version, {})[batch.entry] = batch.program
+        modules = [
+            emit_all(some, module=Module.named(self._ready.target, version))
+            for version, some in programs.items()
+        ]
+        self._heart.enter(Stage.COMPILE)
+        built: dict[str, _Together] = {}
+        for module in modules:
+            together = self._runner.compile(module)
+            if isinstance(together, Failure) and together.trouble is not Trouble.UNSUPPORTED:
+                kind_of_failure(together)
+            built.update((kernel.entry, (module, together)) for kernel in module.kernels)
+        return built
+
+    def _code(self, batch: Batch, built: _Together | None) -> Code | Failure:
+        if built is not None and not isinstance(built[1], Failure):
+            module, together = built
             return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
         # Its neighbours in the module may be to blame; by itself it may compile.
         alone = self._told.module(batch, batch.entry)

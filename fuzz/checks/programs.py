@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, opened, without_figures
+from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
@@ -148,7 +148,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "--ptx-version": facts.ptx_version,
+            **facts.version_options,
             "--fault": " ".join(choice.faults),
             "--ptx-pass": choice.ptx_pass,
             "--front-end": choice.front_end,
@@ -181,7 +181,7 @@ class ProgramDrawing:
         self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
         self.words = Words(
             subject=", with ".join(filter(None, (facts.device, check.choice.options))),
-            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            where=f"{facts.target} · PTX ISA {facts.versions}",
             case="image",
             agreement="every image that was compared is what the oracle says",
             nothing_compared="no program ran to its end; `warpfuzz doctor` says what is missing",
@@ -229,7 +229,7 @@ class ProgramDrawing:
             "device": facts.device,
             "options": choice.options,
             "target": facts.target,
-            "ptx_version": facts.ptx_version,
+            **facts.version_rows,
             "model": model_for(facts.target).name,
             "confidence": model_for(facts.target).confidence.value,
         }
@@ -260,16 +260,20 @@ class ProgramTrier:
     """
 
     def __init__(self, ready: OpenRunner, check: Programs, pulse: Pulse, stack: ExitStack) -> None:
-        self._ready = ready
+        versions = drawn_versions(ready)
+        # What is not drawn by rounds is written in the version that has all their forms.
+        self._ready = ready = replace(ready, ptx_version=versions.newest)
         self.facts = Facts(
             target=ready.target,
-            ptx_version=ready.ptx_version,
+            ptx_version=versions.newest,
+            drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
             left_out=tuple(filter(None, (self._without_figures(ready, check),))),
         )
         self._rounds = RoundWorker(
             ready,
+            versions=versions,
             seed=check.seed,
             selection=check.selection,
             smallest=check.smallest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -16,7 +16,7 @@ from rich.text import Text
 from corpus import Kind, durable, open_corpus
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.checks.protocol import Counts
+from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, screened_words
 from fuzz.findings.families import (
     FamilyState,
@@ -48,6 +48,9 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         out.print(f"{words[0].upper()}{words[1:]}.", markup=False, soft_wrap=True)
     if any(words[0] == "undefined" for words in status.counts):
         out.print(undefined_table(status.counts))
+    members = member_counts(status.counts)
+    if members:
+        out.print(members_table(members))
     for note in status.notes:
         out.print(f"note: {note['note']}", style="odd", markup=False, soft_wrap=True)
     if status.families:
@@ -80,6 +83,9 @@ def _concluded(status: CampaignStatus) -> str:
         found = status.families or status.gone
         sentence = "against" if found else f"{status.words.agreement}:"
         sentence += f" {status.words.subject} ({status.words.where})"
+        silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]
+        if silent and status.compared:
+            sentence += f"; nothing was compared of {', '.join(silent)}"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -201,6 +207,38 @@ def undefined_table(counts: Counts) -> RenderableType:
     return table
 
 
+_MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
+
+
+def member_counts(counts: Counts) -> Mapping[str, Mapping[str, int]]:
+    """Return the counters of each of those who are compared with each other, by their names."""
+    found: dict[str, dict[str, int]] = {}
+    for words, count in counts.items():
+        if words[0] == BY_MEMBER:
+            found.setdefault(words[1], dict.fromkeys(_MEMBER_COLUMNS, 0))[words[2]] = count
+    return found
+
+
+def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
+    """Return the table: how much each compiler had compared, only compiled, and could not read."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("compiler", no_wrap=True)
+    headings = ("programs compared", "images", "compiled", "not compiled", "PTX too new for it")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    # Levels of one version mostly have the same figures.
+    rows: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for name, one in members.items():
+        version, _, level = name.rpartition(" ")
+        figures = tuple(one[column] for column in _MEMBER_COLUMNS)
+        rows.setdefault((version, figures), []).append(level)
+    for (version, figures), levels in rows.items():
+        style = "" if figures[0] else "odd"
+        cells = [f"{count:,}" for count in figures]
+        table.add_row(plain(" ".join((version, *levels))), *cells, style=style)
+    return table
+
+
 def told_apart_words(status: CampaignStatus) -> str:
     """Say how many cases were compared, only accepted or rejected, and not asked."""
     words = f"{counted(status.compared, status.words.case)} compared"
@@ -254,10 +292,16 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
             cases=sum(group.cases for _, group in members),
-            example=min((group.shown.text for _, group in members), key=len).partition(" ")[0],
+            example=min((_example(group) for _, group in members), key=len),
         )
         for (kind, remark, what, _), members in lines.items()
     ]
+
+
+def _example(group: FindingGroup) -> str:
+    """Return the instruction of a group without operands, and the PTX ISA version of its module."""
+    opcode = group.shown.text.partition(" ")[0]
+    return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
 def families_table(families: Iterable[FamilyState], rows: int | None = None) -> RenderableType:

@@ -164,7 +164,7 @@ def case_of(
         family=evidence.family,
         instructions=instructions_of(subject.program),
         target=opened.target,
-        ptx_version=opened.ptx_version,
+        ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
         runners=(
             RunnerVerdict(

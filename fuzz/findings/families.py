@@ -373,6 +373,8 @@ class FamilyState:
     """What the oracle says of it."""
     message: str
     """What the runner says of it."""
+    version: str = ""
+    """PTX ISA version of its module."""
     known: KnownEntry | None = None
     cases: int = 0
     """Cases drawn so far that belong here."""
@@ -472,6 +474,7 @@ def finding_row(family: FamilyState) -> dict[str, object]:
         "path": str(family.saved.path) if family.saved else None,
         "title": family.title,
         "text": family.text,
+        "ptx_version": family.version,
         "cases": family.cases,
         "shrink": family.shrink.value,
         "message": family.message,

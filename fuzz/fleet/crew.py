@@ -445,12 +445,12 @@ class FleetCrew:
         if actor.facts is not None:
             return  # another of its processes
         first = self._first = self._first or facts
-        mine = (facts.target, facts.ptx_version, facts.members)
-        if mine != (first.target, first.ptx_version, first.members):
+        mine = (facts.target, facts.versions, facts.members)
+        if mine != (first.target, first.versions, first.members):
             message = (
                 f"{facts.device} would take part with {facts.target} and PTX ISA "
-                f"{facts.ptx_version}, and the campaign is of {first.target} and "
-                f"{first.ptx_version} ({first.device}); --target and --ptx-version make them the "
+                f"{facts.versions}, and the campaign is of {first.target} and "
+                f"{first.versions} ({first.device}); --target and --ptx-version make them the "
                 "same, or run a campaign for each"
             )
             self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))

@@ -100,7 +100,7 @@ class IdleScreening:
                 self._report.trouble = str(error)
 
     def _screen(self, ready: OpenRunner) -> None:
-        module = Module.named(ready.target, ready.ptx_version)
+        module = Module.named(self._ready.target, self._ready.ptx_version)
         description = describe(module, seed=self._seed, covers={})
         examiner = Examiner(
             description=description, device=f"GPU {ready.choice.device}", uuid=ready.uuid

@@ -70,7 +70,7 @@ def test_files_keep_ranges_and_refuse_two_rows_for_one_compiler() -> None:
     ]
     with pytest.raises(UsageError, match="stands there twice for one compiler"):
         parse_model(text.replace('"12.4 to 12.6"', '"12.4 to 12.8"'), "x")
-    with pytest.raises(UsageError, match='compilers is .*give releases of CUDA such as "12.4"'):
+    with pytest.raises(UsageError, match=r'compilers is .*give releases of CUDA such as "12\.4"'):
         parse_model(text.replace('"12.4 to 12.6"', '"12.6 to 12.4"'), "x")
 
 
