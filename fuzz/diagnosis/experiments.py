@@ -140,7 +140,10 @@ class Bench:
         differs = wrong.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(
-            wrong=np.asarray(differs.any(axis=1)), ran=alive[shown], actual=actual[shown], expected=expected
+            wrong=np.asarray(differs.any(axis=1)),
+            ran=alive[shown],
+            actual=actual[shown],
+            expected=expected,
         )
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:
