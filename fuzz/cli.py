@@ -204,7 +204,7 @@ def app() -> None:
     "--runner",
     type=click.Choice(["ptxas", "sim", "cuda"]),
     help="What is judged: an assembler, the simulated device, or a GPU.  [default: the best there "
-    "is: cuda, else ptxas, else sim]",
+    "is: cuda, else ptxas, else sim; with --fleet cuda]",
 )
 @click.option("--time", help="How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]")
 @click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
@@ -543,7 +543,7 @@ def bench(context: click.Context, /, **options: Any) -> int:
 @click.option(
     "--runner",
     type=click.Choice(["sim", "cuda"]),
-    help="What is measured: a GPU, or the simulated device.  [default: cuda, else sim]",
+    help="What is measured: a GPU, or the simulated device.  [default: cuda]",
 )
 @click.option(
     "--device", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the GPU."
@@ -636,7 +636,11 @@ def distill(**options: Any) -> int:
     help="Load all the time, or in steps from idle to full of 1 ms to 1 s.",
 )
 @_fleet
-@click.option("--runner", type=click.Choice(["sim", "cuda"]), help="[default: cuda, else sim]")
+@click.option(
+    "--runner",
+    type=click.Choice(["sim", "cuda"]),
+    help="What is screened: GPUs, or the simulated device.  [default: cuda]",
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0, max=2**64 - 1),

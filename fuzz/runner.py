@@ -145,6 +145,14 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
     return "ptxas" if not planted and has_assembler() else "sim"
 
 
+def hardware_runner(asked: str | None) -> str:
+    """Return the runner of a command about hardware: a GPU, unless another one is asked for.
+
+    It never falls back to the simulated device: a broken host would pass for a sound one.
+    """
+    return asked or "cuda"
+
+
 def has_device_fault(names: tuple[str, ...]) -> bool:
     """Whether one of these faults sits inside the simulated device.
 
@@ -353,6 +361,8 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
+    elif choice.name != "cuda":
+        raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
     elif device_faults:
         raise UsageError(
             f"fault {device_faults[0]} sits inside the simulated device, and the runner is "

@@ -26,8 +26,9 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm
+from oracle.forms import Form, MainForm, ProductForm
 from oracle.isa import FORMS
+from oracle.models import model_for
 from oracle.program import Program, requirements
 from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
@@ -177,6 +178,12 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
         for form in selection.forms()
         if isinstance(form, MainForm) and is_valued(form, Module(row, number))
     )
+    if not forms and unjudged_forms(selection, target=target, version=version):
+        raise UsageError(
+            f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
+            "selects; measure it (`warpfuzz measure --only`), or choose other forms or another "
+            "model"
+        )
     if not forms:
         raise UsageError(
             f"nothing that multiplies or moves matrices on {target} and PTX ISA {version} is like "
@@ -184,6 +191,18 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
             "lists what there is"
         )
     return forms
+
+
+def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[ProductForm, ...]:
+    """Return the selected forms that a target has, and of which the model in use has no figures."""
+    module = Module.named(target, version)
+    return tuple(
+        form
+        for form in selection.forms()
+        if isinstance(form, ProductForm)
+        and is_available(form, module)
+        and not model_for(target).judges(form)
+    )
 
 
 def round_key(seed: int, number: int) -> int:

@@ -36,6 +36,7 @@ from strategies.program_draws import (
     images_per_program,
     round_focuses,
     selected_forms,
+    unjudged_forms,
 )
 from strategies.programs import GENERATOR_VERSION
 
@@ -184,7 +185,7 @@ class ProgramDrawing:
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="image",
             agreement="every image that was compared is what the oracle says",
-            nothing_compared="no program ran to its end; `warpfuzz doctor` says what is missing",
+            nothing_compared="no program ran to its end",
             counters=(
                 Shown(words=("programs", "compiled"), one="program"),
                 Shown(
@@ -244,6 +245,18 @@ def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
+    """Say what a model that was given leaves out, because it has no figures of it."""
+    if ready.choice.model is None:
+        return ()
+    target = ready.target
+    forms = unjudged_forms(selection, target=target, version=ready.ptx_version)
+    if not forms:
+        return ()
+    name = model_for(target).name
+    return (f"{len(forms)} of the forms that multiply: the model {name} has no figures of them",)
+
+
 class ProgramTrier:
     """Runs programs and examines findings on one runner.
 
@@ -269,7 +282,10 @@ class ProgramTrier:
             drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
-            left_out=tuple(filter(None, (self._without_figures(ready, check),))),
+            left_out=(
+                *_unjudged(ready, check.selection),
+                *filter(None, (self._without_figures(ready, check),)),
+            ),
         )
         self._rounds = RoundWorker(
             ready,

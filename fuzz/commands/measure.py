@@ -26,10 +26,11 @@ from fuzz.measuring.measurement import (
     measured_model,
 )
 from fuzz.output import console, counted, emit
-from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
+from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.forms import ProductForm
+from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
@@ -38,6 +39,7 @@ from oracle.targets import Module, parse_release
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import find
 from runners.compilers import select
+from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 """Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
@@ -72,11 +74,7 @@ def measure_device(request: MeasureRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the file does not work.
     """
-    name = request.runner or best_runner(
-        planted=bool(request.faults),
-        device_faults=has_device_fault(request.faults),
-        has_assembler=lambda: False,
-    )
+    name = hardware_runner(request.runner)
     report = _Report(request)
     started = time.monotonic()
     for assembler in _assemblers(request):
@@ -211,7 +209,10 @@ class _Report:
         results = [result for one in self.measured for result in one.results]
         refused = [result.unit.name for result in results if result.contradiction is not None]
         figures = [figure for result in results for figure in result.figures]
-        same = sum(figure.is_known for figure in figures)
+        told = [figure for figure in figures if figure.is_told]
+        open_ = sum(not figure.is_told and figure.is_known for figure in figures)
+        asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
+        differs = not all(figure.is_known for figure in figures)
         images = sum(result.images for result in results)
         ordered = sorted(self.measured, key=lambda one: parse_release(one.release or "unknown"))
         model = joined_model([(one.release, one.model) for one in ordered])
@@ -220,15 +221,16 @@ class _Report:
             durable.write_output(output, model_text(model).encode())
         if self.request.json:
             emit({"summary": {
-                "device": ready.device, "target": known.base, "figures": len(figures),
-                "as_in_model": same, "refused": refused, "images": images,
+                "device": ready.device, "target": known.base, "figures": asked,
+                "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
                 "seconds": round(seconds, 1), "seed": self.request.seed,
                 "known_model": known.name, "model": model.digest[:12],
                 "output": None if output is None else str(output),
             }})  # fmt: skip
-            return bool(refused) or same < len(figures)
+            return bool(refused) or differs
         self.out.print(
-            f"{same} of {counted(len(figures), 'figure')} as in the model of {known.base}"
+            f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
+            + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
             + f". {images:,} random images agree. {seconds:.0f} s.",
             markup=False, soft_wrap=True,
@@ -237,10 +239,24 @@ class _Report:
             command = shlex.join(("warpfuzz", "run", "--model", str(output)))
             self.out.print(
                 f"Written to {output}: `{command}` judges by it"
-                + (", and refuses the units that are not in it." if refused else "."),
+                + _left_out(model, ready.target),
                 markup=False, soft_wrap=True,
             )  # fmt: skip
-        return bool(refused) or same < len(figures)
+        return bool(refused) or differs
+
+
+def _left_out(model: Model, target: str) -> str:
+    """Say what a campaign that is judged by the model leaves out."""
+    forms = [
+        form
+        for form in FORMS
+        if isinstance(form, ProductForm)
+        and is_valued(form, module_of_all(target))
+        and not model.judges(form)
+    ]
+    if not forms:
+        return "."
+    return f", and leaves out {counted(len(forms), 'form')} of which it has no figures."
 
 
 def _as_json(result: MeasuredResult) -> dict[str, Any]:

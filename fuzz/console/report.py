@@ -14,6 +14,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
 from corpus import Kind, durable, open_corpus
+from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.checks.protocol import BY_MEMBER, Counts
@@ -35,6 +36,9 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         out.print(f"Left out: {sentence}.", style="odd", markup=False, soft_wrap=True)
     for remark in status.remarks:
         out.print(plain(f"{remark[0].upper()}{remark[1:]}.", style="odd"), soft_wrap=True)
+    if lost := fleet_words(fleet_row(status.hosts)):
+        missing = missing_words(status.hosts) or "none is missing now"
+        out.print(plain(f"Of the fleet: {lost}; {missing}.", style="odd"), soft_wrap=True)
     if status.families:
         out.print(families_table(status.families))
     words = told_apart_words(status)

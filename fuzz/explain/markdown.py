@@ -400,6 +400,7 @@ def _expected(finding: Finding) -> list[str]:
             Verdict.LEGAL: "has to be accepted",
             Verdict.ILLEGAL: "has to be rejected",
             Verdict.UNDEFINED: "may be accepted or rejected: its behaviour is undefined",
+            Verdict.NOT_JUDGED: "may be accepted or rejected: warpfuzz does not know it",
         }[explanation.verdict]
         verdict = explanation.verdict
         lines.append(f"{code(text)} is **{verdict}** in this module, so that it {owed}.")

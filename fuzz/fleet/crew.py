@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.hosts import Change, Changed, Part
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -26,7 +27,7 @@ from fuzz.checks.protocol import (
     Stage,
 )
 from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0
@@ -48,6 +49,9 @@ _GATHER_OF_AN_ACTOR = 1e-3
 """Seconds of gathering news for each actor there is: an exchange costs the driver 1 ms
 (benchmarks/fleet_driver.py), so that it keeps up with them."""
 _MOST_GATHER = 1.0
+_PLACE_SECONDS = 120.0
+"""How long the first actor may wait for a place: so long an autoscaler takes for a node."""
+_NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10
 """Actors in a row that may die while they begin; then none is started any more."""
 _JOB_DEATHS = 10
@@ -59,6 +63,8 @@ _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
 _MOST_REPEATS = 64
 """Rounds that wait to be repeated; their sums have 256 KB each (65,536 images)."""
+_SHOWN = 160
+"""Characters of why an actor is gone that a line shows."""
 _ACTORS_OF_AN_EXAMINATION = 8
 """Examinations at once: one for so many actors while rounds go on."""
 
@@ -79,6 +85,10 @@ class Cluster(Protocol):
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""
+        ...
+
+    def hosts(self) -> Mapping[str, str]:
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
         ...
 
     def start(self) -> Handle:
@@ -196,6 +206,10 @@ class FleetCrew:
         self._wanted = 0
         """Actors that there should be."""
         self._tended = 0.0
+        self._nodes: Mapping[str, str] | None = None
+        """Those that there were; None before the first look."""
+        self._missing: Counter[tuple[str, Part]] = Counter()
+        """By host: nodes and actors that went, and have not come back."""
         try:
             self._tend()
         except BaseException:
@@ -208,10 +222,15 @@ class FleetCrew:
         Raises
         ------
         UsageError, DeviceLostError, InfrastructureError
-            If none can open a runner.
+            If none can open a runner, or there is no place for any.
         """
         earlier: list[Event] = []
+        begun = time.monotonic()
         while True:
+            if not self._cluster.places() and time.monotonic() - begun > _PLACE_SECONDS:
+                raise InfrastructureError(
+                    f"no actor had a place within {_PLACE_SECONDS:.0f} s: the cluster has {_NO_GPU}"
+                )
             for event in self.poll(1.0):
                 earlier.append(event)
                 if isinstance(event, Opened):
@@ -394,6 +413,8 @@ class FleetCrew:
 
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
+        self._came(Part.ACTOR, begun.host, Change.THERE, place=begun.place)
+        self._count_moved()
         here = Code.here()
         if begun.code != here:
             message = (
@@ -482,6 +503,8 @@ class FleetCrew:
         if actor.begun is None:
             self._begin_deaths += 1
             self._why = why
+        else:
+            self._went(Part.ACTOR, actor.begun.host, place=actor.begun.place, why=why)
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -510,6 +533,7 @@ class FleetCrew:
                 broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
                 self._events.append(GaveUp(broken=broken))
             return
+        self._look()
         wanted = self._wanted = max(1, self._cluster.places())
         waiting = [one for one in self._actors.values() if one.begun is None]
         while len(self._actors) > wanted and waiting:
@@ -527,6 +551,39 @@ class FleetCrew:
             )
             self._actors[slot] = actor
             self._call(actor, "begin")
+
+    def _look(self) -> None:
+        """Find out which nodes went and came."""
+        before, now = self._nodes, self._cluster.hosts()
+        self._nodes = dict(now)
+        for node in (before or {}).keys() - now.keys():
+            self._went(Part.NODE, (before or {})[node])
+        for node in now.keys() - (before or {}).keys():
+            self._came(Part.NODE, now[node], Change.THERE if before is None else Change.JOINED)
+
+    def _went(self, part: Part, host: str, *, place: str = "", why: str = "") -> None:
+        self._missing[host, part] += 1
+        why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
+        changed = Changed(part=part, change=Change.GONE, host=host, place=place, why=why)
+        self._events.append(changed)
+
+    def _came(self, part: Part, host: str, otherwise: Change, *, place: str = "") -> None:
+        """Tell of what came: back, if the host misses one."""
+        change = Change.BACK if self._missing[host, part] else otherwise
+        self._missing[host, part] -= change is Change.BACK
+        self._events.append(Changed(part=part, change=change, host=host, place=place))
+
+    def _count_moved(self) -> None:
+        """Miss no actor of a node that lives when there are as many as there should be."""
+        if sum(one.begun is not None for one in self._actors.values()) < self._wanted:
+            return
+        for (host, part), count in list(self._missing.items()):
+            if part is Part.ACTOR and count and not self._missing[host, Part.NODE]:
+                self._missing[host, part] = 0
+                moved = Changed(
+                    part=part, change=Change.BACK, host=host, why="another host has its place"
+                )
+                self._events += [moved] * count
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the actors, one line for each."""
@@ -605,4 +662,9 @@ def cluster_at(
             f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
             "(in a clone: '.[fleet]'), or divide the work with --shard"
         ) from None
-    return RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
+    cluster = RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
+    # Other clusters may be given nodes when somebody asks for them.
+    if gpus and address == "local" and not cluster.places():
+        cluster.close()
+        raise InfrastructureError(f"--fleet local: this machine has {_NO_GPU}")
+    return cluster

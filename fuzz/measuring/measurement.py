@@ -60,6 +60,11 @@ class MeasuredFigure:
         return self.known in (self.finding.value, *self.finding.others)
 
     @property
+    def is_told(self) -> bool:
+        """Whether the probes tell its value from all others."""
+        return all(other == self.finding.value for other in self.finding.others)
+
+    @property
     def value(self) -> Any:
         """The model's value where nothing tells it from what was found, else what was found."""
         return self.known if self.is_known else self.finding.value
@@ -220,8 +225,8 @@ class Measurer:
             order: int(np.count_nonzero(multiplied(form, *tiles, model) != returned))
             for order, model in models.items()
         }
-        value = min(counts, key=lambda one: counts[one])
-        finding = Finding(value=value, others=(), refuting=max(counts.values()))
+        finding = _counted(counts)
+        value = finding.value
         row = self.known.scalar_for(form)
         known = None if row is None else row.order.value
         figure = MeasuredFigure(name="order", finding=finding, known=known)
@@ -238,9 +243,9 @@ class Measurer:
             overflow: int(np.count_nonzero(exact_result(form, overflow, *tiles) != returned))
             for overflow in OVERFLOWS
         }
-        value = min(counts, key=lambda one: counts[one])
-        finding = Finding(value=value, others=(), refuting=max(counts.values()))
-        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values[name])
+        finding = _counted(counts)
+        value = finding.value
+        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values.get(name))
         result = MeasuredResult(
             unit=unit, probes=returned.size, figures=(figure,), contradiction=None
         )
@@ -259,6 +264,13 @@ class Measurer:
         if wrong:
             return replace(result, figures=(), contradiction=_first(wrong, result.unit.first))
         return replace(result, images=self.images)
+
+
+def _counted(counts: Mapping[str, int]) -> Finding:
+    """Return what is found of a figure, from how many results each of its values does not give."""
+    value = min(counts, key=lambda one: counts[one])
+    others = tuple(one for one in counts if one != value and counts[one] == counts[value])
+    return Finding(value=value, others=others, refuting=max(counts.values()))
 
 
 def _figure(value: Any) -> Figure[Any]:
@@ -326,12 +338,12 @@ def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dic
 
 
 def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
-    """Return the model that a measurement found; refused units are not in it.
+    """Return the model that a measurement found; what was refused or not asked is not in it.
 
     Raises
     ------
     UsageError
-        If a unit of integers or bits was refused: a model cannot be without.
+        If units of integers overflow in several ways.
     """
     confidence = Confidence.MEASURED
     exact: dict[str, Figure[str]] = {}
@@ -344,13 +356,6 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
                     f"{result.unit.name} overflows otherwise than the other units of integers, "
                     "which no model can say; write no model, and report the units"
                 )
-    missing = [name for name in ("plain", "satfinite", "bits") if name not in exact]
-    if missing:
-        for name in missing:
-            exact[name] = Figure(
-                value="clamp" if name == "satfinite" else "wrap",
-                confidence=Confidence.PUBLISHED, source="PTX ISA 9.7.14.4.5; not measured",
-            )  # fmt: skip
     doubles = [result for result in results if result.unit.kind == "double" and result.figures]
     return Model(
         target=target, base=target,

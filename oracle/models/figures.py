@@ -37,7 +37,7 @@ _ORDER = tuple(Confidence)
 
 def weakest(labels: Iterable[Confidence]) -> Confidence:
     """Return the least sure of some labels."""
-    return max(labels, key=_ORDER.index)
+    return max(labels, key=_ORDER.index, default=_ORDER[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,9 +255,10 @@ class DoubleChain(Unit):
 class ExactSum(Unit):
     """Exact sums of integers and counts of bits, in 32 bits."""
 
-    plain: Figure[str]
-    """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite."""
-    satfinite: Figure[str]
+    plain: Figure[str] | None = None
+    """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite. None, as of the others:
+    nobody has measured it."""
+    satfinite: Figure[str] | None = None
     """The same with .satfinite."""
-    bits: Figure[str]
+    bits: Figure[str] | None = None
     """The same of a count of single bits."""

@@ -448,6 +448,8 @@ def _figures(unit: Unit) -> list[str]:
     """Write figures down; a confidence and a source that most have are said once."""
     figures = dict(unit.named)
     pairs = [(figure.confidence, figure.source) for figure in figures.values()]
+    if not pairs:
+        return []
     confidence, source = max(pairs, key=pairs.count)
     lines = [f'confidence = "{confidence}"', f"source = {_quoted(source)}"]
     for name, figure in figures.items():

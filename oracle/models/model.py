@@ -121,11 +121,8 @@ class Model:
             If the target does not have the form.
         """
         self._require(form)
-        if form.op is not None:
-            return {"bits": self.exact.bits}
         if not form.a_type.is_float:
-            name = "satfinite" if form.satfinite else "plain"
-            return {name: self.exact.named[name]}
+            return {_exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
             return dict(self.double_chain.named)
         return dict((self.scalar_for(form) or self.dot_for(form)).named)
@@ -142,6 +139,30 @@ class Model:
     def confidence_for(self, form: ProductForm) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
         return weakest(figure.confidence for figure in self.figures_for(form).values())
+
+    def judges(self, form: ProductForm) -> bool:
+        """Whether it has figures of a form."""
+        try:
+            self.figures_for(form)
+        except UsageError:
+            return False
+        return True
+
+    def exact_for(self, form: ProductForm) -> Figure[str]:
+        """Return how a form of integers or single bits overflows.
+
+        Raises
+        ------
+        UsageError
+            If the model does not say so.
+        """
+        figure: Figure[str] | None = self.exact.named.get(_exact_name(form))
+        if figure is None:
+            raise UsageError(
+                f"the model {self.name} has no figures for {form.opcode}; measure them, or choose "
+                "another form or model"
+            )
+        return figure
 
     @property
     def double_chain(self) -> DoubleChain:
@@ -221,6 +242,13 @@ class Model:
             f"{self.target} has no floating-point matrix multiply of {multiplicand} with "
             f"accumulators of {accumulator}; it has {known}: choose another form or target"
         )
+
+
+def _exact_name(form: ProductForm) -> str:
+    """Return which figure of `ExactSum` decides a form of integers or single bits."""
+    if form.op is not None:
+        return "bits"
+    return "satfinite" if form.satfinite else "plain"
 
 
 _BASES = {

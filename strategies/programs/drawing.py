@@ -24,7 +24,7 @@ from strategies.programs.building import Builder
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
-from strategies.programs.forms import VALUED_FORMS, Palette, families, palette
+from strategies.programs.forms import Palette, everything, families, palette
 from strategies.programs.interludes import ballast, between_stores, copy, row_load
 from strategies.programs.lanes import (
     Neighbours,
@@ -118,7 +118,7 @@ def programs(
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, known, palette(VALUED_FORMS, module), module)
+    return _programs(focus, known, everything(module), module)
 
 
 @st.composite
