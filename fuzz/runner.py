@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes.util
 import os
+import re
+import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -81,7 +83,7 @@ class RunnerChoice:
         It is part of a finding, whose id must not depend on where a person keeps a ptxas.
         """
         parts = [f"--fault {name}" for name in self.faults]
-        parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
+        parts += [f"--ptx-pass {_quoted(_without_folders(self.ptx_pass))}"] if self.ptx_pass else []
         parts += [f"--model {_without_folders(self.model)}"] if self.model else []
         parts += [f"--front-end {_without_folders(self.front_end)}"] if self.front_end else []
         parts += [f"--opt {self.level}"] if self.level is not None else []
@@ -117,8 +119,29 @@ class OpenRunner:
         return f"{self.target}@{self.release}" if self.release else self.target
 
 
+_PATH = re.compile(r"[\w.+@~%,:=-]*(/[\w.+@~%,:=-]+)+")
+"""What may be a path; `s/a/b/g` may be one, too."""
+
+
 def _without_folders(command: str) -> str:
-    return " ".join(word.rpartition("/")[2] or word for word in command.split())
+    """Return a command with the names of its program and its files alone, its other words whole."""
+    try:
+        program, *words = shlex.split(command)
+    except ValueError:  # no command, or one whose quotes do not match
+        return command
+    shown = [program.rpartition("/")[2] or program]
+    for word in words:
+        is_file = _PATH.fullmatch(word) and (Path(word).suffix or Path(word).exists())
+        shown.append(word.rpartition("/")[2] if is_file else word)
+    return shlex.join(shown)
+
+
+def _quoted(command: str) -> str:
+    """Return a command as one word of a shell, quoted so that a person can read it."""
+    if "'" not in command:
+        return f"'{command}'"
+    plain = not re.search(r'["$`!]|\\\\', command)
+    return f'"{command}"' if plain else shlex.quote(command)
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:

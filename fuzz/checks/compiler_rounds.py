@@ -31,7 +31,7 @@ from fuzz.checks.protocol import (
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
-from fuzz.findings.families import under_a_condition
+from fuzz.findings.families import under_a_condition, what_was_said
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
@@ -262,18 +262,20 @@ class MatrixRounds:
     ) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
         rest = []
-        failed: dict[Kind, list[Member]] = {}
+        failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]] = {}
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member], report)
             elif member.front_end is not None:
-                failed.setdefault(kind_of_failure(failure), []).append(member)
+                said = kind_of_failure(failure), what_was_said(failure)
+                failed.setdefault(said, (failure, []))[1].append(member)
             else:
                 rest.append(member)
         right = [member for member in built.made if member not in built.failed]
-        for kind, members in failed.items():
-            report.counts["uncompiled",] += 1
-            self._suspect(batch, batch.images(1)[0], 0, kind, members, right, job, report)
+        report.counts["uncompiled",] += bool(failed)
+        for (kind, _), (failure, members) in failed.items():
+            image = batch.images(1)[0]
+            self._suspect(batch, image, 0, kind, members, right, job, report, failure)
         return rest
 
     def _compare(

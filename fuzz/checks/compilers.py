@@ -27,7 +27,8 @@ from fuzz.checks.protocol import (
     Words,
 )
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, described, fitting, placed
+from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
+from fuzz.compilers.spans import described
 from fuzz.runner import RunnerChoice, without_figures
 from oracle.forms import MainForm
 from runners.assemblers.disassembly import Disassembler

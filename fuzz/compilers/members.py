@@ -268,47 +268,6 @@ def device_of(opened: OpenRunner) -> Device:
     )
 
 
-def versions_described(members: Sequence[Member], among: Sequence[Member]) -> str:
-    """Name the versions of members, whatever their levels, neighbours together."""
-    found = {member.version for member in members}
-    groups: list[list[str]] = [[]]
-    for version in dict.fromkeys(member.version for member in among):
-        if version in found:
-            groups[-1].append(version)
-        elif groups[-1]:
-            groups.append([])
-    return ", ".join(_span(versions) for versions in groups if versions)
-
-
-def described(members: Sequence[Member], among: Sequence[Member]) -> str:
-    """Name members, neighbouring versions with the same levels together.
-
-    Parameters
-    ----------
-    among
-        All members, oldest first: which versions are neighbours.
-    """
-    levels: dict[str, tuple[int, ...]] = {}
-    for member in members:
-        levels[member.version] = (*levels.get(member.version, ()), member.level)
-    groups: list[tuple[tuple[int, ...], list[str]]] = []
-    for version in dict.fromkeys(member.version for member in among):
-        own = levels.get(version, ())
-        if groups and groups[-1][0] == own:
-            groups[-1][1].append(version)
-        else:
-            groups.append((own, [version]))
-    return ", ".join(
-        f"{_span(versions)} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for own, versions in groups
-        if own
-    )
-
-
-def _span(versions: Sequence[str]) -> str:
-    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where binaries run, and what is compiled for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -24,6 +25,7 @@ from fuzz.findings.families import (
     FindingGroup,
     finding_groups,
     group_counts,
+    in_words,
 )
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain
 from oracle.errors import UsageError, WarpfuzzError
@@ -267,8 +269,11 @@ class _Line:
     remark: str
     what: str
     shapes: tuple[str, ...]
+    kinds: str
     cases: int
     example: str
+    ids: tuple[str, ...]
+    """Of the findings that stand for the groups, as far as they are stored."""
 
 
 _TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
@@ -295,8 +300,12 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             remark=remark,
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
+            kinds=in_words(sum((Counter(group.kinds) for _, group in members), Counter())),
             cases=sum(group.cases for _, group in members),
-            example=min((_example(group) for _, group in members), key=len),
+            example=_example(members[0][1]),
+            ids=tuple(
+                group.shown.saved.id for _, group in members if group.shown.saved is not None
+            ),
         )
         for (kind, remark, what, _), members in lines.items()
     ]
@@ -314,18 +323,26 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
     table.add_column("kind", no_wrap=True)
     table.add_column("cases", justify="right", no_wrap=True)
     table.add_column("what", ratio=4, overflow="fold")
-    table.add_column("smallest, without operands", ratio=5, overflow="fold")
+    table.add_column("instruction, without operands", ratio=3, overflow="fold")
+    table.add_column("smallest case", no_wrap=True)
     lines = _lines(families)
     shown = lines if rows is None else lines[:rows]
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
-        what.append(harmless(line.remark, one_line=True), style="known" if line.known else "quiet")
+        remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
+        what.append(remark, style="known" if line.known else "quiet")
         table.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
             f"{line.cases:,}",
             what,
             plain(line.example, style="quiet"),
+            _ids(line.ids),
         )
     if len(shown) < len(lines):
-        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "")
+        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
     return table
+
+
+def _ids(ids: Sequence[str]) -> str:
+    """Return the first id, and how many others a line stands for."""
+    return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)

@@ -21,6 +21,7 @@ from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_ste
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
+from oracle.forms import StoreForm
 from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
 from oracle.lane_steps import LaneStep, StoreRegisters
@@ -200,7 +201,7 @@ def _accumulating(matrix: Matrix) -> Bare | None:
 def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, Content]]]:
     """Iterate over the multiplications of a program, and over what is only loaded and stored.
 
-    Each has the loads and the store that are next to it in the program.
+    Each has the loads that are next to it in the program, and one of the stores of its result.
     """
     for event in traced.events:
         step = event.step
@@ -211,13 +212,19 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
                 maker = _maker(traced, event, getattr(step, operand))
                 if maker is not None and isinstance(maker.step, Load):
                     loads[operand] = apart(program, maker.step, operand)
-            store = base.store
-            for other in traced.events:
-                after = other.step
-                if isinstance(after, Store) and _maker(traced, other, after.fragment) is event:
-                    store = apart(program, after, "d")
-                    break
-            yield replace(base.loading(loads), store=store), event.inputs
+            loaded = base.loading(loads)
+            # What one store of a result hides, another may show; a store that the program has not
+            # is no part of what is wrong with it.
+            alike = [
+                (apart(program, other.step, "d"), _maker(traced, other, other.step.fragment))
+                for other in traced.events
+                if isinstance(other.step, Store)
+                and other.step.form.matrix == base.store.form.matrix
+            ]
+            own = [store for store, maker in alike if maker is event]
+            stores = own or [store for store, _ in alike[:1]]
+            for store in dict.fromkeys(stores or [base.store]):
+                yield replace(loaded, store=store), event.inputs
         elif isinstance(step, Store):
             maker = _maker(traced, event, step.fragment)
             plain = _accumulating(replace(step.form.matrix, operand="c"))
@@ -239,6 +246,11 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     return maker
 
 
+def in_company(culprit: Culprit | None) -> bool:
+    """Whether all that is known of a step is that it is wrong beside others."""
+    return culprit is not None and culprit.condition == _IN_COMPANY
+
+
 def _wrong_in_company(
     bench: Bench, program: Program, image: NDArray[np.uint8], traced: Trace
 ) -> Culprit | None:
@@ -258,9 +270,13 @@ def _wrong_in_company(
     Returns
     -------
     Culprit or None
-        None where what is stored in between makes the program right, or is right itself.
+        None where what is stored in between makes the program right, or is right itself, or
+        the stores are wrong that look at it.
     """
     if len(traced.events) > _MOST_STEPS:
+        return None
+    if not all(_shows(bench, form) for form in dict.fromkeys(_looking(traced))):
+        # What is looked at through a wrong store is wrong, whoever made it.
         return None
     steps: list[Step] = []
     buffers = list(program.buffers)
@@ -292,6 +308,23 @@ def _wrong_in_company(
                 steps=_names(step), condition=_IN_COMPANY, form=getattr(step, "form", None)
             )
     return None
+
+
+def _looking(traced: Trace) -> Iterator[StoreForm]:
+    """Iterate over the stores by which fragments are looked at."""
+    for event in traced.events:
+        store = None if event.step.writes is None else _stored(event.step.writes, "seen")
+        if isinstance(store, Store):
+            yield store.form
+
+
+def _shows(bench: Bench, form: StoreForm) -> bool:
+    """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
+    plain = _accumulating(replace(form.matrix, operand="c"))
+    if plain is None:
+        return True
+    store = Store(form=form, fragment="d", place=Place(buffer="d"))
+    return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
 def _stored(use: Use, name: str) -> Store | StoreRegisters | None:

@@ -115,8 +115,12 @@ class Evidence:
 
 
 def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong."""
-    return case.kind in ATTRIBUTED and WRONG_STEP not in case.details
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return case.kind in ATTRIBUTED and not told
 
 
 def case_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import eq
@@ -37,6 +38,7 @@ from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
 from strategies.programs.bare import alone, exact, image_of
+from strategies.programs.forms import store_form
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
@@ -327,6 +329,44 @@ def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None
     culprit = culprit_of(bench, program, drawn_image(program))
     assert culprit is not None
     assert culprit.key == "wmma.mma or wmma.load/beside other steps only"
+
+
+def rows_turned(ptx: str) -> str:
+    """A pass that stores by columns what is to be stored by rows."""
+    return re.sub(r"(wmma\.store\.d\.sync\.aligned)\.row", r"\1.col", ptx)
+
+
+def test_every_store_of_a_result_is_tried() -> None:
+    """Round 3 of seed 9 (2026-11-23) blamed wmma.load.c, seen through a store that is wrong."""
+    base = alone(HALF)
+    *loads, multiply, store = base.program.steps
+    assert isinstance(store, Store)
+    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    turned = replace(store, place=replace(store.place, buffer="turned"))
+    program = replace(
+        base.program,
+        buffers=(*base.program.buffers, replace(base.program.buffer("d"), name="turned")),
+        steps=(*loads, multiply, right, turned),
+    )
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [rows_turned])
+    bench = Bench(broken, emit(program, module=MODULE))
+    culprit = culprit_of(bench, program, drawn_image(program))
+    assert culprit is not None
+    assert culprit.key == "wmma.store"
+
+
+def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
+    base = alone(HALF)
+    *loads, multiply, store = base.program.steps
+    assert isinstance(store, Store)
+    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    again = replace(base.multiply, c="d")
+    program = replace(base.program, steps=(*loads, multiply, again, again, right))
+    both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
+    bench = Bench(both, emit(program, module=MODULE))
+    image = drawn_image(program)
+    assert not bench.right(program, image)
+    assert culprit_of(bench, program, image) is None
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:
