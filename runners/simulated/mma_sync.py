@@ -2,8 +2,9 @@
 
 What the units of sm_90 do was measured on an H200 (November 2026): f16, bf16 and tf32 are blocks
 of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16, added up in
-two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32. Other
-architectures are given the same with their own blocks.
+two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32, but on
+sm_70 and sm_75, which have a unit for it. Other architectures are given the same with their own
+blocks.
 """
 
 import re
@@ -138,7 +139,8 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
                 addition=Rounding.NEAREST_EVEN,
             )  # fmt: skip
         case _ if form.quads > 1:
-            return QuadUnit(pairs=types["c"] == types["d"] == "f16")
+            native = silicon.chip.quads.get(".".join(types[role] for role in "dabc"))
+            return native or QuadUnit(pairs=types["c"] == types["d"] == "f16")
         case "tf32":
             # wmma's is cut in two by the HMMA.1684 that it is made of; this one is not.
             halves = silicon.chip.floats["f32.f16.f16.f32"]
