@@ -251,7 +251,6 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             ptx_version=version_for(choice.ptx_version, target),
             version=warpfuzz_version(),
             device=can.description,
-            release=_release(plain),
             **_facts(plain),
         )
     except BaseException:
@@ -262,10 +261,12 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
 def _facts(runner: Runner) -> dict[str, str]:
     from runners.cuda.runner import CudaRunner
 
-    facts = runner.facts() if isinstance(runner, CudaRunner) else None
-    if facts is None or isinstance(facts, Failure):
+    if not isinstance(runner, CudaRunner):
         return {}
-    return {"uuid": facts.uuid, "cuda": facts.cuda}
+    facts = runner.facts()
+    if isinstance(facts, Failure):
+        return {}
+    return {"uuid": facts.uuid, "cuda": facts.cuda, "release": runner.release()}
 
 
 def drawn_versions(ready: OpenRunner) -> Versions:
@@ -321,12 +322,6 @@ def newest_written(front_end: str, target: str) -> PtxVersion | None:
     # It knows all versions up to its newest, of those that know the target.
     count = bisect_left(known, True, key=lambda one: not found.knows(target, str(one)))
     return known[count - 1] if count else None
-
-
-def _release(runner: Runner) -> str:
-    from runners.cuda.runner import CudaRunner
-
-    return runner.release() if isinstance(runner, CudaRunner) else ""
 
 
 def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> str:

@@ -133,14 +133,16 @@ class Bench:
             isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
             actual, alive = isolation.images, isolation.ran
         many_expected = np.repeat(expected, self._copies, axis=0)
-        differs: NDArray[np.bool_] = ~alive
-        differs[
-            contradicting(program, many, actual, target=self.target, expected=many_expected)
-        ] = True
-        differs = differs.reshape(len(images), self._copies)
+        unlike = contradicting(program, many, actual, target=self.target, expected=many_expected)
+        wrong = ~alive
+        wrong[unlike] = True
+        differs = wrong.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(
-            wrong=np.any(differs, axis=1), ran=alive[shown], actual=actual[shown], expected=expected
+            wrong=np.asarray(differs.any(axis=1)),
+            ran=alive[shown],
+            actual=actual[shown],
+            expected=expected,
         )
 
     def right(self, program: Program, image: NDArray[np.uint8]) -> bool:

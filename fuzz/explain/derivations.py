@@ -181,11 +181,7 @@ def _of_lanes(
     event: Event, form: MmaSyncForm, lane: int, register: int, model: Model
 ) -> Derivation | None:
     """Derive a register of D; None where it holds two elements, or no unit's steps are known."""
-    if (
-        form.groups > 1
-        or form.d_type.bits != 32
-        or (form.a_type.bits == 8 and form.a_type.is_float)
-    ):
+    if form.groups > 1 or form.d_type.bits != 32:
         return None
     _, row, column = places(form, "d")[lane, register].tolist()
     matrices = {operand: unpack(form, operand, event.inputs[operand][None])[0] for operand in "abc"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import trunc
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fuzz.explain.notation import Number, decimal, exact, hexadecimal, number, pattern, table
 from oracle.arithmetic.conversions import CANONICAL_NAN
-from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.dots import dot_product, unpacked
 from oracle.arithmetic.double_chain import chain as fma_chain
 from oracle.formats import FORMATS, Format
 from oracle.forms import ProductForm
@@ -65,7 +65,7 @@ def derive(form: ProductForm, element: Element, model: Model) -> Derivation:
 def _is_written(rule: TruncatedDot) -> bool:
     """Whether the steps below are those of a unit: of all GPUs that were measured so far."""
     ordinary = {
-        "addend": "first", "low_bits": "cut", "narrowing": "rn",
+        "addition": "rn", "low_bits": "cut", "narrowing": "rn",
         "nan": CANONICAL_NAN[rule.d_type],
         **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
     }  # fmt: skip
@@ -97,8 +97,8 @@ def _named(bits: int, fmt: Format, unit: Unit) -> Derivation:
     named = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in unit.values.items())
     page = _Page()
     page.say(
-        f"The oracle computes {_shown(bits, fmt)} with the figures of the model: {named}. No GPU "
-        "measured so far has these, and their steps are not written down here.",
+        f"The oracle computes {_shown(bits, fmt)} with the figures of the model: {named}. Their "
+        "steps are not written down here.",
         "",
     )
     return Derivation(lines=page.lines, bits=bits)
@@ -121,6 +121,8 @@ def _shown(bits: int, format_: Format) -> str:
 
 def _truncated(form: ProductForm, element: Element, rule: TruncatedDot) -> Derivation:
     page, accumulator = _Page(), rule.accumulator_format
+    element = _unpacked(page, form, element, rule)
+    multiplicand = FORMATS[rule.multiplicand]
     total = element.c
     if form.c_type.name != accumulator.name:
         total = _widened(element.c, form.c_type, accumulator)
@@ -128,19 +130,61 @@ def _truncated(form: ProductForm, element: Element, rule: TruncatedDot) -> Deriv
             f"C is .{form.c_type.name} and the sum is kept in .{accumulator.name}: "
             f"{_shown(element.c, form.c_type)} is widened to {_shown(total, accumulator)}."
         )
+    addend, last, so_far = total, rule.addend.value == "last", None
+    total = 0 if last else total
     blocks = rule.blocks(len(element.a))
     for place, ks in enumerate(blocks, 1):
+        if rule.sums is not None and place > 1:
+            so_far, total = total, 0
         whole = ks == tuple(range(ks[0], ks[-1] + 1))
         page.say(
             f"Block {place} of {len(blocks)}: k = "
             f"{f'{ks[0]} to {ks[-1]}' if whole else ', '.join(map(str, ks))}, and the "
             f"sum so far, {_shown(total, accumulator)}."
         )
-        terms = list(_terms(form.a_type, element, ks))
-        total = _block(page, terms, total, rule)
+        total = _block(page, list(_terms(multiplicand, element, ks)), total, rule)
+        if so_far is not None:
+            total = _added(page, "The sums of the blocks so far", so_far, total, accumulator)
+    if last:
+        total = _added(page, "The sum and C", total, addend, accumulator)
     if form.d_type.name != accumulator.name:
         total = _narrowed(page, total, accumulator, form.d_type)
     return Derivation(lines=page.lines, bits=total)
+
+
+def _unpacked(page: _Page, form: ProductForm, element: Element, rule: TruncatedDot) -> Element:
+    """Return an element whose operands are of the format in which they are multiplied."""
+    types = form.a_type.name, form.b_type.name
+    if form.a_type.bits > 8:
+        return element
+    page.say(
+        f"Elements of .{types[0]} and .{types[1]} are unpacked to .{rule.multiplicand}, exact."
+    )
+    a, b = (
+        unpacked(np.array(bits, np.uint8), name).tolist()
+        for bits, name in zip((element.a, element.b), types, strict=True)
+    )
+    return replace(element, a=a, b=b)
+
+
+def _added(page: _Page, what: str, x: int, y: int, fmt: Format) -> int:
+    """Write down an addition of IEEE 754, rounded to nearest even, and return its bits."""
+    one, other = number(x, fmt), number(y, fmt)
+    kinds = one.kind, other.kind
+    opposed = one.negative != other.negative
+    if "NaN" in kinds or (kinds == ("infinity", "infinity") and opposed):
+        bits = CANONICAL_NAN[fmt.name]
+    elif "infinity" in kinds:
+        bits = x if one.kind == "infinity" else y
+    else:
+        negative_zero = one.negative and other.negative
+        bits = pattern(one.value + other.value, fmt, "rn", negative_zero=negative_zero)
+    page.say(
+        f"{what} are added by an instruction of its own, rounded to nearest even: "
+        f"{_shown(x, fmt)} + {_shown(y, fmt)} = **{_shown(bits, fmt)}**.",
+        "",
+    )
+    return bits
 
 
 def _widened(bits: int, narrow: Format, wide: Format) -> int:

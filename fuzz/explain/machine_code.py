@@ -22,7 +22,7 @@ from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.discovery import discover
-from runners.cuda.compilation import PtxasCompiler
+from runners.cuda.compilation import PtxasCompiler, release_of
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 
@@ -273,9 +273,10 @@ def _installed(version: str) -> Assembler:
     for one in discover().assemblers:
         if one.version == version:
             return one
+    release = release_of(version)
     raise UsageError(
-        f"ptxas {version} is not here; fetch it with `warpfuzz compilers fetch "
-        f"{'.'.join(version.removeprefix('V').split('.')[:2])}`, and write the folder again"
+        f"ptxas {version} is not here; fetch it with `warpfuzz compilers fetch {release}`, and "
+        "write the folder again"
     )
 
 

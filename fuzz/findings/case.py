@@ -45,9 +45,9 @@ from strategies.programs import GENERATOR_VERSION
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
 WRONG_STEP = "wrong step"
-JUDGED = "judged as"
-"""The detail that names the target with its compiler (`oracle.targets.split_compiler`)."""
 """Detail of a case: what experiments show to be wrong."""
+JUDGED = "judged as"
+"""Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 ATTRIBUTED = frozenset(
     {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.FLAKY}
 )

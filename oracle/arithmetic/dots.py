@@ -51,7 +51,7 @@ def dot_product(
     Raw patterns of the format of D, shape (m, n, tiles): working memory, good until the next call.
     """
     multiplicand, accumulator = format_named(rule.multiplicand), rule.accumulator_format
-    a, b = (_unpacked(x, name) for x, name in zip((a, b), rule.types.split(".")[1:3], strict=True))
+    a, b = (unpacked(x, name) for x, name in zip((a, b), rule.types.split(".")[1:3], strict=True))
     a = _prepared(a, multiplicand, rule, rule.a_subnormals.value)
     b = _prepared(b, multiplicand, rule, rule.b_subnormals.value)
     if rule.c_subnormals.value == "flushed":
@@ -80,7 +80,7 @@ def dot_product(
     return d
 
 
-def _unpacked(bits: Array, name: str) -> Array:
+def unpacked(bits: Array, name: str) -> Array:
     """Return elements of 8 bits as f16 patterns; others as they are."""
     if format_named(name).bits > 8:
         return bits

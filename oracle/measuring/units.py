@@ -88,8 +88,8 @@ def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
     ]
     if not modules:
         raise UsageError(
-            f"no PTX ISA version up to {most}, the highest that the compiler reads, knows {target}; "
-            "name a newer compiler, or another --target"
+            f"no PTX ISA version up to {most}, the highest that the compiler reads, knows "
+            f"{target}; name a newer compiler, or another --target"
         )
     return max(modules, key=lambda module: sum(is_available(form, module) for form in _FORMS))
 

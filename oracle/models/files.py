@@ -140,9 +140,8 @@ EXACT: Mapping[str, Choice | Whole] = dict.fromkeys(("plain", "satfinite", "bits
 """What each figure of an `ExactSum` can be."""
 
 _PATTERN = Whole(least=0, most=0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
-_COMPILERS = re.compile(
-    r"(?P<first>[0-9]{1,3}\.[0-9]{1,3})(?: to (?P<last>[0-9]{1,3}\.[0-9]{1,3})|(?P<open> and later))?"
-)
+_RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
+_COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
 _INSTRUCTIONS = Choice(words=("wmma.mma", "mma"))
 _NAN_ORDERS = ("a", "b", "c")
 

@@ -27,7 +27,7 @@ _DEADLINE_SECONDS = 120.0
 # predicate: "        /*0090*/              @!P0 HMMA.16816.F32 R4, R8, R10, R4 ;".
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
-_WHOLE_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?;)")
+_WHOLE_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?)\s*;")
 _LABEL = re.compile(r"^(\.L_\w+):\s*$")
 # Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
 # Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
@@ -100,7 +100,7 @@ def all_instructions(listing: str) -> dict[str, list[str]]:
 def _without_padding(texts: list[str]) -> list[str]:
     """Cut what stands behind the last instruction that does something: a jump to itself, NOPs."""
     end = len(texts)
-    while end and (texts[end - 1] == "NOP ;" or texts[end - 1].endswith(":")):
+    while end and (texts[end - 1] == "NOP" or texts[end - 1].endswith(":")):
         end -= 1
     return texts[:end]
 

@@ -17,7 +17,7 @@ integers, and asks nobody.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oracle.errors import UsageError
@@ -34,6 +34,7 @@ TYPES = {
     "f32.tf32.tf32.f32": ("tf32", "f32"),
 }
 """Formats of the multiplicands and of the running sum, by the types of D, A, B and C."""
+_QUADS = ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,9 @@ class Chip:
     """By the types of D, A, B and C, as an opcode has them: "f32.bf16.bf16.f32"."""
     doubles: DoubleUnit
     """The rounding is each instruction's."""
+    quads: Mapping[str, FloatUnit] = field(default_factory=dict)
+    """The units behind mma.sync.m8n8k4 of f16, by the same types; empty where there is none, and
+    scalar arithmetic stands for it."""
 
     def with_floats(self, types: str | None = None, **fields: Any) -> Chip:
         """Return a chip with other fields of its units for these types, or of all of them.
@@ -95,4 +99,6 @@ def chip_of(target: str) -> Chip:
     return Chip(
         floats={types: float_unit(number, *formats) for types, formats in TYPES.items()},
         doubles=DoubleUnit(),
+        # Published: sm_75 computes this shape as sm_70 does.
+        quads={types: float_unit(70, *TYPES[types]) for types in _QUADS if number < 80},
     )

@@ -2,9 +2,9 @@
 
 What the units of sm_90 do was measured on an H200 (November 2026): f16, bf16 and tf32 are blocks
 of as many products as one instruction has, tf32 too; e4m3 and e5m2 are unpacked to f16, added up in
-two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32. Other
-architectures are given the same with their own blocks, and up to sm_75 m8n8k4 of f16 is a block of
-sm_70's unit: ptxas 12.4 writes HMMA.884 there, and FFMA and FADD from sm_80 on.
+two blocks, from zero, and meet C behind that; m8n8k4 of f16 is scalar arithmetic in f32, but on
+sm_70 and sm_75, which have a unit for it. Other architectures are given the same with their own
+blocks.
 """
 
 import re
@@ -31,7 +31,6 @@ from runners.simulated.units import (
     IntegerUnit,
     QuadUnit,
     RowUnit,
-    float_unit,
 )
 from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps
 
@@ -119,12 +118,6 @@ def _form(operands: Operands, match: re.Match[str]) -> _Form:
     return form
 
 
-_WITHOUT_QUADS = 80
-"""Number of the first architecture without an instruction for m8n8k4 of f16."""
-_QUADS = 70
-"""The architecture whose unit that instruction has, on sm_75 too (published: MMA-Sim)."""
-
-
 def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
     """Return the unit that computes a form."""
     types = form.types
@@ -145,18 +138,9 @@ def _sound_unit(silicon: Silicon, match: re.Match[str], form: _Form) -> _Unit:
                 unit, block=form.sizes[2] // 2, run=2, accumulator_last=True,
                 addition=Rounding.NEAREST_EVEN,
             )  # fmt: skip
-        case _ if form.quads > 1 and silicon.target.architecture < 80:
-            # The unit of sm_70, on sm_75 as well (published).
-            return float_unit(70, types["a"], "f32" if "f32" in types.values() else "f16")
         case _ if form.quads > 1:
-            narrow = types["c"] == types["d"] == "f16"
-            if silicon.architecture >= _WITHOUT_QUADS:
-                return QuadUnit(pairs=narrow)
-            unit = silicon.chip.floats[".".join(types[role] for role in "dabc")]
-            quads = float_unit(_QUADS, "f16", "f16" if narrow else "f32")
-            return replace(
-                unit, block=quads.block, fraction=quads.fraction, zero_exponent=quads.zero_exponent
-            )
+            native = silicon.chip.quads.get(".".join(types[role] for role in "dabc"))
+            return native or QuadUnit(pairs=types["c"] == types["d"] == "f16")
         case "tf32":
             # wmma's is cut in two by the HMMA.1684 that it is made of; this one is not.
             halves = silicon.chip.floats["f32.f16.f16.f32"]

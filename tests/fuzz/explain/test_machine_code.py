@@ -155,12 +155,12 @@ def test_instructions_are_read_with_their_labels_and_without_padding() -> None:
         /*0000*/                   LDC R1, c[0x0][0x28] ;
 .L_x_1:
         /*0010*/              @!P0 BRA `(.L_x_1) ;
-        /*0020*/                   EXIT ;
+        /*0020*/                   EXIT;
 .L_x_2:
         /*0030*/                   NOP ;
 """
     assert all_instructions(listing) == {
-        "kernel": ["LDC R1, c[0x0][0x28] ;", ".L_x_1:", "@!P0 BRA `(.L_x_1) ;", "EXIT ;"]
+        "kernel": ["LDC R1, c[0x0][0x28]", ".L_x_1:", "@!P0 BRA `(.L_x_1)", "EXIT"]
     }
 
 

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from fuzz.explain.dot_products import Element, derive
 from oracle import mma
-from oracle.isa import mma_form
+from oracle.arithmetic.dots import dot_product
+from oracle.isa import mma_form, mma_sync_form
 from oracle.models import Figure, model_for
+from oracle.scratch import own_scratch
 
 PREFIX = "wmma.mma.sync.aligned.row.col."
 
@@ -30,8 +33,6 @@ def refigured(unit, **values):
     ],
 )
 def test_a_derivation_ends_in_what_the_model_computes(values, steps) -> None:
-    import numpy as np
-
     form = mma_form(PREFIX + "m16n16k16.f32.f32")
     model = model_for("sm_90")
     model = replace(
@@ -48,6 +49,23 @@ def test_a_derivation_ends_in_what_the_model_computes(values, steps) -> None:
     derived = derive(form, element, model)
     assert derived.bits == int(mma(form.opcode, a, b, c, model=model)[0, 2, 5])
     assert steps in "\n".join(derived.lines)
+
+
+@pytest.mark.parametrize(("release", "additions"), [("12.4", 2), ("12.8", 1)])
+@pytest.mark.parametrize("types", ["e4m3.e5m2", "e5m2.e4m3"])
+def test_fp8_is_derived_as_its_compiler_expands_it(release, additions, types) -> None:
+    form = mma_sync_form(f"mma.sync.aligned.m16n8k32.row.col.f32.{types}.f32")
+    model = model_for(f"sm_90@{release}")
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        a, b = (rng.integers(0, 256, 32).astype(np.uint8) for _ in "ab")
+        c = rng.standard_normal(1).astype(np.float32).view(np.uint32)
+        element = Element(row=1, column=2, a=a.tolist(), b=b.tolist(), c=int(c[0]))
+        derived = derive(form, element, model)
+        operands = a[None, None], b[None, :, None], c[None, None]
+        expected = dot_product(*operands, rule=model.dot_for(form), scratch=own_scratch())
+        assert derived.bits == int(expected[0, 0, 0])
+        assert "\n".join(derived.lines).count("added by an instruction of its own") == additions
 
 
 def test_doubles_that_are_not_fused_are_computed_and_named() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
+from runners.cuda.compilation import DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Capabilities, Compiled, Failure, Ran, Trouble
@@ -106,6 +108,23 @@ def test_it_runs_the_portable_targets_before_its_own_and_its_own_special_one(
     code = runner.compile(module())
     assert isinstance(code, Compiled)
     assert code.architecture == "sm_90"
+
+
+def test_code_is_of_the_release_of_the_compiler_that_makes_it(
+    runner: CudaRunner, tmp_path: Path
+) -> None:
+    facts = runner.facts()
+    assert isinstance(facts, DeviceFacts)
+    ours = module()
+    by_driver = runner.compile_with(DriverCompiler(), ours)
+    assert isinstance(by_driver, Compiled)
+    assert by_driver.release == release_of(facts.cuda) == runner.release()
+    assert by_driver.oracle_target == f"{by_driver.architecture}@{by_driver.release}"
+    for said, release in (("V12.4.131", "12.4"), ("nothing", "unknown")):
+        ptxas = tmp_path / said
+        ptxas.write_text(f"#!/bin/sh\necho Cuda compilation tools, {said}\n")
+        ptxas.chmod(0o755)
+        assert release_of(PtxasCompiler(ptxas).version) == release
 
 
 def test_options_that_make_no_sense_are_refused() -> None:

@@ -1,0 +1,485 @@
+"""The same PTX with many compilers: which machine code, and which bits come out of it.
+
+Usage:
+
+    python docs/same_ptx.py build --compilers all [--programs 2000] --output same_ptx.tar.xz
+    python docs/same_ptx.py run same_ptx.tar.xz --output same_ptx.json          # on a GPU
+    python docs/same_ptx.py page same_ptx.tar.xz [same_ptx.json] > docs/same_ptx.md
+
+`build` draws programs of one multiplication each, going over all forms of the target, and compiles
+them with every ptxas at every level, each program in the first of PTX ISA 7.8, 8.4 and 8.7 that has
+its form, by the compilers that read that. It needs no GPU. The file holds distinct machine code
+alone, with the arithmetic instructions of each kernel if an nvdisasm is here; programs and contents
+are functions of the seed, and are drawn again. `run` runs every distinct binary of each program on
+the same images, and compares it with the others and with the oracle, which judges each by the
+figures of a compiler that made it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+import tarfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
+from fuzz.output import counted
+from fuzz.runner import RunnerChoice
+from oracle.availability import is_available
+from oracle.errors import InfrastructureError
+from oracle.execution import execute, expansions, has_figures
+from oracle.forms import MainForm, ProductForm
+from oracle.models import NO_FIGURES
+from oracle.permission import contradicting
+from oracle.program import Program, requirements, walk
+from oracle.steps import Branch, Elementwise, Loop, Product
+from oracle.targets import Module
+from runners.assemblers.disassembly import Disassembler, find_disassembler
+from runners.assemblers.machine_code import kernel_digests
+from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
+from runners.cuda.compilation import is_ptx, release_of
+from runners.emission import emit_all
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Runner
+from strategies.contents import Recipe, expand, recipes
+from strategies.draws import Selection, derived_seed, draw_one
+from strategies.features import Focus
+from strategies.program_draws import selected_forms
+from strategies.programs import programs
+
+VERSIONS = ("7.8", "8.4", "8.7")
+"""PTX ISA versions of the modules: the highest of ptxas 11.8, the first with e4m3 and e5m2, and the
+first with all shapes and accumulators of these (PTX ISA 9.7.14.5, notes)."""
+TOGETHER = 64
+"""Programs of a module: it takes a compiler a second or two."""
+MANIFEST = "manifest.json"
+_MOST_DRAWN = 50
+"""Programs that are drawn about one form until one has a single multiplication."""
+_ARITHMETIC = re.compile(
+    r"(?:@!?U?P\w+ )?((?:[HIBDQO]MMA|[FD](?:ADD|MUL|FMA)|H(?:ADD|MUL|FMA)2|F2F)[\w.]*) (.*)"
+)
+"""What decides bits: matrix multiplications, additions and conversions of floats. Integers are
+exact whatever a compiler makes of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A program of one multiplication, and what fills its images."""
+
+    form: MainForm
+    version: str
+    program: Program
+    recipe: Recipe
+
+
+def drawn_programs(target: str, wanted: int, seed: int, pattern: str) -> list[Drawn]:
+    """Draw programs of one multiplication each, form after form, again and again."""
+    modules = [Module.named(target, version) for version in VERSIONS]
+    forms: tuple[MainForm, ...] = tuple(
+        form
+        for form in selected_forms(Selection(pattern=pattern), target=target, version=VERSIONS[-1])
+        if isinstance(form, ProductForm)
+    )
+    found: list[Drawn] = []
+    for turn in count():
+        for form in forms:
+            if len(found) == wanted:
+                return found
+            module = next(one for one in modules if is_available(form, one))
+            for attempt in range(_MOST_DRAWN):
+                drawn = st.tuples(
+                    programs(Focus(form=form), module=module, forms=(form,)), recipes()
+                )
+                program, recipe = draw_one(drawn, derived_seed(seed, form.opcode, turn, attempt))
+                if is_plain(program) and all(
+                    is_available(one, module) for one in requirements(program)
+                ):
+                    found.append(
+                        Drawn(
+                            form=form, version=str(module.version), program=program, recipe=recipe
+                        )
+                    )
+                    break
+    raise AssertionError
+
+
+def is_plain(program: Program) -> bool:
+    """Whether a program multiplies once, and only moves matrices besides."""
+    steps = list(walk(program.steps))
+    others = any(isinstance(step, Branch | Loop | Elementwise) for step in steps)
+    return not others and sum(isinstance(step, Product) for step in steps) == 1
+
+
+def modules_of(
+    drawn: Sequence[Drawn], target: str
+) -> Iterator[tuple[KernelModule, dict[str, Drawn]]]:
+    """Yield modules of programs, with the program of each entry."""
+    for version in VERSIONS:
+        own = [one for one in drawn if one.version == version]
+        for start in range(0, len(own), TOGETHER):
+            some = {f"k{start + at}": one for at, one in enumerate(own[start : start + TOGETHER])}
+            texts = {entry: one.program for entry, one in some.items()}
+            yield emit_all(texts, module=Module.named(target, version)), some
+
+
+def arithmetic(instructions: Sequence[str]) -> str:
+    """Return the arithmetic instructions of a kernel with their counts: no registers, no order.
+
+    Signs of operands stay.
+    """
+    found: Counter[str] = Counter()
+    for text in instructions:
+        match = _ARITHMETIC.fullmatch(text)
+        if match is not None and re.search(r",.*\bR\d", match[2]):  # else it makes a constant
+            signs = "".join(
+                "-" if "-" in operand else "|" if "|" in operand else "."
+                for operand in match[2].split(", ")[1:]
+            )
+            found[f"{match[1]}{f' {signs}' if set(signs) - {'.'} else ''}"] += 1
+    return ", ".join(f"{name} x{number}" for name, number in sorted(found.items())) or "none"
+
+
+def build(options: argparse.Namespace) -> None:
+    """Compile, and write the file."""
+    selected = all_fetched(select(options.compilers), fetched_compiler)
+    members = members_of(selected, parse_levels(options.opt))
+    drawn = drawn_programs(options.target, options.programs, options.seed, options.only)
+    tool = find_disassembler(options.disassembler)
+    modules: list[dict[str, Any]] = []
+    with (
+        tarfile.open(options.output, "w:xz", preset=9) as archive,
+        Matrix(NoDevice(), members, jobs=options.jobs) as matrix,
+    ):
+        for number, (module, some) in enumerate(modules_of(drawn, options.target)):
+            fit = [
+                one for one in members if one.knows(module.target, module.version, module.target)
+            ]
+            built = matrix.start(module, fit).wait()
+            row = _module_row(module, some, built.made, archive, number, tool)
+            modules.append(row)
+            said = f"module {number}: {len(row['codes'])} of {len(fit)} binaries are kept"
+            print(said, file=sys.stderr, flush=True)
+        document = {
+            "seed": options.seed, "programs": options.programs, "target": options.target,
+            "only": options.only, "members": [one.name for one in members], "modules": modules,
+            "disassembler": None if tool is None else tool.version,
+        }  # fmt: skip
+        _add(archive, MANIFEST, json.dumps(document).encode())
+    print(f"{options.output}: {options.output.stat().st_size:,} bytes", file=sys.stderr)
+
+
+def _module_row(
+    module: KernelModule,
+    some: Mapping[str, Drawn],
+    made: Mapping[Member, Compiled | Failure],
+    archive: tarfile.TarFile,
+    number: int,
+    tool: Disassembler | None,
+) -> dict[str, Any]:
+    """Keep the distinct binaries of a module, and say which member's kernel is in which."""
+    codes: list[str] = []
+    kernels: dict[str, dict[str, dict[str, Any]]] = {entry: {} for entry in some}
+    failed: dict[str, str] = {}
+    for member, compiled in made.items():
+        if isinstance(compiled, Failure):
+            failed[member.name] = compiled.line[:300]
+            continue
+        digests = _digests(compiled.code, some)
+        new = [entry for entry in some if digests[entry] not in kernels[entry]]
+        if new:
+            name = f"code/{number}/{len(codes)}"
+            _add(archive, name, compiled.code)
+            codes.append(name)
+            listing = _listing(tool, compiled.code)
+            for entry in new:
+                kernels[entry][digests[entry]] = {
+                    "code": name, "members": [],
+                    "arithmetic": arithmetic(listing[entry]) if entry in listing else None,
+                }  # fmt: skip
+        for entry in some:
+            kernels[entry][digests[entry]]["members"].append(member.name)
+    return {
+        "ptx": sha256(module.ptx.encode()).hexdigest(), "codes": codes, "failed": failed,
+        "kernels": {entry: list(variants.values()) for entry, variants in kernels.items()},
+    }  # fmt: skip
+
+
+def _digests(code: bytes, entries: Mapping[str, Drawn]) -> Mapping[str, str]:
+    try:
+        return kernel_digests(code)
+    except ValueError:  # PTX that a stand-in for an assembler wrote
+        return dict.fromkeys(entries, sha256(code).hexdigest())
+
+
+def _listing(tool: Disassembler | None, code: bytes) -> Mapping[str, Sequence[str]]:
+    if tool is None or is_ptx(code):
+        return {}
+    try:
+        return tool.instructions(code)
+    except InfrastructureError:
+        return {}  # it is too old for this code, or too new
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    archive.addfile(info, io.BytesIO(data))
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the manifest and the machine code of a file."""
+    with tarfile.open(path, "r:xz") as archive:
+        files = {
+            info.name: file.read()
+            for info in archive
+            if (file := archive.extractfile(info)) is not None
+        }
+    return json.loads(files.pop(MANIFEST)), files
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run every distinct binary of each program, and write what came out."""
+    document, files = _read(options.archive)
+    target = document["target"]
+    drawn = drawn_programs(target, document["programs"], document["seed"], document["only"])
+    rows: list[dict[str, Any]] = []
+    with placed(RunnerChoice(name=options.runner, target=target)) as place:
+        assert place.opened is not None
+        runner = device_of(place.opened)
+        for row, (module, some) in zip(document["modules"], modules_of(drawn, target), strict=True):
+            if sha256(module.ptx.encode()).hexdigest() != row["ptx"]:
+                raise SystemExit(
+                    "this warpfuzz draws other programs than the one that built the file; build "
+                    "it again"
+                )
+            for entry, one in some.items():
+                images = expand(one.recipe, one.program, options.images)
+                variants = row["kernels"][entry]
+                rows.append(
+                    _ran(runner, place.architecture, module, entry, one, images, variants, files)
+                )
+            print(f"{counted(len(rows), 'program')}", file=sys.stderr, flush=True)
+        result = {"device": place.opened.device, "images": options.images, "programs": rows}
+    options.output.write_text(json.dumps(result))
+
+
+def _ran(
+    runner: Runner,
+    architecture: str,
+    module: KernelModule,
+    entry: str,
+    drawn: Drawn,
+    images: Images,
+    variants: Sequence[Mapping[str, Any]],
+    files: Mapping[str, bytes],
+) -> dict[str, Any]:
+    """Run the binaries of one program on the same images."""
+    outputs: dict[bytes, dict[str, Any]] = {}
+    for variant in variants:
+        code = files[variant["code"]]
+        text = replace(module, ptx=code.decode()) if is_ptx(code) else module
+        key = sha256(variant["code"].encode() + code).hexdigest()
+        compiled = Compiled(
+            module=text, architecture=architecture, compiler=variant["members"][0], key=key,
+            code=code,
+        )  # fmt: skip
+        ran = runner.run(compiled, images, entry=entry)
+        if isinstance(ran, Failure):
+            outputs.setdefault(str(ran).encode(), {"failed": ran.line, "members": []})[
+                "members"
+            ] += variant["members"]
+            continue
+        target = _judged(drawn.program, architecture, variant["members"])
+        expected = execute(drawn.program, images, target=target).images
+        wrong = contradicting(drawn.program, images, ran.images, target=target, expected=expected)
+        seen = outputs.setdefault(
+            ran.images.tobytes(),
+            {"members": [], "figures": [], "wrong": 0, "images": np.array(ran.images)},
+        )
+        seen["members"] += variant["members"]
+        seen["wrong"] = max(seen["wrong"], len(wrong))
+        said = NO_FIGURES in expansions(drawn.program, target=target)
+        seen["figures"] = sorted({*seen["figures"], "bounds" if said else "figures"})
+    groups = list(outputs.values())
+    newest = next((one["images"] for one in reversed(groups) if "images" in one), None)
+    for one in groups:
+        own = one.pop("images", None)
+        if own is not None and newest is not None:
+            one["other"] = int((own != newest).any(axis=1).sum())
+    return {"form": drawn.form.opcode, "version": drawn.version, "outputs": groups}
+
+
+def _judged(program: Program, architecture: str, members: Sequence[str]) -> str:
+    """Return the oracle's target for one of the compilers that made a binary, with figures."""
+    targets = [f"{architecture}@{release_of(name)}" for name in members]
+    return next((one for one in targets if has_figures(program, target=one)), targets[0])
+
+
+def page(options: argparse.Namespace) -> None:
+    """Print the page."""
+    document, _ = _read(options.archive)
+    members = document["members"]
+    modules = document["modules"]
+    drawn = drawn_programs(
+        document["target"], document["programs"], document["seed"], document["only"]
+    )
+    versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
+    levels = sorted({name.rpartition(" ")[2] for name in members})
+    half = len(versions) // 2
+    print("# The same PTX, other bits\n")
+    many = counted(len(drawn), "program")
+    print(f"{many} of one multiplication each, {document['target']}, PTX ISA")
+    print(f"{', '.join(VERSIONS)} (each program in the first that has its form), by ptxas")
+    print(f"{', '.join(versions[:half])},")
+    print(f"{', '.join(versions[half:])} at {', '.join(levels)}, as far as each reads the version.")
+    print("Written by `python docs/same_ptx.py`, whose first lines say how.\n")
+    kernels = [
+        (one, variants)
+        for (_, some), row in zip(modules_of(drawn, document["target"]), modules, strict=True)
+        for (one, variants) in zip(some.values(), row["kernels"].values(), strict=True)
+    ]
+    binaries = sum(len(v["members"]) for _, variants in kernels for v in variants)
+    distinct = sum(len(variants) for _, variants in kernels)
+    failed = sum(len(row["failed"]) for row in modules)
+    print(f"{binaries:,} kernels, of which {distinct:,} have code of their own; {failed} modules")
+    print("were not compiled.\n")
+    if document["disassembler"] is not None:
+        _print_arithmetic(kernels, members, document["disassembler"])
+    if options.results is None:
+        print("\n## What comes out\n\nNot run: no file of `run` was given.")
+        return
+    _print_outputs(json.loads(options.results.read_text()), members)
+
+
+def _types(opcode: str) -> str:
+    """Return an opcode without what does not change its arithmetic: layouts."""
+    words = [word for word in opcode.split(".") if word not in ("sync", "aligned", "row", "col")]
+    return ".".join(words)
+
+
+def _span(names: Sequence[str], members: Sequence[str]) -> str:
+    """Name members, neighbouring versions with the same levels together."""
+    order = list(dict.fromkeys(name.rpartition(" ")[0] for name in members))
+    levels: dict[str, list[str]] = defaultdict(list)
+    for name in members:
+        if name in names:
+            version, _, level = name.rpartition(" ")
+            levels[version].append(level)
+    parts: list[tuple[list[str], list[str]]] = []
+    for version in order:
+        if version not in levels:
+            parts.append(([], []))
+        elif parts and parts[-1][1] == levels[version]:
+            parts[-1][0].append(version)
+        else:
+            parts.append(([version], levels[version]))
+    return ", ".join(
+        f"{found[0].removeprefix('V')}"
+        + (f" to {found[-1].removeprefix('V')}" if len(found) > 1 else "")
+        + f" {' '.join(own)}"
+        for found, own in parts
+        if found
+    )
+
+
+def _print_arithmetic(
+    kernels: Sequence[tuple[Drawn, Sequence[Mapping[str, Any]]]], members: Sequence[str], tool: str
+) -> None:
+    """Print the forms of which compilers make other arithmetic instructions."""
+    rows: dict[tuple[str, tuple[tuple[str, str], ...]], Counter[str]] = defaultdict(Counter)
+    differing = 0
+    for one, variants in kernels:
+        by: dict[str, list[str]] = defaultdict(list)
+        for variant in variants:
+            by[variant["arithmetic"] or "not read"] += variant["members"]
+        if len(by) > 1:
+            differing += 1
+            cells = tuple((_span(names, members), text) for text, names in by.items())
+            rows[one.version, cells][_types(one.form.opcode)] += 1
+    print("## Other instructions\n")
+    print(f"Arithmetic instructions by nvdisasm {tool.removeprefix('V')}, without registers and")
+    print(f"order: {differing:,} of {counted(len(kernels), 'program')} have other ones with some")
+    print("compilers or levels.\n")
+    if rows:
+        print("| forms | PTX ISA | programs | compilers | instructions |")
+        print(f"|{'---|' * 5}")
+    for (version, cells), forms in rows.items():
+        for at, (who, text) in enumerate(cells):
+            named = ", ".join(f"`{form}`" for form in sorted(forms))
+            head = f"{named} | {version} | {forms.total()}" if at == 0 else " | | "
+            print(f"| {head} | {who} | {text.replace('|', chr(92) + '|')} |")
+
+
+def _print_outputs(results: Mapping[str, Any], members: Sequence[str]) -> None:
+    """Print the forms of which other bits come out."""
+    told = results["programs"]
+    wrong = sum(any(one.get("wrong") or "failed" in one for one in row["outputs"]) for row in told)
+    bounds = sum(any("bounds" in one.get("figures", ()) for one in row["outputs"]) for row in told)
+    other = [row for row in told if len(row["outputs"]) > 1]
+    print("\n## Other bits\n")
+    print(f"{results['device']}; {results['images']} images of each program.")
+    print(f"{len(other):,} of {counted(len(told), 'program')} give other bits with some compilers;")
+    print(f"{wrong:,} differ from the oracle with some compiler; of {bounds:,} the model has no")
+    print("figures of some compiler, whose results are compared with what the ISA permits.\n")
+    rows: dict[tuple[str, str, tuple[str, ...]], list[list[tuple[int, int]]]] = defaultdict(list)
+    for row in other:
+        spans = tuple(_span(one["members"], members) for one in row["outputs"])
+        numbers = [(one.get("other", 0), one.get("wrong", 0)) for one in row["outputs"]]
+        rows[_types(row["form"]), row["version"], spans].append(numbers)
+    if rows:
+        print("| form | PTX ISA | programs | compilers | images other than the newest's | wrong |")
+        print(f"|{'---|' * 6}")
+    for (form, version, spans), counts in rows.items():
+        for at, who in enumerate(spans):
+            head = f"`{form}` | {version} | {len(counts)}" if at == 0 else " | | "
+            differ, bad = (sum(each[at][which] for each in counts) for which in (0, 1))
+            print(f"| {head} | {who} | {differ} of {len(counts) * results['images']} | {bad} |")
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("build", help="compile, and write distinct machine code to a file")
+    one.add_argument("--compilers", default="installed")
+    one.add_argument("--opt", default="0,1,2,3", help="-O levels")
+    one.add_argument("--programs", type=int, default=2000)
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--only", default="*", help="forms whose opcode fits")
+    one.add_argument("--target", default="sm_90")
+    one.add_argument("--disassembler", type=Path)
+    one.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    one.add_argument("--output", type=Path, required=True)
+    one.set_defaults(work=build)
+    two = commands.add_parser("run", help="run what was built, on a GPU")
+    two.add_argument("archive", type=Path)
+    two.add_argument("--runner", default="cuda", choices=("cuda", "sim"))
+    two.add_argument("--images", type=int, default=64, help="of each program")
+    two.add_argument("--output", type=Path, required=True)
+    two.set_defaults(work=run)
+    three = commands.add_parser("page", help="print the tables")
+    three.add_argument("archive", type=Path)
+    three.add_argument("results", type=Path, nargs="?")
+    three.set_defaults(work=page)
+    options = parser.parse_args()
+    options.work(options)
+
+
+if __name__ == "__main__":
+    main()
