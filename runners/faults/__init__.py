@@ -26,6 +26,12 @@ CATALOGUE: tuple[Fault, ...] = (
 _BY_NAME = {fault.name: fault for fault in CATALOGUE}
 
 
+_MOST_NAMED = 8
+"""Names of like faults that a message has."""
+_SOME_NAMED = 3
+"""Names that it has where none is alike."""
+
+
 def by_name(name: str) -> Fault:
     """Return the fault of this name.
 
@@ -39,7 +45,13 @@ def by_name(name: str) -> Fault:
     except KeyError:
         close = difflib.get_close_matches(name, _BY_NAME, n=5, cutoff=0.5)
         close += [known for known in _BY_NAME if name and name in known and known not in close]
-        hint = f"did you mean {', '.join(close)}?" if close else f"there are {', '.join(_BY_NAME)}"
+        close = close[:_MOST_NAMED]
+        hint = (
+            f"did you mean {', '.join(close)}?"
+            if close
+            else f"there are {len(_BY_NAME)}, such as {', '.join(list(_BY_NAME)[:_SOME_NAMED])}; "
+            "`warpfuzz bench --list` lists them"
+        )
         raise UsageError(f"no planted fault is called {name!r}; {hint}") from None
 
 
