@@ -96,12 +96,11 @@ def _parts() -> Iterator[Part]:
         module="pynvml",
     )  # fmt: skip
     yield _package(
-        "ray", "campaigns and screening on the GPUs of many hosts (--fleet)",
-        "pip install 'warpfuzz[fleet]'",
+        "ray", "campaigns and screening on the GPUs of many hosts (--fleet)"
     )  # fmt: skip
     yield _package(
         "prometheus-client", "figures of a campaign for Prometheus (--metrics)",
-        "pip install 'warpfuzz[metrics]'", module="prometheus_client",
+        module="prometheus_client",
     )  # fmt: skip
 
 
