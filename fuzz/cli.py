@@ -422,7 +422,7 @@ def bisect(case: str, **options: Any) -> int:
 @_module
 @_json
 def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
-    """Say whether an instruction is legal, and why not."""
+    """Say whether an instruction is legal, and why not; `add` and the like are not judged."""
     from fuzz.commands.legality import explain_one
 
     explain_one(instruction, target=target, ptx_version=ptx_version, json=json)
@@ -439,7 +439,8 @@ def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
 def legal(file: Path, target: str | None, ptx_version: str | None, json: bool) -> int:
     """Judge a file: one verdict for each line, in order (- is standard input).
 
-    Of a .ptx file that is a module, the matrix instructions are judged.
+    Verdicts are legal, illegal, undefined, and not judged, for other instructions of PTX. Of a
+    .ptx file that is a module, the matrix instructions are judged.
     """
     from fuzz.commands.legality import judge_file
 
