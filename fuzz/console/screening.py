@@ -36,12 +36,12 @@ class DeviceView:
     device: DeviceStatus
     tally: Tally
     programs: int
-    ran: int
-    """Programs that were run."""
     launches: int
     left_out: int
     per_second: float
     """Images times multiprocessors in a second, over all of the time."""
+    ran: int = 0
+    """Programs that were run."""
 
 
 def rate_words(per_second: float) -> str:
