@@ -197,23 +197,28 @@ def mark_known(
     UsageError
         If the file is not of this kind, or has an entry of this name.
     InfrastructureError
-        If it cannot be read or written.
+        If it cannot be read or written, or others write into its folder all the time.
     """
-    before = b"schema = 1\n"
-    if os.path.lexists(path):
-        with durable.explained("read", path):
-            before = read_given(path, most=TOML_BYTES)
-        parse_known(before, str(path))
-    family = case.family.key
-    match = {"family_regex": re.escape(family)} if set("*?") & set(family) else {"family": family}
-    fields = {"id": name, "kind": case.kind.value, "reason": reason, "evidence": evidence}
-    lines = [f"{field} = {_toml(text)}" for field, text in fields.items()]
-    lines += [f"expires = {until.isoformat()}"] if until is not None else []
-    lines += [f"match = {{ {field} = {_toml(text)} }}" for field, text in match.items()]
-    added = "\n".join(("", "[[known]]", *lines, ""))
-    whole = before.rstrip() + b"\n" + added.encode()
-    entry = parse_known(whole, str(path)).entries[-1]
-    durable.write_output(path, whole)
+    # The folder's lock, and not the file's, which is another one after each writing.
+    folder = path.resolve().parent
+    with durable.explained("write", path), durable.exclusive(folder):
+        before = b"schema = 1\n"
+        if os.path.lexists(path):
+            with durable.explained("read", path):
+                before = read_given(path, most=TOML_BYTES)
+            parse_known(before, str(path))
+        family = case.family.key
+        match = (
+            {"family_regex": re.escape(family)} if set("*?") & set(family) else {"family": family}
+        )
+        fields = {"id": name, "kind": case.kind.value, "reason": reason, "evidence": evidence}
+        lines = [f"{field} = {_toml(text)}" for field, text in fields.items()]
+        lines += [f"expires = {until.isoformat()}"] if until is not None else []
+        lines += [f"match = {{ {field} = {_toml(text)} }}" for field, text in match.items()]
+        added = "\n".join(("", "[[known]]", *lines, ""))
+        whole = before.rstrip() + b"\n" + added.encode()
+        entry = parse_known(whole, str(path)).entries[-1]
+        durable.write_output(path, whole)
     return entry
 
 

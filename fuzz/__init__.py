@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import metadata
 
 UNKNOWN = "not installed"
 """In place of a version where the packages lie in a folder on PYTHONPATH, without metadata."""
@@ -12,6 +11,9 @@ UNKNOWN = "not installed"
 @cache
 def warpfuzz_version() -> str:
     """Return the version of the installed distribution, or `UNKNOWN`."""
+    # Late: it takes longer than all else until an interrupt is quiet.
+    from importlib import metadata
+
     try:
         return metadata.version("warpfuzz")
     except metadata.PackageNotFoundError:

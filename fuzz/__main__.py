@@ -4,26 +4,74 @@ from __future__ import annotations
 
 import signal
 
+QUIET = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL)
+"""Whether nobody but Python and the script `warpfuzz` has said what SIGINT does."""
+if QUIET:
+    # When this is imported, and not when `main` is called: until the command can say that it was
+    # stopped, a signal just ends it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import os  # noqa: E402
+import sys  # noqa: E402
+from importlib.util import find_spec  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+_ROOMS = ("oracle", "strategies", "runners", "corpus", "fuzz")
 _INTERRUPTED = 128 + signal.SIGINT
 """Status of a command that SIGINT ends, as shells tell it."""
+_INFRASTRUCTURE = 3
+"""`fuzz.cli.Exit.INFRASTRUCTURE`; nothing can be imported yet."""
+_HOME = Path(__file__).resolve().parent.parent
+"""The folder that has the packages."""
 
 
 def main() -> None:
-    """Import the command and run it; until it can say that it was stopped, a signal just ends."""
-    try:
-        quiet = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if quiet:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-    except KeyboardInterrupt:
-        raise SystemExit(_INTERRUPTED) from None
+    """Import the command and run it."""
+    _leave_current_folder()
+    for name in _ROOMS:
+        if (path := _in_the_way(name)) is not None:
+            print(
+                f"warpfuzz: {path} is in the way: Python finds it before the package `{name}` of "
+                f"warpfuzz in {_HOME}; take its folder out of PYTHONPATH, or rename it",
+                file=sys.stderr,
+            )
+            raise SystemExit(_INFRASTRUCTURE)
     from fuzz.cli import main as run
 
     try:
-        if quiet:
+        if QUIET:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
+
+
+def _leave_current_folder() -> None:
+    """Import nothing from the current folder that nobody has asked for.
+
+    `python -m` puts it first, and so does an empty entry of PYTHONPATH.
+    """
+    asked = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    unasked = "" in asked and asked != [""]
+    if __name__ == "__main__" and not sys.flags.safe_path:
+        unasked = True
+    here = Path.cwd()
+    if unasked and here != _HOME and str(here) not in asked:
+        sys.path[:] = [path for path in sys.path if path and Path(path) != here]
+        mine = sys.modules.get("fuzz")
+        if mine is not None and Path(mine.__file__ or "").resolve().parent == here / "fuzz":
+            del sys.modules["fuzz"]
+
+
+def _in_the_way(name: str) -> str | None:
+    """Return the file or folder that Python finds in place of a package of warpfuzz."""
+    found = find_spec(name)
+    if found is None:
+        return None
+    places = found.submodule_search_locations or [found.origin or ""]
+    if any(Path(place).resolve() == _HOME / name for place in places):
+        return None
+    return found.origin or places[0]
 
 
 if __name__ == "__main__":

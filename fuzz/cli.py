@@ -363,12 +363,27 @@ def replay(path: Path, **options: Any) -> int:
 @click.argument("case")
 @_corpus
 @click.option("--output", type=_FOLDER, help="The folder.  [default: repro-ID]")
+@click.option("--disassembler", type=_FOLDER, help="Path of an nvdisasm.  [default: the one here]")
+@click.option(
+    "--bisected",
+    type=_FOLDER,
+    help="File with what `bisect --json` printed: which compilers are wrong.  [default: as found]",
+)
 @_json
-def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
+def repro(
+    case: str,
+    corpus: Path,
+    output: Path | None,
+    disassembler: Path | None,
+    bisected: Path | None,
+    json: bool,
+) -> int:
     """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
     from fuzz.commands.repro import reproduce
 
-    reproduce(case, corpus=corpus, output=output, json=json)
+    reproduce(
+        case, corpus=corpus, output=output, disassembler=disassembler, bisected=bisected, json=json
+    )
     return Exit.CLEAN
 
 
@@ -566,6 +581,14 @@ def bench(context: click.Context, /, **options: Any) -> int:
     help="Processes that confirm on a GPU.  [default: cores less one]",
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault; again for others.")
+@click.option(
+    "--assembler",
+    help="A ptxas whose code is measured, by path or version.  [default: the driver's]",
+)
+@click.option(
+    "--compilers",
+    help="Several, with commas: versions, paths, all, driver. The model says which computes how.",
+)
 @_json
 def measure(**options: Any) -> int:
     """Find out by probes how a device computes, and write it down as a model."""

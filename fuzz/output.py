@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import msgspec
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import Progress, track
+from rich.progress import Progress
 from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
@@ -43,7 +43,9 @@ def counted(count: int, one: str, many: str = "") -> str:
 T = TypeVar("T")
 
 
-def tracked(things: Iterable[T], what: str, *, json: bool) -> Iterator[T]:
+def tracked(
+    things: Iterable[T], what: str, *, json: bool, out: Console | None = None
+) -> Iterator[T]:
     """Iterate, with a progress bar where somebody can see it; nothing of it stays.
 
     Parameters
@@ -54,10 +56,21 @@ def tracked(things: Iterable[T], what: str, *, json: bool) -> Iterator[T]:
         What is done to them, in a word.
     json
         Whether the output is for programs.
+    out
+        Where else lines are printed meanwhile; standard error by itself.
     """
-    out = console(stderr=True)
-    hidden = json or not out.is_terminal or out.is_dumb_terminal
-    yield from track(things, what, console=out, transient=True, disable=hidden)
+    out = out or console(stderr=True)
+    if json or not out.is_terminal or out.is_dumb_terminal:
+        yield from things
+        return
+    progress = Progress(console=out, transient=True)
+    progress.start()
+    try:
+        yield from progress.track(things, description=what)
+    finally:
+        # Whoever prints has met the same error, or will: here nobody could catch it.
+        with suppress(OSError):
+            progress.stop()
 
 
 @contextmanager

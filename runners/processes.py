@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import os
-import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 OUTPUT_LIMIT = 64 << 20
 """Most bytes of a tool's standard output, and of any other file that it writes: a module has below
 1 MiB, and its machine code below 10 (2026-11)."""
+WRITTEN_LIMIT = 512 << 20
+"""Most bytes that a tool and what it starts write in all, to whatever files."""
+_WATCH_SECONDS = 0.1
+"""Between two looks at that. A disk takes 2 GB a second at most, most of them less."""
 _TAIL_BYTES = 64 << 10
 """Bytes of a tool's messages that are kept: the end, where the errors stand."""
 _GRACE = 10.0
@@ -33,10 +41,14 @@ class Finished:
     """Standard output, of OUTPUT_LIMIT bytes where there was more."""
     errors: str
     """The end of standard error, undecodable bytes escaped."""
+    overflowed: bool = False
+    """Whether it was killed because it wrote more than WRITTEN_LIMIT."""
 
     @property
     def ending(self) -> str:
         """Say how it ended, as the end of a sentence."""
+        if self.overflowed:
+            return f"wrote {WRITTEN_LIMIT >> 20} MiB and more"
         return describe_status(self.status)
 
 
@@ -52,17 +64,132 @@ def describe_status(status: int | None) -> str:
     return f"ended with status {status}"
 
 
-def limit(pid: int, *, file_bytes: int, memory_bytes: int | None = None) -> None:
-    """Bound what a process that was just started may write to one file, and take of memory."""
-    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: file_bytes}
-    if memory_bytes is not None:
-        limits[resource.RLIMIT_AS] = memory_bytes
-    for kind, most in limits.items():
-        # The process may have ended, or the user have set a lower limit.
-        with contextlib.suppress(OSError, ValueError):
-            hard = resource.prlimit(pid, kind)[1]
-            soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.prlimit(pid, kind, (soft, hard))
+_MARK = "WARPFUZZ_TOOL"
+"""Variable by which processes that a tool has started are known as its own, wherever they went."""
+_SHELL = "/bin/sh"
+_BLOCK = 512
+"""Bytes of a unit of `ulimit -f` (POSIX.1-2017, ulimit)."""
+
+
+class Tool:
+    """A tool that is started in a process group of its own, within bounds.
+
+    The bounds hold before it begins, so that nothing that it starts is without them: a shell sets
+    them and becomes the tool. (Set from here, they would come too late for one that forks at once;
+    set between fork and exec by Python code, they are not safe in a process with threads.)
+
+    Parameters
+    ----------
+    command
+        The program and its arguments.
+    file_bytes
+        Most bytes of a file that it writes.
+    memory_bytes
+        Most bytes of address space; None: no bound.
+    cwd
+        Its working directory; None: this process's.
+    stdin, stdout, stderr
+        As of `subprocess.Popen`.
+
+    Raises
+    ------
+    OSError
+        If the command cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        file_bytes: int,
+        memory_bytes: int | None = None,
+        cwd: Path | None = None,
+        stdin: int | IO[bytes],
+        stdout: int | IO[bytes],
+        stderr: int | IO[bytes],
+    ) -> None:
+        _check_program(command[0], cwd or Path.cwd())
+        bounds = ["-c 0", f"-f {-(-file_bytes // _BLOCK)}"]
+        if memory_bytes is not None:
+            bounds.append(f"-v {memory_bytes >> 10}")
+        # A bound that is lower already stays.
+        script = "".join(f"ulimit {bound} 2>/dev/null; " for bound in bounds) + 'exec "$@"'
+        self._mark = f"{_MARK}={os.getpid()}-{next(_numbers)}"
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            [_SHELL, "-c", script, "sh", *command],
+            cwd=cwd,
+            env={**os.environ, _MARK: self._mark.partition("=")[2]},
+            start_new_session=True,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+        )
+
+    def _own(self) -> list[int]:
+        """Return the processes that are the tool's, or were started by it, wherever they are."""
+        found = []
+        for pid in _since(self.process.pid):
+            # Those that are gone, and those of others.
+            with contextlib.suppress(OSError):
+                variables = Path(f"/proc/{pid}/environ").read_bytes()
+                if self._mark.encode() in variables.split(b"\0"):
+                    found.append(pid)
+        return found
+
+    def written(self) -> int:
+        """Return how many bytes its processes have written, those that have ended included."""
+        total = 0
+        for pid in self._own():
+            with contextlib.suppress(OSError, ValueError):
+                counts = Path(f"/proc/{pid}/io").read_text().split()
+                total += int(counts[counts.index("wchar:") + 1])
+        return total
+
+    def kill(self) -> bool:
+        """Kill it and all that it has started; return whether it went away."""
+        gone = kill_group(self.process)
+        for _ in range(_ROUNDS):
+            left = self._own()
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                break
+        return gone
+
+
+_numbers = itertools.count()
+_ROUNDS = 20
+"""Times that processes are looked for that a tool has left: one that is seen may fork once more."""
+
+
+def _check_program(name: str, folder: Path) -> None:
+    """Raise OSError for what cannot be executed, as `exec` does, which a shell may make good."""
+    path = shutil.which(name) if os.sep not in name else os.path.join(folder, name)  # noqa: PTH118
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    with open(path, "rb") as file:  # noqa: PTH123 (of the name as it is given)
+        begin = file.readline(256)
+    if not os.access(path, os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+    if begin[:2] == b"#!":
+        words = begin[2:].split()
+        if not words or not os.access(words[0], os.X_OK):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    elif begin[:4] != b"\x7fELF":
+        raise OSError(errno.ENOEXEC, os.strerror(errno.ENOEXEC), name)
+
+
+def _since(pid: int) -> Iterable[int]:
+    """Return numbers that processes may have which were started since one of them."""
+    try:
+        # The last word is the number that was given last (proc(5)).
+        last = int(Path("/proc/loadavg").read_text().split()[-1])
+    except (OSError, ValueError):
+        return ()
+    if pid <= last:
+        return range(pid, last + 1)
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
 
 
 def helper_environment() -> dict[str, str]:
@@ -183,21 +310,23 @@ def run_tool(command: Sequence[str], *, deadline: float, given: bytes = b"") -> 
     ):
         source.write(given)
         source.seek(0)
-        process = subprocess.Popen(
-            command, stdin=source, stdout=output, stderr=errors, start_new_session=True
-        )
-        status: int | None = None
-        with leashed(process):
+        tool = Tool(command, file_bytes=OUTPUT_LIMIT, stdin=source, stdout=output, stderr=errors)
+        status, overflowed = None, False
+        with leashed(tool.process):
             try:
-                limit(process.pid, file_bytes=OUTPUT_LIMIT)
-                status = process.wait(deadline)
-            except subprocess.TimeoutExpired:
-                pass
+                end = time.monotonic() + deadline
+                while status is None and not overflowed and (left := end - time.monotonic()) > 0:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        status = tool.process.wait(min(left, _WATCH_SECONDS))
+                    overflowed = status is None and tool.written() > WRITTEN_LIMIT
             finally:
-                kill_group(process)
+                tool.kill()
         output.seek(0)
         return Finished(
-            status=status, output=output.read(OUTPUT_LIMIT), errors=tail(errors.fileno())
+            status=status,
+            output=output.read(OUTPUT_LIMIT),
+            errors=tail(errors.fileno()),
+            overflowed=overflowed,
         )
 
 

@@ -11,6 +11,7 @@ from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
 from fuzz.campaign.heartbeat import Blame
+from fuzz.campaign.hosts import Changed, Hosts
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
 from fuzz.campaign.store import CampaignStore, State
@@ -146,6 +147,7 @@ class Campaign:
         """`_newest`: when something new was found or reached."""
         self._lines = self._reached.total.lines()
         self._width = self._reached_so_far()
+        self._hosts = Hosts(state=self._state)
         self._screening = _screening_before(self._state)
         self._health: dict[int, DeviceStatus] = {}
         """By the number of a device: what it said last."""
@@ -269,6 +271,10 @@ class Campaign:
             case Noticed(suspect=suspect):
                 if self.triage.suspect(suspect):
                     self._newest = time.monotonic()
+            case Changed():
+                self._hosts.hear(event)
+                # Who looks at the files is told with the next tick.
+                self._recorded = 0.0
             case GaveUp(broken=broken):
                 if broken.blame is not Blame.DEVICE_LOST:
                     raise broken.error()
@@ -404,6 +410,8 @@ class Campaign:
             said=self._said,
             left_out=self.facts.left_out,
             remarks=self.crew.remarks(),
+            hosts=self._hosts.statuses(),
+            events=self._hosts.news,
             notes=state.notes,
             summary=self.drawing.summary(),
             screening=self._screening,

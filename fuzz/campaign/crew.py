@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 
 from fuzz.campaign.carried import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Beats, Blame, Broken
+from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import Check, Facts, Job, Report, RoundJob, Stage, Suspect
 from oracle.errors import InfrastructureError
@@ -75,7 +76,7 @@ class Noticed:
     suspect: Suspect
 
 
-Event = Opened | Finished | Lost | GaveUp | Noticed
+Event = Opened | Finished | Lost | GaveUp | Noticed | Changed
 
 
 class Crew(Protocol):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from fuzz.campaign.hosts import HostStatus, fleet_row
 from fuzz.checks.protocol import Counts, DeviceStatus, ScreeningReport, Stage, Words, nested
 from fuzz.findings.families import FamilyState, finding_groups, finding_rows
 from strategies.coverage import CoverageLine
@@ -90,6 +91,10 @@ class CampaignStatus:
     """Sentences about what was asked for and cannot be."""
     remarks: Sequence[str] = ()
     """Sentences about hosts and GPUs: which differ, and which cannot take part."""
+    hosts: Sequence[HostStatus] = ()
+    """Of a fleet."""
+    events: Sequence[Mapping[str, str]] = ()
+    """Nodes and actors of a fleet that went or came since this process began, as JSON objects."""
     notes: Sequence[Mapping[str, Any]] = ()
     """What is worth keeping and no finding, as JSON objects."""
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -142,6 +147,13 @@ def screened(status: CampaignStatus) -> dict[str, Any]:
     return {"screening": row}
 
 
+def fleet(status: CampaignStatus) -> dict[str, Any]:
+    """Return what nodes and actors there are, are missing, and were lost; empty without a fleet."""
+    if not status.hosts:
+        return {}
+    return {"fleet": {**fleet_row(status.hosts), "hosts": [one.row() for one in status.hosts]}}
+
+
 def statistics(status: CampaignStatus) -> dict[str, Any]:
     """Return a line of the statistics."""
     shares = stage_shares(status.workers)
@@ -159,6 +171,7 @@ def statistics(status: CampaignStatus) -> dict[str, Any]:
         else {},
         "workers": sum(not worker.examiner for worker in status.workers),
         "stalled": sum(worker.stalled for worker in status.workers),
+        **fleet(status),
         "families": len(finding_groups(status.families)),
         "examining": status.waiting,
         "finishing": status.finishing and not status.stopped,
@@ -196,6 +209,7 @@ def summary(status: CampaignStatus) -> dict[str, Any]:
         "forms": {"reached": status.forms_reached, "documented": status.forms},
         "left_out": list(status.left_out),
         "remarks": list(status.remarks),
+        **fleet(status),
         "unreplayed": status.unreplayed,
         "unconfirmed": status.gone,
         "stopped": status.stopped,

@@ -48,11 +48,26 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     id: str | None
     """Of the finding that stands for it; None if it could not be stored."""
     shrink: ShrinkStatus
+    version: str = ""
+    """PTX ISA version of its module."""
     new: bool = True
     """Whether this campaign put the finding into the corpus."""
     confirmed: bool = False
     finished: bool = False
     """Whether there is nothing more to be done with it."""
+
+
+class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a host of a fleet has lost, and what came back."""
+
+    nodes_lost: Count = 0
+    nodes_back: Count = 0
+    actors_lost: Count = 0
+    actors_back: Count = 0
+
+
+MOST_EVENTS = 200
+"""Latest changes of a fleet that a state keeps: more than anybody reads."""
 
 
 class State(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -91,6 +106,12 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     families: list[FamilyRecord] = field(default_factory=list)
     tries: dict[str, Count] = field(default_factory=dict)
     """By the key of a family: how often it was to be confirmed."""
+    hosts: dict[str, HostRecord] = field(default_factory=dict)
+    """Of a fleet, by name."""
+    events: Annotated[list[dict[str, str]], Meta(max_length=MOST_EVENTS)] = field(
+        default_factory=list
+    )
+    """The latest nodes and actors of a fleet that went or came, as JSON objects."""
     turned: dict[str, str] = field(default_factory=dict)
     """By the key of a family that was not confirmed: the key of what it turned out to be."""
 

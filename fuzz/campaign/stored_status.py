@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 
 from corpus import durable
 from corpus.plain_files import open_plain, read_plain
+from fuzz.campaign.hosts import HostStatus
 from fuzz.campaign.store import FOLDER, STATISTICS, SUMMARY, Count, holds_campaign
 from fuzz.checks.protocol import DeviceStatus
 from oracle.errors import InfrastructureError, UsageError
@@ -36,6 +37,29 @@ class Life(StrEnum):
     ENDED = "ended"
     SILENT = "silent"
     """It has not ended, and writes nothing: killed, or cut off."""
+
+
+class FleetHost(Struct, kw_only=True):
+    """A host of a fleet, as a summary lists it; see `HostStatus`."""
+
+    host: str
+    nodes: Count = 0
+    nodes_missing: Count = 0
+    actors_missing: Count = 0
+    nodes_lost: Count = 0
+    nodes_back: Count = 0
+    actors_lost: Count = 0
+    actors_back: Count = 0
+
+    def status(self) -> HostStatus:
+        """Return it as a campaign has it."""
+        return HostStatus(**msgspec.structs.asdict(self))
+
+
+class Fleet(Struct, kw_only=True):
+    """The nodes of a fleet."""
+
+    hosts: list[FleetHost] = field(default_factory=list)
 
 
 class FoundRow(Struct, kw_only=True):
@@ -68,6 +92,7 @@ class Summary(Struct, kw_only=True):
     shard: str = ""
     unreplayed: Count = 0
     screening: Screened | None = None
+    fleet: Fleet | None = None
     findings: list[FoundRow] = field(default_factory=list)
 
     @property

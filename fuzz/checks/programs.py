@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
@@ -150,7 +150,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "--ptx-version": facts.ptx_version,
+            **facts.version_options,
             "--fault": " ".join(choice.faults),
             "--ptx-pass": choice.ptx_pass,
             "--front-end": choice.front_end,
@@ -183,7 +183,7 @@ class ProgramDrawing:
         self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
         self.words = Words(
             subject=", with ".join(filter(None, (facts.device, check.choice.options))),
-            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            where=f"{facts.target} · PTX ISA {facts.versions}",
             case="image",
             agreement="every image that was compared is what the oracle says",
             nothing_compared="no program ran to its end",
@@ -231,7 +231,7 @@ class ProgramDrawing:
             "device": facts.device,
             "options": choice.options,
             "target": facts.target,
-            "ptx_version": facts.ptx_version,
+            **facts.version_rows,
             "model": model_for(facts.target).name,
             "confidence": model_for(facts.target).confidence.value,
         }
@@ -274,16 +274,23 @@ class ProgramTrier:
     """
 
     def __init__(self, ready: OpenRunner, check: Programs, pulse: Pulse, stack: ExitStack) -> None:
-        self._ready = ready
+        versions = drawn_versions(ready)
+        # What is not drawn by rounds is written in the version that has all their forms.
+        self._ready = ready = replace(ready, ptx_version=versions.newest)
         self.facts = Facts(
             target=ready.target,
-            ptx_version=ready.ptx_version,
+            ptx_version=versions.newest,
+            drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
-            left_out=_unjudged(ready, check.selection),
+            left_out=(
+                *_unjudged(ready, check.selection),
+                *filter(None, (self._without_figures(ready, check),)),
+            ),
         )
         self._rounds = RoundWorker(
             ready,
+            versions=versions,
             seed=check.seed,
             selection=check.selection,
             smallest=check.smallest,
@@ -297,6 +304,12 @@ class ProgramTrier:
         stack.callback(self._examiner.close)
         for aside in self._asides:
             stack.callback(aside.close)
+
+    @staticmethod
+    def _without_figures(ready: OpenRunner, check: Programs) -> str:
+        forms = selected_forms(check.selection, target=ready.target, version=ready.ptx_version)
+        compiler = f"the compiler of CUDA {ready.release}"
+        return without_figures(forms, ready.oracle_target, compiler)
 
     def round(self, job: RoundJob) -> RoundReport:
         """Carry out a round, and what is run beside it."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import track
 from rich.text import Text
 
 from corpus import Cause, Entry, Problem
@@ -32,6 +31,7 @@ from fuzz.output import (
     harmless,
     report_expired,
     report_problems,
+    tracked,
     write_junit,
 )
 from fuzz.runner import has_device_fault
@@ -200,7 +200,7 @@ def _replay(
 ) -> None:
     out = console(stderr=report.json)
     silent = report.json or report.quiet
-    for entry in track(entries, "replaying", console=out, transient=True, disable=silent):
+    for entry in tracked(entries, "replaying", json=silent, out=out):
         started = time.monotonic()
         one = replays.replay(entry, times=report.times)
         if one.error is not None and len(entries) == 1 and report.junit is None:

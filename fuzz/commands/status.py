@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from fuzz.campaign.hosts import HostStatus, fleet_row, fleet_words, missing_words
 from fuzz.campaign.stored_status import Figures, Life, read_figures
 from fuzz.console.devices import device_text
 from fuzz.output import console, counted, duration, emit, plain
@@ -123,7 +124,23 @@ def _lines(one: Figures) -> list[Text]:
         if newest.examining:
             workers.append(f" · {counted(newest.examining, 'finding')} being examined")
         lines.append(workers)
+    if summary.fleet is not None:
+        lines += _fleet([host.status() for host in summary.fleet.hosts], runs=runs)
     return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
+
+
+def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:
+    """Return what the fleet has lost, and what it misses now."""
+    row, lines = fleet_row(hosts), []
+    nodes = f"  {counted(row.get('nodes', 0), 'node')} of the fleet"
+    missing = missing_words(hosts)
+    if runs:
+        lines.append(
+            plain(nodes).append_text(plain(f", {missing}" if missing else "", style="worst"))
+        )
+    if lost := fleet_words(row):
+        lines.append(plain(f"  so far {lost}", style="odd"))
+    return lines
 
 
 def _findings(one: Figures) -> Text:

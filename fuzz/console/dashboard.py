@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from fuzz.campaign.hosts import missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, stage_shares
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport, Stage, Words
@@ -306,7 +307,9 @@ def _bar_line(name: str, share: float, width: int, style: str, figure: str) -> T
 def _workers(status: CampaignStatus) -> Block:
     workers = status.workers
     stalled = sum(worker.stalled for worker in workers)
-    note = Text(f"{stalled} stalled", style="worst") if stalled else None
+    notes = [f"{stalled} stalled"] if stalled else []
+    notes += [harmless(missing, one_line=True)] if (missing := missing_words(status.hosts)) else []
+    note = Text("; ".join(notes), style="worst") if notes else None
 
     def body(width: int, rows: int) -> Sequence[Text]:
         if len(workers) <= rows:
@@ -418,5 +421,5 @@ def _group(group: FindingGroup, kinds: int) -> Text:
     )
     line.append(f" {group.cases:>9,}  ", style="known" if known else "")
     line.append_text(plain(group.what, style="known" if known else ""))
-    line.append_text(plain(group.remark, style="known" if known else "quiet"))
+    line.append_text(plain(f"{group.each_kind}{group.remark}", style="known" if known else "quiet"))
     return line

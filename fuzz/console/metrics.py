@@ -7,6 +7,7 @@ Names and units follow "Metric and label naming" of Prometheus' documentation: b
 from __future__ import annotations
 
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from fuzz import warpfuzz_version
+from fuzz.campaign.hosts import HostStatus
 from fuzz.campaign.status import CampaignStatus, stage_shares, told_apart
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.devices import THROTTLING
@@ -71,15 +73,8 @@ class CampaignMetrics(Collector):
             status.seconds_since_new,
         )  # fmt: skip
         yield _gauge("warpfuzz_run_seconds", "Since the campaign began.", status.seconds)
-        workers = GaugeMetricFamily(
-            "warpfuzz_workers", "Workers, of a fleet actors.", labels=["host", "state"]
-        )
-        states = Counter(
-            (one.host, "stalled" if one.stalled else one.stage.value) for one in status.workers
-        )
-        for labels, count in states.items():
-            workers.add_metric(labels, count)
-        yield workers
+        yield _workers(status)
+        yield from _fleet(status.hosts)
         for name, words, values in (
             ("warpfuzz_reached", "Values that were reached.",
              {line.name: line.reached for line in status.coverage}),
@@ -92,6 +87,41 @@ class CampaignMetrics(Collector):
         yield from _screening(
             [("", "", screening.comparisons, screening.wrong)] if screening is not None else []
         )
+
+
+def _workers(status: CampaignStatus) -> Metric:
+    """Return the workers by host; those of a campaign without a fleet are on this one."""
+    workers = GaugeMetricFamily(
+        "warpfuzz_workers", "Workers, of a fleet actors.", labels=["host", "state"]
+    )
+    here = "no place yet" if status.hosts else socket.gethostname()
+    states = Counter(
+        (one.host or here, "stalled" if one.stalled else one.stage.value) for one in status.workers
+    )
+    states += Counter({(one.host, "gone"): one.actors_missing for one in status.hosts})
+    for labels, count in states.items():
+        workers.add_metric(labels, count)
+    return workers
+
+
+def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
+    """Iterate over the nodes and actors of a fleet, by host."""
+    nodes = GaugeMetricFamily(
+        "warpfuzz_nodes", "Nodes of the fleet: there, or gone and not back.",
+        labels=["host", "state"],
+    )  # fmt: skip
+    for one in hosts:
+        nodes.add_metric([one.host, "there"], one.nodes)
+        nodes.add_metric([one.host, "gone"], one.nodes_missing)
+    yield nodes
+    for name, words in (
+        ("nodes_lost", "Nodes that went."), ("nodes_back", "Nodes that came back."),
+        ("actors_lost", "Actors that went."), ("actors_back", "Actors that came back."),
+    ):  # fmt: skip
+        family = CounterMetricFamily(f"warpfuzz_{name}", words, labels=["host"])
+        for one in hosts:
+            family.add_metric([one.host], getattr(one, name))
+        yield family
 
 
 def _findings(status: CampaignStatus) -> Metric:

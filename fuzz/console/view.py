@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from fuzz.campaign.campaign import Observer
+from fuzz.campaign.hosts import missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, stage_shares, statistics
 from fuzz.console.dashboard import dashboard, limiting_words
@@ -111,7 +112,7 @@ class LineWatching:
         self._told: set[tuple[object, str | None]] = set()
         """Names of the groups of which there was a line."""
         self._begun = self._finishing = False
-        self._remarks = 0
+        self._remarks = self._events = 0
         """How many there were a line for."""
         self._last = time.monotonic()
 
@@ -131,6 +132,9 @@ class LineWatching:
         for remark in status.remarks[self._remarks :]:
             self._print(harmless(remark, one_line=True))
         self._remarks = len(status.remarks)
+        for event in status.events[self._events :]:
+            self._print(harmless(event["text"], one_line=True))
+        self._events = len(status.events)
         for family in status.families:
             name = group_name(family)
             if name not in self._told:
@@ -152,6 +156,7 @@ def _news(family: FamilyState) -> str:
     remark = FindingGroup(members=(family,)).remark
     stored = f" ({family.saved.id})" if family.saved is not None else ""
     line = f"{family.title}{remark}; smallest case{stored}: {family.text}"
+    line += f" (PTX ISA {family.version})" if family.version else ""
     return harmless(line, one_line=True)
 
 
@@ -171,6 +176,8 @@ def heartbeat(status: CampaignStatus) -> str:
         parts.append("finishing")
     if stalled:
         parts.append(f"{stalled} of {counted(len(status.workers), 'process', 'processes')} stalled")
+    if missing := missing_words(status.hosts):
+        parts.append(harmless(missing, one_line=True))
     parts += [
         harmless(f"{device.name}: {count:,} {name}", one_line=True)
         for device in status.devices
@@ -190,10 +197,12 @@ def _found(status: CampaignStatus) -> str:
 
 
 class JsonWatching:
-    """One JSON object for each family as it is found, and one of the campaign now and then."""
+    """One JSON object for each new family, each change of a fleet, and the state now and then."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._events = 0
+        """How many there were an object for."""
         self._last = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -208,6 +217,9 @@ class JsonWatching:
             if family.key not in self._told:
                 self._told.add(family.key)
                 emit({"finding": finding_row(family)})
+        for event in status.events[self._events :]:
+            emit({"event": event})
+        self._events = len(status.events)
         now = time.monotonic()
         if now - self._last >= STATE_SECONDS:
             self._last = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -13,6 +13,7 @@ from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.carried import Carried
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.hosts import Change, Changed, Part
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
     Check,
@@ -62,6 +63,8 @@ _MOST_GIVEN = 256
 """Rounds that are given before news is heard again: drawing what one is about takes 1 to 2 ms."""
 _MOST_REPEATS = 64
 """Rounds that wait to be repeated; their sums have 256 KB each (65,536 images)."""
+_SHOWN = 160
+"""Characters of why an actor is gone that a line shows."""
 _ACTORS_OF_AN_EXAMINATION = 8
 """Examinations at once: one for so many actors while rounds go on."""
 
@@ -82,6 +85,10 @@ class Cluster(Protocol):
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""
+        ...
+
+    def hosts(self) -> Mapping[str, str]:
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
         ...
 
     def start(self) -> Handle:
@@ -199,6 +206,10 @@ class FleetCrew:
         self._wanted = 0
         """Actors that there should be."""
         self._tended = 0.0
+        self._nodes: Mapping[str, str] | None = None
+        """Those that there were; None before the first look."""
+        self._missing: Counter[tuple[str, Part]] = Counter()
+        """By host: nodes and actors that went, and have not come back."""
         try:
             self._tend()
         except BaseException:
@@ -402,6 +413,8 @@ class FleetCrew:
 
     def _begin(self, actor: _Actor, begun: Begun) -> None:
         actor.begun, self._begin_deaths = begun, 0
+        self._came(Part.ACTOR, begun.host, Change.THERE, place=begun.place)
+        self._count_moved()
         here = Code.here()
         if begun.code != here:
             message = (
@@ -453,12 +466,12 @@ class FleetCrew:
         if actor.facts is not None:
             return  # another of its processes
         first = self._first = self._first or facts
-        mine = (facts.target, facts.ptx_version, facts.members)
-        if mine != (first.target, first.ptx_version, first.members):
+        mine = (facts.target, facts.versions, facts.members)
+        if mine != (first.target, first.versions, first.members):
             message = (
                 f"{facts.device} would take part with {facts.target} and PTX ISA "
-                f"{facts.ptx_version}, and the campaign is of {first.target} and "
-                f"{first.ptx_version} ({first.device}); --target and --ptx-version make them the "
+                f"{facts.versions}, and the campaign is of {first.target} and "
+                f"{first.versions} ({first.device}); --target and --ptx-version make them the "
                 "same, or run a campaign for each"
             )
             self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
@@ -490,6 +503,8 @@ class FleetCrew:
         if actor.begun is None:
             self._begin_deaths += 1
             self._why = why
+        else:
+            self._went(Part.ACTOR, actor.begun.host, place=actor.begun.place, why=why)
         self._lose(actor, f"on {actor.name} is gone ({why})", guilty=True)
 
     def _lose(self, actor: _Actor, how: str, *, guilty: bool) -> None:
@@ -518,6 +533,7 @@ class FleetCrew:
                 broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
                 self._events.append(GaveUp(broken=broken))
             return
+        self._look()
         wanted = self._wanted = max(1, self._cluster.places())
         waiting = [one for one in self._actors.values() if one.begun is None]
         while len(self._actors) > wanted and waiting:
@@ -535,6 +551,39 @@ class FleetCrew:
             )
             self._actors[slot] = actor
             self._call(actor, "begin")
+
+    def _look(self) -> None:
+        """Find out which nodes went and came."""
+        before, now = self._nodes, self._cluster.hosts()
+        self._nodes = dict(now)
+        for node in (before or {}).keys() - now.keys():
+            self._went(Part.NODE, (before or {})[node])
+        for node in now.keys() - (before or {}).keys():
+            self._came(Part.NODE, now[node], Change.THERE if before is None else Change.JOINED)
+
+    def _went(self, part: Part, host: str, *, place: str = "", why: str = "") -> None:
+        self._missing[host, part] += 1
+        why = why if len(why) <= _SHOWN else f"{why[:_SHOWN]} …"
+        changed = Changed(part=part, change=Change.GONE, host=host, place=place, why=why)
+        self._events.append(changed)
+
+    def _came(self, part: Part, host: str, otherwise: Change, *, place: str = "") -> None:
+        """Tell of what came: back, if the host misses one."""
+        change = Change.BACK if self._missing[host, part] else otherwise
+        self._missing[host, part] -= change is Change.BACK
+        self._events.append(Changed(part=part, change=change, host=host, place=place))
+
+    def _count_moved(self) -> None:
+        """Miss no actor of a node that lives when there are as many as there should be."""
+        if sum(one.begun is not None for one in self._actors.values()) < self._wanted:
+            return
+        for (host, part), count in list(self._missing.items()):
+            if part is Part.ACTOR and count and not self._missing[host, Part.NODE]:
+                self._missing[host, part] = 0
+                moved = Changed(
+                    part=part, change=Change.BACK, host=host, why="another host has its place"
+                )
+                self._events += [moved] * count
 
     def statuses(self) -> Sequence[WorkerStatus]:
         """Describe the actors, one line for each."""

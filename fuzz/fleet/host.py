@@ -20,6 +20,7 @@ from fuzz import warpfuzz_version
 from fuzz.campaign.carried import unpickled
 from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
 from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import (
     Check,
@@ -309,8 +310,8 @@ class Host:
         if isinstance(event, Opened | GaveUp):
             self._opened = True
             return event
-        if isinstance(event, Noticed):
-            return None  # processes of one actor have one device
+        if isinstance(event, Noticed | Changed):
+            return None  # processes of one actor have one device, and are on one node
         ticket, _ = self._given.pop(id(event.job))
         self._sweep(ticket)
         if isinstance(event, Lost):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Sequence
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import ray
+from ray import cloudpickle
+from ray.exceptions import RayError
+
 from fuzz.fleet.crew import ActorGoneError, Handle, Reference
 from oracle.errors import InfrastructureError
-
-if "RAY_AUTH_TOKEN" in os.environ or Path("~/.ray/auth_token").expanduser().is_file():
-    # `ray start` asks for the token where there is one, and `ray.init` does not show it unless it
-    # is told to (2.60), before the import. A cluster that asks for none takes no notice.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-import ray
-from ray.exceptions import RayError
 
 _MOST_CORES = 8
 """Of an actor without a GPU: few messages for many cores, and room beside other tenants."""
@@ -26,6 +26,21 @@ _SHOWN = 400
 """Characters of what Ray says of an error that are shown."""
 _ANSWER_SECONDS = 10.0
 """In which an address has to answer."""
+_ASKS, _ASKS_NOT = 77, 78
+"""Exit codes of `_ASK`: the cluster asks for a token, or not."""
+_ASK = f"""
+import sys
+from ray._private.services import canonicalize_bootstrap_address_or_die
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+try:
+    GcsClient(address=canonicalize_bootstrap_address_or_die(sys.argv[1]))
+except AuthenticationError:
+    sys.exit({_ASKS})
+sys.exit({_ASKS_NOT})
+"""
+"""Connects to a cluster without a token. In a process of its own, because Ray (2.60) writes what
+went wrong to standard error, and keeps the mode that it was first used with."""
 
 
 class RayCluster:
@@ -72,12 +87,20 @@ class RayCluster:
             self.close()
             raise
 
+        here, pickled = str(Path.cwd()), cloudpickle.dumps(host)
+
         class Actor:
             """What Ray makes on a node."""
 
             def __init__(self) -> None:
+                # Ray puts the driver's current folder before what is installed (2.60), and a
+                # package there may have the name of one of warpfuzz's.
+                if not Path(here, "fuzz", "fleet", "ray_cluster.py").is_file():
+                    sys.path[:] = [path for path in sys.path if path != here]
                 numbers = ray.get_gpu_ids()
-                self._host = host(place=f"GPU {numbers[0]}" if numbers else "")
+                self._host = cloudpickle.loads(pickled)(
+                    place=f"GPU {numbers[0]}" if numbers else ""
+                )
 
             def call(self, method: str, *arguments: object) -> object:
                 return getattr(self._host, method)(*arguments)
@@ -87,12 +110,14 @@ class RayCluster:
             num_cpus=self.cores, num_gpus=int(gpus), max_restarts=0, max_task_retries=0
         )
 
-    def _nodes(self) -> list[dict[str, float]]:
+    def _alive(self) -> list[dict[str, Any]]:
         try:
-            nodes = ray.nodes()
+            return [node for node in ray.nodes() if node["Alive"]]
         except RayError as error:
             raise _gone(error) from error
-        return [node["Resources"] for node in nodes if node["Alive"]]
+
+    def _nodes(self) -> list[dict[str, float]]:
+        return [node["Resources"] for node in self._alive()]
 
     def _share(self) -> int:
         """Return the cores of an actor: its share on the node that has fewest for a GPU."""
@@ -106,11 +131,21 @@ class RayCluster:
 
     def places(self) -> int:
         """Return how many actors there is room for, on all nodes that live."""
-        places = 0
-        for row in self._nodes():
-            room = int(row.get("CPU", 0) // self.cores)
-            places += min(room, int(row.get("GPU", 0))) if self._gpus else room
+        places = sum(map(self._room, self._nodes()))
         return places if self._most is None else min(places, self._most)
+
+    def _room(self, row: Mapping[str, float]) -> int:
+        """Return how many actors a node has room for."""
+        room = int(row.get("CPU", 0) // self.cores)
+        return min(room, int(row.get("GPU", 0))) if self._gpus else room
+
+    def hosts(self) -> Mapping[str, str]:
+        """Return the names of the hosts of all nodes that live and have a place, by their ids."""
+        return {
+            node["NodeID"]: node["NodeManagerHostname"]
+            for node in self._alive()
+            if self._room(node["Resources"])
+        }
 
     def start(self) -> Handle:
         """Ask for an actor; it waits for a place where there is none."""
@@ -160,18 +195,70 @@ def _join(address: str) -> None:
         if host and port.isdecimal():
             # Ray asks again and again for minutes where nobody answers.
             socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
-        ray.init(
-            address=address,
-            num_cpus=_bound() if address == "local" else None,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+        _choose_authentication(address)
+        with warnings.catch_warnings():
+            # Its client warns of what it then raises.
+            warnings.simplefilter("ignore")
+            ray.init(
+                address=address,
+                num_cpus=_bound() if address == "local" else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
     except (RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise InfrastructureError(
             f"--fleet {address} cannot be joined ({_said(error)}); `ray status` says whether a "
             "cluster is there, `ray get-auth-token` on its head prints the RAY_AUTH_TOKEN that "
             "it may ask for, and `--fleet local` starts one on this machine alone"
         ) from error
+
+
+def _choose_authentication(address: str) -> None:
+    """Show a token to clusters that ask for one, and to no others.
+
+    `ray.init` shows none to an address unless it is told to, and one to what it finds by itself
+    wherever there is one. Neither will do (2.60): with a token, this process asks for it as well,
+    and the actors of a cluster without authentication have none, so that they die as they begin.
+    """
+    if "RAY_AUTH_MODE" in os.environ or address == "local":
+        return  # somebody has chosen; a cluster that Ray starts has the mode of this process
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS") or address
+    has_token = bool(
+        os.environ.get("RAY_AUTH_TOKEN")
+        or os.environ.get("RAY_AUTH_TOKEN_PATH")
+        or Path("~/.ray/auth_token").expanduser().is_file()
+    )
+    if address.startswith("ray://"):
+        # Its client asks nobody for a token, and a server that needs none takes no notice.
+        asked = has_token
+    else:
+        answer = _asks_for_token(address)
+        if answer is None:
+            return
+        asked = answer
+    if asked and not has_token:
+        raise ConnectionError("it asks for a token, and there is none here")
+    os.environ["RAY_AUTH_MODE"] = "token" if asked else "disabled"
+    # Ray reads the variable when it is imported; versions without authentication know neither.
+    with suppress(ImportError, AttributeError):
+        from ray._raylet import Config
+
+        Config.initialize("")
+
+
+def _asks_for_token(address: str) -> bool | None:
+    """Tell whether a cluster asks for a token; None where that cannot be found out."""
+    variables = {**os.environ, "RAY_AUTH_MODE": "disabled"}
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-P", "-c", _ASK, address], check=False, env=variables,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            timeout=2 * _ANSWER_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None
+    return {_ASKS: True, _ASKS_NOT: False}.get(ended.returncode)
 
 
 def _bound() -> int | None:

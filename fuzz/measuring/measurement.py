@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from oracle.measuring.units import (
     random_tiles,
 )
 from oracle.models import (
+    Compilers,
     Confidence,
     DoubleChain,
     ExactSum,
@@ -34,6 +35,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
+from oracle.targets import parse_release
 
 _EXACT_IMAGES = 64
 _SCALAR_IMAGES = 1024
@@ -370,3 +372,71 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
         doubles=measured_doubles(doubles[0], confidence, source) if doubles else None,
         exact=ExactSum(**exact),
     )  # fmt: skip
+
+
+def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
+    """Return one model of the measurements of a device with several compilers.
+
+    What one instruction of the unit computes holds for all compilers, if those that were asked
+    agree. A chain that starts at zero and meets C in an addition of its own, sums that are added
+    up, and scalar arithmetic are several instructions that a compiler chose: such figures are those
+    of the compilers that were asked, and of releases between two that agree.
+
+    Parameters
+    ----------
+    measured
+        The release of each compiler ("12.4", "unknown", or empty where the device has none) and
+        what was measured of its code, older compilers first.
+    """
+    _, last = measured[-1]
+    known = [(release, model) for release, model in measured if release]
+    if not known:
+        return last
+    doubles = [model.doubles for _, model in known if model.doubles is not None]
+    return replace(
+        last,
+        dots=_ranged([(release, row) for release, model in known for row in model.dots], known),
+        scalars=_ranged(
+            [(release, row) for release, model in known for row in model.scalars], known
+        ),
+        doubles=doubles[-1] if doubles else None,
+    )
+
+
+AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
+
+
+def _ranged(
+    rows: Sequence[tuple[str, AnyDot]], known: Sequence[tuple[str, Model]]
+) -> tuple[AnyDot, ...]:
+    """Return each row once for every range of compilers that agree about it."""
+    by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
+    for release, row in rows:
+        by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
+    made: list[AnyDot] = []
+    for unit in by_unit.values():
+        groups: list[list[str]] = []
+        for release, _ in known:
+            row_here = unit.get(release)
+            before = unit[groups[-1][-1]] if groups and groups[-1] else None
+            if row_here is None:
+                # It was refused, or is not there: what lies between is not told.
+                groups.append([])
+            elif before is not None and before.values == row_here.values:
+                groups[-1].append(release)
+            else:
+                groups.append([release])
+        filled = [group for group in groups if group]
+        for group in filled:
+            row = unit[group[-1]]
+            if len(filled) == 1 and not _is_expansion(row):
+                made.append(row)
+            else:
+                first, last = (parse_release(group[index]) for index in (0, -1))
+                made.append(replace(row, compilers=Compilers(first=first, last=last)))
+    return tuple(made)
+
+
+def _is_expansion(row: TruncatedDot | ScalarDot) -> bool:
+    """Whether several instructions compute it, which a compiler chose."""
+    return isinstance(row, ScalarDot) or row.sums is not None or row.addend.value == "last"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from oracle.errors import InfrastructureError
 from runners.folders import writing
-from runners.processes import end_group, leashed, limit
+from runners.processes import WRITTEN_LIMIT, Tool, end_group, leashed
 
 OUTPUT_NAME = "output.txt"
 # 8,192 rejected instructions print 1.5 MB (measured with ptxas 13.5, 2026-11).
@@ -37,7 +37,7 @@ class Finished:
     hung: bool
     """Whether it was killed because it did not end, or did not go on, in time."""
     overflowed: bool
-    """Whether it was killed because it printed too much."""
+    """Whether it was killed because it printed or wrote too much."""
     output: str
     """Standard output and standard error, together."""
 
@@ -45,7 +45,10 @@ class Finished:
     def ending(self) -> str:
         """How it ended, in words."""
         if self.overflowed:
-            return f"printed more than {MAX_OUTPUT_BYTES >> 20} MiB"
+            return (
+                f"printed more than {MAX_OUTPUT_BYTES >> 20} MiB, or wrote more than "
+                f"{WRITTEN_LIMIT >> 20}"
+            )
         if self.hung:
             return "did not end in time"
         if self.signal is not None:
@@ -85,13 +88,14 @@ def run(
     output = folder / OUTPUT_NAME
     with writing(folder), output.open("wb") as sink:
         try:
-            process = subprocess.Popen(
+            tool = Tool(
                 [str(part) for part in command],
+                file_bytes=MAX_FILE_BYTES,
+                memory_bytes=MAX_MEMORY_BYTES,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -100,16 +104,16 @@ def run(
                 f"{command[0]} cannot be started: {error.strerror}; name a ptxas with --assembler, "
                 "or fetch one with `warpfuzz compilers fetch VERSION`"
             ) from None
-    watchdog = _Watchdog(process.pid, output, deadline, stall)
+    process = tool.process
+    watchdog = _Watchdog(tool, output, deadline, stall)
     with leashed(process):
         try:
-            limit(process.pid, file_bytes=MAX_FILE_BYTES, memory_bytes=MAX_MEMORY_BYTES)
             watchdog.start()
             status = process.wait()
         finally:
             watchdog.stop()
             # The leader may have left children behind; and an interrupt may have left the leader.
-            end_group(process.pid)
+            tool.kill()
             process.wait()
     with output.open("rb") as source:
         printed = source.read(MAX_OUTPUT_BYTES)
@@ -127,10 +131,10 @@ def run(
 class _Watchdog:
     """Kill a process group that takes too long, stands still or prints too much."""
 
-    def __init__(self, pid: int, output: Path, deadline: float, stall: float | None) -> None:
+    def __init__(self, tool: Tool, output: Path, deadline: float, stall: float | None) -> None:
         self.hung = False
         self.overflowed = False
-        self._pid = pid
+        self._tool = tool
         self._output = output
         self._deadline = deadline
         self._stall = stall
@@ -153,9 +157,9 @@ class _Watchdog:
             printed = self._output.stat().st_size
             if printed != size:
                 size, moved = printed, now
-            self.overflowed = size > MAX_OUTPUT_BYTES
+            self.overflowed = size > MAX_OUTPUT_BYTES or self._tool.written() > WRITTEN_LIMIT
             late = now - start > self._deadline
             self.hung = late or (self._stall is not None and now - moved > self._stall)
             if self.overflowed or self.hung:
-                end_group(self._pid)
+                end_group(self._tool.process.pid)
                 return

@@ -108,9 +108,9 @@ def named(spelled: Sequence[str]) -> tuple[str, ...]:
     for one in each(spelled):
         here = [other.spelled for other in discover()] if one == ALL else [one]
         if not here:
+            name, version = "llvm", LANGUAGES["llvm"].releases[-1]
             raise UsageError(
-                "no front end is here; fetch one with `warpfuzz compilers fetch llvm:"
-                f"{LANGUAGES['llvm'].releases[-1]}`"
+                f"no front end is here; fetch one with `warpfuzz compilers fetch {name}:{version}`"
             )
         found += here
     return tuple(dict.fromkeys(found))

@@ -5,6 +5,7 @@ it. Where an instruction is for a whole warp, lanes wait until all others have c
 left who could come, the program traps.
 """
 
+import time
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ from runners.simulated.warps import LANES, Mask, Warps
 LARGEST_STEP_COUNT = 200_000
 """Steps of one launch after which it counts as hung: seconds of work, where a drawn kernel of
 dozens of instructions with short loops takes hundreds."""
+
+LONGEST_SECONDS = 8.0
+"""Processor time of one launch after which it counts as hung, so that it ends within the 10 s that
+a batch on a GPU may take, too. The longest launches of a screening take 0.4 s (2026-11-23).
+Not the time of day, in which a machine that has much else to do would call any kernel hung."""
 
 _NOWHERE = np.iinfo(np.int64).max
 """Where threads are that have exited."""
@@ -44,6 +50,7 @@ class _Threads:
     def __init__(self, kernel: Kernel, warps: Warps) -> None:
         self._steps, self._warps = kernel.steps, warps
         self._end = len(kernel.steps)
+        self._begun, self._since = time.thread_time(), time.monotonic()
         self._at: Places | None = None
         """None where all are together."""
         self._together = 0
@@ -93,6 +100,17 @@ class _Threads:
                     TrapKind.HANG,
                     step.line,
                     f"still running after {LARGEST_STEP_COUNT} steps",
+                    tuple(int(i) for i in warps.indices),
+                )
+            # First the clock that costs a tenth.
+            if (
+                time.monotonic() - self._since > LONGEST_SECONDS
+                and time.thread_time() - self._begun > LONGEST_SECONDS
+            ):
+                refuse(
+                    TrapKind.HANG,
+                    step.line,
+                    f"still running after {LONGEST_SECONDS:g} s, at step {warps.steps}",
                     tuple(int(i) for i in warps.indices),
                 )
             if step.operation is None or (step.waits is not None and not whole):

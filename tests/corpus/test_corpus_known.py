@@ -1,5 +1,6 @@
 """A known discrepancy explains what it describes, as long as it holds, and nothing else."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,20 @@ def test_what_is_marked_is_known_until_its_day_and_other_entries_stay(
         assert load_known(path).match(case, today=until + timedelta(days=1)) is None
     with pytest.raises(UsageError, match="two entries have the id"):
         mark_known(path, case, name="n1", reason=reason, evidence=evidence, until=None)
+
+
+def test_all_that_is_marked_at_once_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    names = [f"n{number}" for number in range(8)]
+
+    def mark(name: str) -> None:
+        case = changed(CASE, family=Family(key=name, title="t"))
+        mark_known(path, case, name=name, reason="r", evidence="e", until=None)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(mark, names))
+    assert sorted(entry.id for entry in load_known(path).entries) == names
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_packaged_file_is_read() -> None:

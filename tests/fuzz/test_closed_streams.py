@@ -32,7 +32,12 @@ def test_a_closed_stream_takes_what_is_written(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
-@pytest.mark.parametrize("arguments", [("isa", "--json"), ("--help",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [("isa", "--json"), ("--help",), ("replay", "record", "--runner", "sim", "--times", "1"),
+     ("corpus", "list", "record")],
+    ids=" ".join,
+)  # fmt: skip
 def test_a_full_disk_is_said(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     code, err = ended(tmp_path, ">/dev/full", *arguments)
     assert code == 3

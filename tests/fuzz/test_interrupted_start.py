@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import environment
+from command_line import ROOT, environment
 
 _READY = "from fuzz.__main__ import main; print(flush=True); main()"
+_AT_ONCE = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+_QUIET = (-signal.SIGINT, 128 + signal.SIGINT, 2)
 
 
 @pytest.mark.parametrize("milliseconds", [0, 50, 200])
@@ -27,4 +29,37 @@ def test_an_interrupt_while_it_starts_is_quiet(tmp_path: Path, milliseconds: int
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=300)
     assert "Traceback" not in said
-    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT, 2)
+    assert process.returncode in _QUIET
+
+
+@pytest.mark.parametrize("module", ["pathlib", "fuzz.cli", "click"])
+@pytest.mark.parametrize("how", [["-m", "fuzz"], [str(ROOT / "fuzz" / "warpfuzz")]], ids=str)
+def test_an_interrupt_while_it_imports_is_quiet(
+    tmp_path: Path, module: str, how: list[str]
+) -> None:
+    # It comes while the module is looked for, in whatever imports it.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r} and 'signal' in sys.modules:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        f"for name in [name for name in sys.modules if name.startswith({module!r})]:\n"
+        "    del sys.modules[name]\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, *how, "--version"], cwd=tmp_path, check=False, capture_output=True,
+        env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}"), text=True,
+    )  # fmt: skip
+    assert "Traceback" not in ended.stderr
+    assert ended.returncode in _QUIET
+
+
+def test_an_interrupt_between_import_and_call_is_quiet(tmp_path: Path) -> None:
+    code = f"from fuzz.__main__ import main; {_AT_ONCE}; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import os
+import sys
+from io import StringIO
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz.output import fetcher, tracked
+from fuzz.output import console, fetcher, tracked
 
 
 @given(st.lists(st.integers()), st.booleans())
@@ -29,6 +35,32 @@ def test_a_terminal_sees_a_bar_beside_the_output(
     assert "doing" in err
     assert list(tracked([1, 2], "doing", json=True)) == [1, 2]
     assert capsys.readouterr() == ("", "")
+
+
+class Leaving(StringIO):
+    """A terminal that is gone after a while."""
+
+    gone = False
+
+    def write(self, text: str) -> int:
+        if self.gone:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().write(text)
+
+
+def test_a_terminal_that_is_gone_leaves_no_traceback_of_the_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    out = Leaving()
+    bar = tracked([1, 2], "doing", json=False, out=console(file=out, force_terminal=True))
+    assert next(bar) == 1
+    out.gone = True
+    # As where the loop ends with an error of its own, and nobody holds the bar any more.
+    del bar
+    gc.collect()
+    assert not ignored
 
 
 def test_fetching_shows_a_bar_on_a_terminal_alone(

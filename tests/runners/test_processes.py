@@ -44,6 +44,83 @@ def test_a_tool_that_prints_for_ever_is_stopped_before_the_disk_is_full() -> Non
     assert time.monotonic() - started < 60
 
 
+_FORKING = """
+import os, sys, time
+if os.fork():
+    time.sleep({pause})
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+number = 0
+while True:
+    with open(sys.argv[1] + "/" + str(number % {files}), "ab", buffering=0) as file:
+        number += 1
+        try:
+            file.write(bytes(1 << 20))
+        except OSError:
+            pass
+"""
+"""Writes from a grandchild in a session of its own that was there before anybody could look."""
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("pause", [0, 0.2])
+def test_a_tool_that_forks_at_once_is_bounded_all_the_same(
+    tmp_path: Path, pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "OUTPUT_LIMIT", 4 << 20)
+    told = tmp_path / "files"
+    told.mkdir()
+    code = _FORKING.format(pause=pause, files=2)
+    ended = run_tool([sys.executable, "-c", code, str(told)], deadline=60)
+    assert ended.status == 0
+    assert size_of(told) <= 2 * (4 << 20)
+    # Nobody writes any more.
+    for path in told.iterdir():
+        path.unlink()
+    time.sleep(0.1)
+    assert not list(told.iterdir())
+
+
+def test_a_tool_that_writes_many_files_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "WRITTEN_LIMIT", 8 << 20)
+    code = _FORKING.format(pause=60, files=1_000_000)
+    ended = run_tool([sys.executable, "-c", code, str(tmp_path)], deadline=60)
+    assert ended.overflowed
+    assert ended.ending == "wrote 8 MiB and more"
+    there = size_of(tmp_path)
+    time.sleep(0.1)
+    assert size_of(tmp_path) == there
+
+
+def test_what_cannot_be_executed_is_an_error_of_the_system(tmp_path: Path) -> None:
+    text, script, plain = tmp_path / "text", tmp_path / "script", tmp_path / "plain"
+    for path, data in ((text, "exit 0"), (script, "#!/no/such/thing"), (plain, "#!/bin/sh")):
+        path.write_text(data)
+        path.chmod(0o755 if path != plain else 0o644)
+    with pytest.raises(OSError, match="Exec format error"):
+        run_tool([str(text)], deadline=60)
+    for missing in (str(script), str(tmp_path / "none"), "no-such-program"):
+        with pytest.raises(FileNotFoundError):
+            run_tool([missing], deadline=60)
+    for refused in (str(plain), str(tmp_path)):
+        with pytest.raises(OSError, match=r"Permission denied|Is a directory"):
+            run_tool([refused], deadline=60)
+
+
+def test_a_tool_gets_its_words_as_they_are() -> None:
+    words = ["", "$HOME", "a b", "'", "*", "-c"]
+    code = "import sys; print(sys.argv[1:])"
+    ended = run_tool([sys.executable, "-c", code, *words], deadline=60)
+    assert ended.output.decode().strip() == str(words)
+
+
 def test_a_pass_that_prints_for_ever_is_said() -> None:
     said = PtxPass(f"{sys.executable} -c '{_ENDLESS}'")("")
     assert isinstance(said, Failure)

@@ -17,6 +17,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fuzz.campaign.heartbeat import device_status
+from fuzz.campaign.hosts import HostStatus
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport
 from fuzz.console import prometheus_there
 from fuzz.console.devices import readings
@@ -31,8 +32,12 @@ GPU = DeviceStatus(
     name="NVIDIA H200", uuid="GPU-1", host="node7", temperature=61, power=640, sm_clock=1980,
     memory_clock=3201, busy=93, throttle_reasons=0x4, errors={"ECC corrected": 2},
 )  # fmt: skip
+HOST = HostStatus(
+    host="node7", nodes=1, nodes_missing=1, actors_missing=2, nodes_lost=3, nodes_back=2,
+    actors_lost=5, actors_back=3,
+)  # fmt: skip
 STATUS = replace(
-    on_a_gpu(), devices=[GPU], screening=ScreeningReport(comparisons=10**9, wrong=3)
+    on_a_gpu(), devices=[GPU], hosts=[HOST], screening=ScreeningReport(comparisons=10**9, wrong=3)
 )  # fmt: skip
 
 
@@ -60,7 +65,10 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
         found = scraped(port)
     assert values(found["warpfuzz_cases"])[("compared",)] == STATUS.compared
     assert values(found["warpfuzz_rounds"])[()] == STATUS.rounds
-    assert sum(values(found["warpfuzz_workers"]).values()) == len(STATUS.workers)
+    workers = values(found["warpfuzz_workers"])
+    assert workers.pop(("gone", "node7")) == HOST.actors_missing
+    assert sum(workers.values()) == len(STATUS.workers)
+    assert not [labels for labels in workers if "" in labels]
     assert sum(values(found["warpfuzz_findings"]).values()) > 0
     own = ("GPU-1", "NVIDIA H200", "node7")
     assert values(found["warpfuzz_device_temperature_celsius"]) == {own: 61}

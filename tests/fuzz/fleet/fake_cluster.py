@@ -48,6 +48,9 @@ class FakeCluster:
     def places(self) -> int:
         return sum(self.nodes.values())
 
+    def hosts(self) -> dict[str, str]:
+        return {str(node): f"node{node}" for node in self.nodes}
+
     def start(self) -> FakeActor:
         actor = FakeActor()
         self.actors.append(actor)

@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import random
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from fake_cluster import FakeCluster
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from rich.console import Console, RenderableType
 
 from corpus import Case, Family, Kind, RunnerVerdict, create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
 from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.hosts import Changed
 from fuzz.campaign.rounds import Budget
-from fuzz.campaign.status import CampaignStatus, WorkerStatus
-from fuzz.campaign.store import CampaignStore
+from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
+from fuzz.campaign.store import CampaignStore, decode
+from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
     Check,
@@ -38,9 +46,14 @@ from fuzz.checks.protocol import (
     Suspect,
 )
 from fuzz.commands.run import _devices
+from fuzz.commands.status import status_view
+from fuzz.console import dashboard, print_report
+from fuzz.console.metrics import CampaignMetrics
+from fuzz.console.view import JsonWatching, LineWatching, heartbeat
 from fuzz.fleet import crew as fleet_crew
 from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Host
+from fuzz.output import THEME
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from strategies.program_coverage import ProgramCoverage
@@ -236,6 +249,120 @@ def test_a_campaign_waits_for_nodes_when_all_are_gone(tmp_path: Path) -> None:
     cluster.places = places  # type: ignore[method-assign]
     assert outcome(tmp_path, cluster, {10: go}, 30)[2][3] == 30
     assert 0 in looks
+
+
+class Recording:
+    """Keeps what a campaign's watchers are told, and removes and adds nodes."""
+
+    def __init__(self, folder: Path, cluster: FakeCluster) -> None:
+        self.folder, self.cluster = folder, cluster
+        self.out = StringIO()
+        self.lines = LineWatching(Console(file=self.out, width=200))
+        self.metrics = CampaignMetrics()
+        self.registry = CollectorRegistry()
+        self.registry.register(self.metrics)
+        self.step = 0
+        self.seen: dict[str, str] = {}
+
+    def update(self, status: CampaignStatus) -> None:
+        self.lines.update(status)
+        self.metrics.update(status)
+        missing = sum(one.nodes_missing for one in status.hosts)
+        if self.step == 0 and status.rounds >= 10:
+            self.step = 1
+            for node in (0, 1, 2):
+                self.cluster.remove(node)
+        elif self.step == 1 and missing == 3:
+            self.step = 2
+        elif self.step == 2:
+            # A tick later, so that it is in the files.
+            self.step = 3
+            self._keep("gone", status)
+            for node in (0, 1, 2):
+                self.cluster.add(node, 1)
+        elif self.step == 3 and status.rounds >= 30:
+            self._keep("back", status)
+
+    def _keep(self, when: str, status: CampaignStatus) -> None:
+        self.seen[f"status {when}"] = shown(status_view([read_figures(self.folder)]))
+        self.seen[f"metrics {when}"] = generate_latest(self.registry).decode()
+        self.seen[f"line {when}"] = heartbeat(status)
+        self.seen[f"console {when}"] = shown(dashboard(status, Budget()))
+
+
+def shown(page: RenderableType) -> str:
+    out = StringIO()
+    Console(file=out, width=200, height=50, theme=THEME).print(page)
+    return out.getvalue()
+
+
+@pytest.mark.usefixtures("_quick")
+def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = FakeCluster([1, 1, 1, 1], host_of(Answering))
+    corpus = create_corpus(tmp_path, generator="a test")
+    watcher = Recording(corpus.path, cluster)
+    with FleetCrew(CHECK, cluster) as crew:
+        status = Campaign(
+            crew, crew.facts(), check=CHECK, budget=Budget(cases=40 * CASES), corpus=corpus,
+            known=Known(entries=()), observer=watcher, store=CampaignStore(corpus.path),
+        ).run()  # fmt: skip
+    seen, log = watcher.seen, watcher.out.getvalue()
+    missing = "3 nodes and 3 actors are missing (node0, node1, node2)"
+    assert all(missing in seen[f"{place} gone"] for place in ("status", "line", "console"))
+    assert not [key for key, text in seen.items() if "back" in key and "missing" in text]
+    for host in ("node0", "node1", "node2"):
+        assert f"node {host} is gone\n" in log
+        assert f"node {host} is back\n" in log
+        assert f"actor on {host} {host} is gone (" in log
+        assert f"actor on {host} {host} is back\n" in log
+        assert f'warpfuzz_nodes{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
+        assert f'warpfuzz_nodes{{host="{host}",state="there"}} 1.0' in seen["metrics back"]
+        assert f'warpfuzz_workers{{host="{host}",state="gone"}} 1.0' in seen["metrics gone"]
+        assert f'warpfuzz_nodes_lost_total{{host="{host}"}} 1.0' in seen["metrics back"]
+        assert f'warpfuzz_nodes_back_total{{host="{host}"}} 1.0' in seen["metrics back"]
+        assert f'warpfuzz_actors_lost_total{{host="{host}"}} 1.0' in seen["metrics back"]
+    assert 'host=""' not in "".join(seen.values())
+    told = "3 nodes lost, 3 back; 3 actors lost, 3 back"
+    assert told in seen["status back"]
+    report = StringIO()
+    print_report(status, corpus.path, Console(file=report, width=200, theme=THEME))
+    assert f"Of the fleet: {told}; none is missing now." in report.getvalue()
+    fleet = summary(status)["fleet"]
+    assert (fleet["nodes"], fleet["nodes_lost"], fleet["nodes_back"]) == (4, 3, 3)
+    assert statistics(status)["fleet"]["actors_back"] == 3
+    said: list[dict[str, dict[str, str]]] = []
+    monkeypatch.setattr("fuzz.console.view.emit", said.append)
+    JsonWatching().update(status)
+    events = [row["event"] for row in said if "event" in row]
+    assert Counter((one["part"], one["change"]) for one in events) == {
+        (part, change): 3 for part in ("node", "actor") for change in ("is gone", "is back")
+    }
+    state = decode((corpus.path / "campaign" / "state.json").read_bytes())
+    assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
+
+
+@pytest.mark.usefixtures("_quick")
+def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_path: Path) -> None:
+    cluster = FakeCluster([1, 1], host_of(Answering))
+    cluster.places = lambda: 1  # type: ignore[method-assign]
+    with FleetCrew(CHECK, cluster) as crew:
+        crew.facts()
+        # Its process dies, its node lives, and what was free on the other is taken.
+        cluster.nodes[0] = 0
+        cluster.actors[0].gone = "it was killed"
+        changes: list[str] = []
+        end = time.monotonic() + 20
+        while len(changes) < 4 and time.monotonic() < end:
+            events = [one for one in crew.poll(0.01) if isinstance(one, Changed)]
+            changes += [str(one) for one in events if one.part == "actor"]
+    assert changes == [
+        "actor on node0 node0 was there from the start",
+        "actor on node0 node0 is gone (it was killed)",
+        "actor on node1 node1 was there from the start",
+        "actor on node0 is back (another host has its place)",
+    ]
 
 
 class Broke(Answering):

@@ -32,8 +32,9 @@ from fuzz.runner import RunnerChoice, opened
 from oracle.errors import InfrastructureError
 from strategies.draws import Selection
 
-# The clusters of these tests ask for no token, whether or not there is one for others.
-os.environ["RAY_AUTH_MODE"] = "disabled"
+# The clusters of these tests ask for no token, and there is one, for others.
+os.environ["RAY_AUTH_TOKEN"] = "of another cluster, and longer than thirty-two signs"
+os.environ.pop("RAY_AUTH_MODE", None)
 pytestmark = [
     pytest.mark.fleet,
     # Importing it takes a second, in each of the tests' processes.
@@ -230,6 +231,46 @@ def test_twenty_nodes_that_die_lose_no_finding_and_give_none_twice(
     changing = Changing(nodes, 20, cases)
     assert on_fleet(tmp_path / "fleet", nodes, cases, changing) == alone(tmp_path / "alone", cases)
     assert changing.removed == 20
+
+
+class Killing:
+    """Removes all nodes, waits until the campaign misses them, and adds as many again."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._step = 0
+        self.most = 0
+        self.last: CampaignStatus | None = None
+
+    def update(self, status: CampaignStatus) -> None:
+        self.last = status
+        missing = sum(one.nodes_missing for one in status.hosts)
+        self.most = max(self.most, missing)
+        if self._step == 0 and status.cases >= 50:
+            self._step = 1
+            for _ in range(3):
+                self._nodes.remove()
+        elif self._step == 1 and missing == 3:
+            self._step = 2
+            for _ in range(3):
+                self._nodes.add()
+
+
+@pytest.mark.slow
+def test_three_nodes_that_are_killed_and_come_back_are_told_of(
+    nodes: Nodes, tmp_path: Path
+) -> None:
+    while len(nodes.nodes) < 3:
+        nodes.add()
+    killing = Killing(nodes)
+    on_fleet(tmp_path / "fleet", nodes, 1500, killing)
+    assert killing.most == 3
+    assert killing.last is not None
+    (host,) = killing.last.hosts
+    assert (host.nodes_missing, host.nodes_lost, host.nodes_back) == (0, 3, 3)
+    assert host.actors_lost == 3
+    told = [event["text"] for event in killing.last.events]
+    assert told.count(f"node {host.host} is gone") == told.count(f"node {host.host} is back") == 3
 
 
 @pytest.mark.parametrize(("address", "asked"), [("local", 1), ("auto", None)])

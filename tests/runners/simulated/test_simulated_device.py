@@ -1,5 +1,7 @@
 """Launches: identities of warps, shared memory, branches, and everything that traps."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -199,6 +201,15 @@ def test_what_a_device_would_not_survive_traps_at_its_line(
     assert trap.kind is kind
     last = line.splitlines()[-1]
     assert kernel(line, image_bytes=64).splitlines()[trap.line - 1] in (last, "STAY:")
+
+
+def test_an_endless_loop_of_slow_steps_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpreter, "LONGEST_SECONDS", 0.3)
+    started = time.process_time()
+    trap = trapped(f"STAY:\n{load_a(0) * 50}\n    bra STAY;", size=1024, registers=A_REGISTERS)
+    assert trap.kind is TrapKind.HANG
+    assert "still running after 0.3 s" in trap.message
+    assert time.process_time() - started < 5
 
 
 def test_a_warp_level_instruction_under_a_divergent_guard_traps() -> None:

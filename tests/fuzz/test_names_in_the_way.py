@@ -1,0 +1,75 @@
+"""Packages of the user's that have the name of one of warpfuzz's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, environment
+
+SCRIPT = [sys.executable, str(ROOT / "fuzz" / "warpfuzz")]
+MODULE = [sys.executable, "-m", "fuzz"]
+NAMES = ("oracle", "strategies", "runners", "corpus", "fuzz")
+
+
+def ended(
+    command: list[str], home: Path, path: str, *, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder or home, env=environment(home, PYTHONPATH=path), check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def package(folder: Path, name: str, kind: str) -> Path:
+    """Make a package of the user's; return what is named."""
+    place = folder / name
+    if kind == "module":
+        place.with_suffix(".py").write_text("x = 1\n")
+        return place.with_suffix(".py")
+    place.mkdir()
+    (place / "__init__.py").write_text("x = 1\n")
+    return place / "__init__.py"
+
+
+@pytest.mark.parametrize("kind", ["package", "module"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_on_the_path_is_named(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / "own").mkdir()
+    there = package(tmp_path / "own", name, kind)
+    done = ended([*SCRIPT, "--version"], tmp_path, f"{tmp_path / 'own'}:{ROOT}")
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"warpfuzz: {there} is in the way: ")
+    if name != "fuzz":
+        done = ended([*MODULE, "--version"], tmp_path, f"{tmp_path / 'own'}:{ROOT}")
+        assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+        assert str(there) in done.stderr
+
+
+_EXPLAIN = ("explain", "ldmatrix")
+_RUN = ("run", "--runner", "sim", "--cases", "8", "--workers", "1", "--only", "*f64*")
+"""Starts a process that imports everything, too."""
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "arguments"),
+    [
+        *((command, path, _EXPLAIN) for command in (SCRIPT, MODULE)
+          for path in (f":{ROOT}", f"{ROOT}:")),
+        (SCRIPT, str(ROOT), _RUN), (MODULE, str(ROOT), _RUN),
+    ],
+)  # fmt: skip
+def test_what_is_in_the_current_folder_disturbs_nothing(
+    tmp_path: Path, command: list[str], path: str, arguments: tuple[str, ...]
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    # Where it is to run the package `fuzz`, Python itself takes that of the current folder.
+    for name in (*NAMES[: None if command == SCRIPT else -1], "click", "numpy", "json"):
+        package(folder, name, "package").write_text("raise SystemExit(77)\n")
+    done = ended([*command, *arguments], home, path, folder=folder)
+    assert done.returncode == 0, done.stderr
