@@ -25,7 +25,12 @@ _CASE_BYTES = 16 << 20
 
 
 def import_case(corpus: Corpus, folder: Path) -> Saved:
-    """Store a case that a person wrote.
+    """Store a case that a person wrote. Raises as `read_case`, or if it cannot be written."""
+    return corpus.add(*read_case(folder))
+
+
+def read_case(folder: Path) -> tuple[Case, dict[str, bytes]]:
+    """Read a case that a person wrote, and its files.
 
     `case.json` holds the fields of `corpus.finding.Case`; only `kind` has to be there.
     `instructions`, `target` and `ptx_version` are taken from the module and the family from the
@@ -34,8 +39,6 @@ def import_case(corpus: Corpus, folder: Path) -> Saved:
 
     Parameters
     ----------
-    corpus
-        Where it is stored.
     folder
         The case.
 
@@ -44,7 +47,7 @@ def import_case(corpus: Corpus, folder: Path) -> Saved:
     UsageError
         If the folder is not such a case.
     InfrastructureError
-        If it cannot be read, or the case cannot be written.
+        If it cannot be read.
     """
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
@@ -67,7 +70,7 @@ def import_case(corpus: Corpus, folder: Path) -> Saved:
         raise UsageError(
             f"{path}: {explain(error)}; its fields are {', '.join(Case.__struct_fields__)}"
         ) from error
-    return corpus.add(case, contents)
+    return case, contents
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -21,6 +21,8 @@ class Pruned:
     """The smallest of each family."""
     removed: tuple[Entry, ...]
     """The others, and the raw findings that none of the kept came from (raw ones first)."""
+    raw: tuple[Entry, ...]
+    """Those of the removed that another finding is shown in place of."""
     problems: tuple[Problem, ...]
     """Broken entries; they are left alone."""
 
@@ -68,6 +70,7 @@ def _plan(corpus: Corpus) -> Pruned:
     return Pruned(
         kept=tuple(kept),
         removed=(*raw, *(entry for entry in others if entry.id not in needed)),
+        raw=tuple(raw),
         problems=tuple(problems),
     )
 

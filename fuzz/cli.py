@@ -130,8 +130,8 @@ def _front_end(command: _Command) -> _Command:
         "`nvrtc` (CUDA C++), the one that is here; `llvm:15`, `nvrtc:12.4` (a version); "
         "`llvm:FOLDER` (its opt and llc; of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND` "
         "(source from input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
-        "(llvm:14,llvm:22, or again), or several levels, are compared.  [default: warpfuzz writes "
-        "it]",
+        "(llvm:14,llvm:22, or again; `all`: those that are here), or several levels, are "
+        "compared.  [default: warpfuzz writes it]",
     )
     return option(command)
 
@@ -348,7 +348,8 @@ def run(levels: str | None, **options: Any) -> int:
 def replay(path: Path, **options: Any) -> int:
     """Run saved cases again: a corpus, the folder of a finding, a .ptx file, or `record`.
 
-    What is left out is as each finding was made. `record` is what ships with warpfuzz.
+    What is left out is as each finding was made. `record`, where no folder here has that name, is
+    what ships with warpfuzz.
     """
     from fuzz.commands.replay import Report, replay_path
     from fuzz.findings.making import ReplayOptions
@@ -438,7 +439,7 @@ def bisect(case: str, **options: Any) -> int:
 @_module
 @_json
 def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
-    """Say whether an instruction is legal, and why not."""
+    """Say whether an instruction is legal, and why not; `add` and the like are not judged."""
     from fuzz.commands.legality import explain_one
 
     explain_one(instruction, target=target, ptx_version=ptx_version, json=json)
@@ -455,7 +456,8 @@ def explain(instruction: str, target: str, ptx_version: str, json: bool) -> int:
 def legal(file: Path, target: str | None, ptx_version: str | None, json: bool) -> int:
     """Judge a file: one verdict for each line, in order (- is standard input).
 
-    Of a .ptx file that is a module, the matrix instructions are judged.
+    Verdicts are legal, illegal, undefined, and not judged, for other instructions of PTX. Of a
+    .ptx file that is a module, the matrix instructions are judged.
     """
     from fuzz.commands.legality import judge_file
 
@@ -511,6 +513,7 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
     type=click.IntRange(1, _MOST_PROCESSES),
     help="Processes.  [default: one for each core]",
 )
+@click.option("--list", "names", is_flag=True, help="List the faults, and plant none.")
 @click.option("--lines", is_flag=True, help="Count the lines that campaigns end with.")
 @click.option(
     "--images",
@@ -533,8 +536,11 @@ def isa(target: str | None, ptx_version: str | None, only: str, json: bool) -> i
 @click.pass_context
 def bench(context: click.Context, /, **options: Any) -> int:
     """Plant faults, and measure after how many images each is found."""
-    from fuzz.commands.bench import Request, check_options, run_bench
+    from fuzz.commands.bench import Request, check_options, list_faults, run_bench
 
+    if options.pop("names"):
+        list_faults(options["only"], json=options["json"])
+        return Exit.CLEAN
     check_options(
         {name for name in options if context.get_parameter_source(name) != ParameterSource.DEFAULT}
     )
@@ -737,7 +743,10 @@ def corpus() -> None:
 @click.option("--known", type=_FOLDER, help="More known discrepancies, a TOML file.")
 @_json
 def corpus_list(path: Path, known: Path | None, json: bool) -> int:
-    """List families, worst first, each with its smallest finding; `record` is what ships."""
+    """List families, worst first, each with its smallest finding.
+
+    `record`, where no folder here has that name, is what ships with warpfuzz.
+    """
     from fuzz.commands.corpus import list_findings
 
     list_findings(path, known=known, json=json)

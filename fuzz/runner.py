@@ -49,7 +49,10 @@ class RunnerChoice:
     """What a person asks for."""
 
     name: str
-    """"sim" or "cuda"."""
+    """"sim" or "cuda"; with a maker any."""
+    maker: Callable[[RunnerChoice], Runner] | None = None
+    """Opens a runner of one's own, in every worker process again: a function of a module, not of a
+    script, because it is named to them. None: the runner of that name."""
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
@@ -384,9 +387,9 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
-    elif choice.name != "cuda":
+    elif choice.name != "cuda" and choice.maker is None:
         raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
-    elif device_faults:
+    elif device_faults and choice.maker is None:
         raise UsageError(
             f"fault {device_faults[0]} sits inside the simulated device, and the runner is "
             f"{choice.name}; choose --runner sim, or a fault of the PTX"
@@ -401,6 +404,8 @@ def _check(choice: RunnerChoice) -> None:
 
 
 def _plain(choice: RunnerChoice) -> Runner:
+    if choice.maker is not None:
+        return choice.maker(choice)
     from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
 
     level = _DEFAULT_LEVEL if choice.level is None else choice.level

@@ -16,7 +16,8 @@ from runners.front_ends.discovery import LANGUAGES
 from runners.front_ends.discovery import discover as discover_front_ends
 from runners.front_ends.discovery import fetch as fetch_front_end
 from runners.front_ends.discovery import find as find_front_end
-from runners.front_ends.protocol import Installed, each
+from runners.front_ends.discovery import named as front_ends_named
+from runners.front_ends.protocol import Installed
 from runners.wheels import Progress
 
 DRIVER = "driver"
@@ -111,14 +112,14 @@ def select_front_ends(spelled: Sequence[str]) -> Selected:
     Parameters
     ----------
     spelled
-        As `runners.front_ends.protocol.each` takes them.
+        As `runners.front_ends.discovery.named` takes them.
 
     Raises
     ------
     UsageError, InfrastructureError
         If one is not here.
     """
-    found = {one.spelled: one for one in map(find_front_end, each(spelled))}
+    found = {one.spelled: one for one in map(find_front_end, front_ends_named(spelled))}
     languages = list(LANGUAGES)
     ordered = sorted(
         found.values(), key=lambda one: (languages.index(one.language), not one.order, one.order)

@@ -181,7 +181,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     if not forms and unjudged_forms(selection, target=target, version=version):
         raise UsageError(
             f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
-            "selects; measure it (`warpfuzz measure --only`), or choose other forms or another "
+            "selects; measure them with `warpfuzz measure`, or choose other forms or another "
             "model"
         )
     if not forms:

@@ -18,13 +18,14 @@ from fuzz.checks.protocol import RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
-from oracle.forms import MainForm
+from oracle.forms import Form, MainForm
 from oracle.isa import FORMS
-from oracle.targets import Module, parse_target, parse_version
+from oracle.targets import Module
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature
 from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import Speed, campaign_rounds
+from strategies.programs import is_valued
 
 CAMPAIGN_PROGRAMS = 1250
 """Programs of one campaign. Several are counted together, so that they can be drawn side by side,
@@ -109,11 +110,21 @@ def reached_by(campaign: Campaign, report: Report, stopping: Stopping) -> Progra
     return coverage
 
 
+def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
+    """Return the forms of a target that no program is about, because nobody knows their values."""
+    module = Module.named(target, version)
+    return tuple(
+        form
+        for form in FORMS
+        if isinstance(form, MainForm) and is_available(form, module) and not is_valued(form, module)
+    )
+
+
 def _reaches(coverage: ProgramCoverage, target: str, version: str) -> Iterator[Reach]:
     """List what there is to reach, and how often it was: forms, features, classes of values."""
-    row, number = parse_target(target), parse_version(version)
+    module, left_out = Module.named(target, version), undrawn_forms(target, version)
     for form in FORMS:
-        if is_available(form, Module(row, number)):
+        if is_available(form, module) and form not in left_out:
             count = coverage.form_count(form)
             yield Reach(dimension=f"form of {form.mnemonic}", name=form.opcode, count=count)
     for dimension in Dimension:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol, Self
 
+from fuzz.campaign.carried import Carried
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Beats, Blame, Broken
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus
@@ -128,7 +129,7 @@ class Crew(Protocol):
 class _Member:
     """One worker process."""
 
-    def __init__(self, row: int, check: Check, device: int, beats: Beats) -> None:
+    def __init__(self, row: int, check: bytes, device: int, beats: Beats) -> None:
         self.row = row
         self.job: Job | None = None
         self.facts: Facts | None = None
@@ -183,6 +184,7 @@ class ProcessCrew:
 
     def __init__(self, check: Check, *, workers: int, devices: Sequence[int] = (0,)) -> None:
         self._check, self._devices, self._workers = check, devices, workers
+        self._pickled = Carried(check=check).pickled()
         self._beats = Beats(workers + 1)
         self._closed = False
         self._members: dict[int, _Member] = {}
@@ -228,7 +230,7 @@ class ProcessCrew:
 
     def _start(self, row: int) -> None:
         try:
-            self._members[row] = _Member(row, self._check, self._device(row), self._beats)
+            self._members[row] = _Member(row, self._pickled, self._device(row), self._beats)
         except OSError as error:
             raise InfrastructureError(
                 f"no worker process can be started ({error}); ask for fewer with --workers, or "

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from corpus import BrokenEntryError
+from fuzz.campaign.carried import unpickled
 from fuzz.campaign.heartbeat import Blame, Broken, Heart
 from fuzz.checks.protocol import Job, NotExamined, Report, RoundJob, Trier
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
@@ -30,9 +31,9 @@ def serve(line: Connection[Any, Any], heart: Heart) -> None:
     """Carry out jobs until the coordinator hangs up, or something ends this worker's work."""
     # The coordinator is gone: there is nobody to tell.
     with suppress(EOFError, ConnectionError):
-        check, device = line.recv()
+        data, device = line.recv()
         try:
-            with check.on(device).opened(heart) as trier:
+            with unpickled(data).on(device).opened(heart) as trier:
                 line.send(trier.facts)
                 worker = Worker(trier, device)
                 while True:

@@ -119,7 +119,8 @@ class Programs:
     @property
     def patience(self) -> float:
         """Seconds of silence after which a worker is killed."""
-        return self.stall_seconds or _STALL_SECONDS[self.choice.name]
+        most = max(_STALL_SECONDS.values())
+        return self.stall_seconds or _STALL_SECONDS.get(self.choice.name, most)
 
     def on(self, device: int) -> Programs:
         """Return the same for a worker that has this device."""

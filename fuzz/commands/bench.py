@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import groupby
 
 from rich.table import Table
@@ -26,19 +27,30 @@ from fuzz.bench import (
     measure,
     measure_reach,
 )
-from fuzz.bench.campaigns import Lines, LinesTask, lines_of
+from fuzz.bench.campaigns import Lines, LinesTask, lines_of, undrawn_forms
 from fuzz.bench.pooling import Watcher, run_all
 from fuzz.output import console, counted, emit
 from fuzz.runner import RunnerChoice, version_for
 from oracle.errors import UsageError
+from oracle.forms import Form
+from runners.faults import CATALOGUE
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
+_MISSING_SHOWN = 4
+"""Names of what is missing of one kind that are printed."""
 _FORMS_SHOWN = 4
 """Forms of an instruction, those that were reached least, that stand in the table."""
 
 
-def emit_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: float) -> None:
+def emit_reach(
+    reached: Sequence[Reach],
+    undrawn: Sequence[Form],
+    *,
+    seed: int,
+    programs: int,
+    seconds: float,
+) -> None:
     """Write a line for each thing to reach, and the summary."""
     for one in reached:
         emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
@@ -53,6 +65,7 @@ def emit_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: f
                 "missing": [
                     {"dimension": one.dimension, "name": one.name} for one in missing(reached)
                 ],
+                "not_drawn": [form.opcode for form in undrawn],
             }
         }
     )
@@ -63,7 +76,14 @@ def missing(reached: Iterable[Reach]) -> list[Reach]:
     return [one for one in reached if not one.count]
 
 
-def print_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: float) -> None:
+def print_reach(
+    reached: Sequence[Reach],
+    undrawn: Sequence[Form],
+    *,
+    seed: int,
+    programs: int,
+    seconds: float,
+) -> None:
     """Print a table for each dimension, and what is missing."""
     out = console()
     for dimension, group in groupby(reached, key=lambda one: one.dimension):
@@ -78,8 +98,16 @@ def print_reach(reached: Sequence[Reach], *, seed: int, programs: int, seconds: 
         for row in _shown(rows):
             table.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
         out.print(table)
-    for row in missing(reached):
-        out.print(Text.assemble(("missing:", "bad"), f" {row.dimension} {row.name}"))
+    for dimension, group in groupby(missing(reached), key=lambda one: one.dimension):
+        names = [row.name for row in group]
+        more = f" and {len(names) - _MISSING_SHOWN:,} more" if len(names) > _MISSING_SHOWN else ""
+        shown = f" {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}"
+        out.print(Text.assemble(("missing:", "bad"), shown), soft_wrap=True)
+    if undrawn:
+        out.print(
+            f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured "
+            "what they compute (--json lists them)"
+        )
     out.print(f"{programs:,} programs, seed {seed}, in {seconds:,.0f} s")
 
 
@@ -282,6 +310,29 @@ def check_options(given: Collection[str]) -> None:
         )
 
 
+def list_faults(pattern: str, *, json: bool) -> None:
+    """Print the faults whose names fit a pattern, each with what it does.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    found = [one for one in CATALOGUE if fnmatchcase(one.name, pattern)]
+    if not found:
+        raise UsageError(f"no planted fault is like {pattern!r}; `warpfuzz bench --list` lists all")
+    if json:
+        for one in found:
+            emit({"name": one.name, "meaning": one.meaning, "place": one.place.value})
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("fault", "where", "what happens"):
+        table.add_column(heading, no_wrap=heading != "what happens", overflow="fold")
+    for one in found:
+        table.add_row(one.name, one.place.value, one.meaning)
+    console().print(table)
+
+
 def run_bench(request: Request) -> bool:
     """Measure and print; tell whether an observable fault was not found, or nothing reached.
 
@@ -410,7 +461,13 @@ def _coverage(request: Request) -> bool:
         reached = measure_reach(campaigns, jobs=request.jobs or _cores(), watcher=watcher)
     show = emit_reach if request.json else print_reach
     seconds = time.perf_counter() - begun
-    show(reached, seed=request.seed, programs=request.programs, seconds=seconds)
+    show(
+        reached,
+        undrawn_forms(target, version),
+        seed=request.seed,
+        programs=request.programs,
+        seconds=seconds,
+    )
     return bool(missing(reached))
 
 

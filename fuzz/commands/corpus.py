@@ -16,7 +16,7 @@ from corpus.archive import is_archive, opened_archive
 from corpus.difference import compare
 from corpus.export import export_zip, json_lines
 from corpus.families import Group, causes
-from corpus.handwritten import import_case
+from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
@@ -177,22 +177,36 @@ def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> 
         # One source after the other comes to the same as all of them at once.
         parts = [merge(made, (source,)) for source in tracked(opened, "merging", json=json)]
     added = [one for part in parts for one in part.added]
+    # What another is shown in place of is no finding of its own.
+    shown = {entry.id for entry in made.entries()}
+    raw = [one for one in added if one not in shown]
     if json:
-        emit({"added": added})
+        emit({"added": [one for one in added if one in shown], "raw": raw})
     else:
-        console().print(f"{len(added)} added")
+        console().print(f"{counted(len(added) - len(raw), 'finding')} added{_with_raw(len(raw))}")
     report_problems(one for part in parts for one in part.problems)
+
+
+def _with_raw(count: int) -> str:
+    if not count:
+        return ""
+    return f", with {counted(count, 'case')} from which findings were shrunk"
 
 
 def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
     """Remove all but the smallest finding of each family, and print how many went."""
     pruned = prune(open_corpus(path), dry_run=dry_run)
-    removed = [entry.id for entry in pruned.removed]
+    raw = [entry.id for entry in pruned.raw]
+    removed = [entry.id for entry in pruned.removed if entry.id not in raw]
     if json:
-        emit({"kept": [entry.id for entry in pruned.kept], "removed": removed, "dry_run": dry_run})
+        kept = [entry.id for entry in pruned.kept]
+        emit({"kept": kept, "removed": removed, "raw": raw, "dry_run": dry_run})
     else:
         would = "would be " if dry_run else ""
-        console().print(f"{len(pruned.kept)} kept, {len(removed)} {would}removed")
+        console().print(
+            f"{counted(len(pruned.kept) + len(removed), 'finding')}: {len(pruned.kept)} kept, "
+            f"{len(removed)} {would}removed{_with_raw(len(raw))}"
+        )
     report_problems(pruned.problems)
 
 
@@ -276,7 +290,9 @@ def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
     if is_archive(folder):
         merge_corpora(path, (folder,), json=json)
         return
-    saved = import_case(create_corpus(path, generator=generator()), folder)
+    # Read first: what is refused leaves no corpus behind.
+    case, files = read_case(folder)
+    saved = create_corpus(path, generator=generator()).add(case, files)
     if json:
         emit({"id": saved.id, "path": str(saved.path), "new": saved.new})
     else:

@@ -22,6 +22,7 @@ from oracle.errors import UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler
 from runners.assemblers.discovery import discover
+from runners.front_ends.discovery import discover as discover_front_ends
 
 _SECONDS = 20
 """Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
@@ -86,6 +87,7 @@ def _parts() -> Iterator[Part]:
         gives="notes of changed expansions in campaigns over several compilers",
         install=f"pip install {WHEEL}",
     )
+    yield from _front_ends()
     yield _driver()
     yield from _devices()
     yield _package("pycuda", "running programs on a CUDA GPU", "pip install pycuda (needs nvcc)")
@@ -93,6 +95,37 @@ def _parts() -> Iterator[Part]:
         "nvidia-ml-py", "clocks, temperature and ECC errors of the GPU beside each finding",
         module="pynvml",
     )  # fmt: skip
+    yield _package(
+        "ray", "campaigns and screening on the GPUs of many hosts (--fleet)"
+    )  # fmt: skip
+    yield _package(
+        "prometheus-client", "figures of a campaign for Prometheus (--metrics)",
+        module="prometheus_client",
+    )  # fmt: skip
+
+
+_FRONT_ENDS = {
+    "llvm": (
+        "LLVM's NVPTX back end",
+        "`warpfuzz compilers fetch llvm:20`, or pip install llvmlite",
+    ),
+    "nvcc": ("CUDA C++ through nvcc", "`warpfuzz compilers fetch nvcc:13.0`, or the CUDA toolkit"),
+    "nvrtc": ("CUDA C++ through NVRTC", "`warpfuzz compilers fetch nvrtc:13.0`"),
+}
+"""By the name of a front end: what it is, and how to get it."""
+
+
+def _front_ends() -> Iterator[Part]:
+    here = discover_front_ends()
+    for name, (words, install) in _FRONT_ENDS.items():
+        versions = [one.version for one in here if one.language == name]
+        yield Part(
+            name=name,
+            here=bool(versions),
+            found=", ".join(versions) or "none",
+            gives=f"campaigns on {words} (--front-end {name})",
+            install=install,
+        )
 
 
 _PACKAGES = (

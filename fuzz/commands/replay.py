@@ -322,6 +322,8 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
     if one.standing is not None:
         style = "quiet" if one.standing is Standing.KEPT else "odd"
         line.append(f" {one.standing.value}", style=style)
+    if one.now.runs > 1:
+        line.append(f" {one.now.failed} of {one.now.runs} times", style="count")
     line.append(f" {one.entry.id}  {harmless(one.finding.family.title, one_line=True)}")
     if known is not None:
         line.append(f" known: {known.id}", style="known")

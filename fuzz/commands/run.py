@@ -40,6 +40,7 @@ from oracle.models import Confidence, model_for
 from runners.assemblers.discovery import discover
 from runners.assemblers.discovery import find as find_assembler
 from runners.front_ends.discovery import find as find_front_end
+from runners.front_ends.discovery import named as front_ends_named
 from runners.front_ends.protocol import each, names_program
 from strategies.draws import Selection
 
@@ -145,7 +146,7 @@ def _compiled_with(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     from runners.compilers import parse_levels
 
-    front_ends = [find_front_end(one) for one in each(options["front_ends"])]
+    front_ends = [find_front_end(one) for one in front_ends_named(options["front_ends"])]
     levels = () if options["levels"] is None else parse_levels(options["levels"])
     found = {
         **options,

@@ -25,6 +25,7 @@ from fuzz.console.screening import (
     device_row,
     finding_row,
     print_screening,
+    rate_words,
     refuted_words,
     screening_view,
     tests_of,
@@ -319,7 +320,7 @@ def _watch(
                 thread.join(seconds / len(threads))
             for device in devices:
                 while device.news:
-                    announce(device.news.pop(0), json=json)
+                    announce(device.news.pop(0), out, json=json)
             show()
 
     if out.is_terminal and not json and not out.is_dumb_terminal:
@@ -340,8 +341,8 @@ def _watch(
         shown[0] = now
         for view in views(devices):
             out.print(
-                f"{now - begun:.0f} s, {view.device.name}: {view.per_second / 1e6:,.1f} million "
-                f"images a second{readings(view.device)}; {view.tally.total}",
+                f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
+                f"{readings(view.device)}; {view.tally.total}",
                 markup=False,
                 soft_wrap=True,
             )

@@ -13,7 +13,7 @@ from rich.console import Console
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console.screening import NOTHING_COMPARED
+from fuzz.console.screening import NOTHING_COMPARED, rate_words
 from fuzz.fleet.crew import cluster_at
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.output import (
@@ -201,8 +201,7 @@ def _report(
     for row in rows:
         rate = row.get("cases_per_second") or 0
         busy = f", busy {100 * row['busy']:.0f} %" if row.get("busy") else ""
-        line = plain(f"{row['device']}: {row['cases']:,} images at {rate / 1e6:,.1f} million a ")
-        line.append(f"second{busy}; ")
+        line = plain(f"{row['device']}: {row['cases']:,} images, {rate_words(rate)}{busy}; ")
         wrong = "worst" if row["wrong"] else "legal"
         line.append(f"{row['wrong']:,} wrong", style=wrong)
         for sm in row["multiprocessors"]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from fuzz.campaign.heartbeat import device_status
@@ -36,24 +36,29 @@ class DeviceView:
     device: DeviceStatus
     tally: Tally
     programs: int
-    ran: int
-    """Programs that were run."""
     launches: int
     left_out: int
     per_second: float
     """Images times multiprocessors in a second, over all of the time."""
+    ran: int = 0
+    """Programs that were run."""
+
+
+def rate_words(per_second: float) -> str:
+    """Say how many images are compared in a second: millions on a GPU, thousands if simulated."""
+    if per_second >= 1e6:
+        return f"{per_second / 1e6:,.1f} million images a second"
+    return f"{per_second:,.0f} images a second"
 
 
 def _device(view: DeviceView) -> list[Text]:
     total = view.tally.total
     head = plain(view.device.name, style="bold")
-    head.append(f"  {view.per_second / 1e6:,.1f} million images a second", style="count")
+    head.append(f"  {rate_words(view.per_second)}", style="count")
     lines = [head]
     if told := readings(view.device):
         lines.append(told)
-    programs = counted(view.ran, "program")
-    if view.programs > view.ran:
-        programs += f" run of {view.programs:,}"
+    programs = f"{view.ran:,} of {counted(max(view.programs, view.ran), 'program')} run"
     counts = f"  {programs}, {counted(view.launches, 'launch', 'launches')}"
     if view.left_out:
         counts += f", {view.left_out} left out"
@@ -81,6 +86,9 @@ def _map(tally: Tally) -> list[Text]:
             else:
                 row.append("." if tally.cases[number] else " ", style="legal")
         rows.append(row)
+    rows.append(
+        plain("       . a multiprocessor that runs images, X one that got some wrong", "quiet")
+    )
     return rows
 
 
@@ -141,12 +149,18 @@ def views(devices: Sequence[ScreenedDevice]) -> list[DeviceView]:
     return [view for view in (device.view() for device in devices) if view is not None]
 
 
-def announce(kept: Kept, *, json: bool) -> None:
-    """Print a finding as soon as it is stored."""
+def announce(kept: Kept, out: Console, *, json: bool) -> None:
+    """Print a finding as soon as it is stored.
+
+    Parameters
+    ----------
+    out
+        The console that shows the live view: what another one prints would stand in its way.
+    """
     if json:
         emit({"finding": finding_row(kept)})
         return
-    console().print(
+    out.print(
         f"{kept.finding.case.family.title}{_known(kept)}\n  {kept.finding.sentence}\n"
         f"  {kept.saved.path}",
         markup=False,
@@ -199,9 +213,9 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
                 markup=False,
                 soft_wrap=True,
             )
-        for one in screen.refuted:
+        for refuted in screen.refuted:
             out.print(
-                f"{device.name}: {refuted_words(device, one)}",
+                f"{device.name}: {refuted_words(device, refuted)}",
                 style="bad",
                 markup=False,
                 soft_wrap=True,

@@ -16,7 +16,9 @@ from fuzz.explain.facts import ValueFacts
 from fuzz.explain.inline_kernel import inline_kernel
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
-from fuzz.findings.case import MODULE, is_value_finding
+from fuzz.findings.case import MODULE, is_runnable, is_value_finding
+from fuzz.findings.questions import HandQuestion
+from fuzz.output import harmless
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.disassembly import Disassembler
 
@@ -206,7 +208,7 @@ def reproduction(
         asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
         facts = ValueFacts.of(entry)
         return _of_values(facts, machine_code(facts, disassembler, asked))
-    return _of_module(entry)
+    return _of_images(entry) if is_runnable(entry) else _of_module(entry)
 
 
 _SCRIPT = """#!/bin/sh
@@ -232,27 +234,92 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
     }
 
 
-def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]:
-    document = facts.document()
-    image, expected = facts.subject.image.tobytes(), facts.expected.tobytes()
+_BY_HAND = """# {title}
+
+A person wrote this case: a kernel, the memory before it and the memory that it has to leave. It is
+a {kind} where the memory afterwards is another one.
+
+```sh
+python repro.py                 # needs PyCUDA and NumPy; --help has its options
+nvcc -o repro repro.cu -lcuda && ./repro
+```
+
+`kernel.ptx` is for {target}; the entry that is run is `{entry}`, with one warp on one image of
+{size:,} bytes. `input.bin` is that image before it, and `expected.bin` after it.
+"""
+
+
+def _of_images(entry: Entry) -> Mapping[str, bytes]:
+    """Return the files of a case that a person wrote, with images."""
+    question, finding = HandQuestion(entry), entry.finding
+    kernel, ptx = question.module.kernel(), question.module.ptx
+    document = {
+        "finding": finding.id,
+        "kind": finding.kind.value,
+        "title": finding.family.title,
+        "entry": kernel.entry,
+        "image_bytes": kernel.image_bytes,
+        "warps_per_block": kernel.warps_per_block,
+        "copies": 1,
+        "opt": finding.details.get("opt", 3),
+        "target": finding.target,
+        "results": [],
+        "buffers": [{"name": "image", "offset": 0, "size": kernel.image_bytes}],
+        "first": None,
+    }
+    page = _BY_HAND.format(
+        title=harmless(finding.family.title, one_line=True), kind=finding.kind,
+        target=finding.target, entry=kernel.entry, size=kernel.image_bytes,
+    )  # fmt: skip
+    return _with_programs(
+        document,
+        ptx=ptx,
+        image=question.image.tobytes(),
+        expected=question.expected.tobytes(),
+        architecture=finding.target,
+    ) | {"README.md": page.encode()}
+
+
+def _with_programs(
+    document: dict[str, Any], *, ptx: str, image: bytes, expected: bytes, architecture: str
+) -> dict[str, bytes]:
+    """Return what is in the folder of every case that has images.
+
+    Parameters
+    ----------
+    document
+        Contents of `repro.json`.
+    architecture
+        What it was compiled for.
+    """
     about = [
         " ".join(text.replace("\\", "/").split())
-        for text in (facts.finding.family.title, f"finding {facts.finding.id}; see README.md")
+        for text in (document["title"], f"finding {document['finding']}; see README.md")
     ]
-    architecture = str(facts.finding.details.get("architecture", facts.finding.target))
     source = cuda_source(
-        document, ptx=facts.kernel, image=image, expected=expected, about=about,
-        architecture=architecture,
-    )  # fmt: skip
-    files = {
-        **compilers.files,
-        "README.md": value_page(facts, compilers.lines).encode(),
+        document, ptx=ptx, image=image, expected=expected, about=about, architecture=architecture
+    )
+    return {
         "expected.bin": expected,
         "input.bin": image,
-        "kernel.ptx": facts.kernel.encode(),
+        "kernel.ptx": ptx.encode(),
         "repro.cu": source.encode(),
         "repro.json": msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n",
         "repro.py": Path(__file__).with_name("standalone.py").read_bytes(),
+    }
+
+
+def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]:
+    files = {
+        **compilers.files,
+        **_with_programs(
+            facts.document(),
+            ptx=facts.kernel,
+            image=facts.subject.image.tobytes(),
+            expected=facts.expected.tobytes(),
+            architecture=str(facts.finding.details.get("architecture", facts.finding.target)),
+        ),
+        "README.md": value_page(facts, compilers.lines).encode(),
     }
     if facts.actual is not None:
         files["actual.bin"] = facts.actual.tobytes()

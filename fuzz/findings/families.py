@@ -337,12 +337,21 @@ def family_of_multiprocessor(
     instructions
         What it got wrong (`form_name`).
     """
+    head = f"{kind}: multiprocessor {number} of {device}: "
     return Family(
         key=f"{kind}/multiprocessor {number} of {uuid or device}",
-        title=f"{kind}: multiprocessor {number} of {device}: {', '.join(instructions)}"[
-            :_TITLE_LENGTH
-        ],
+        title=head + _listed(instructions, _TITLE_LENGTH - len(head)),
     )
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    """Return as many names as fit, and how many more there are."""
+    for shown in range(len(names), 0, -1):
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        text = ", ".join(names[:shown]) + more
+        if len(text) <= most:
+            return text
+    return f"{len(names)} instructions"
 
 
 def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:

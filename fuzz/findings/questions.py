@@ -37,6 +37,7 @@ from oracle.availability import is_available
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
 from oracle.legality import Verdict, explain
 from oracle.program import requirements
+from oracle.statements import without_comments
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
@@ -48,7 +49,8 @@ from runners.ptx_pass import Rewriter
 
 _TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
 _VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
-_ENTRY = re.compile(r"\.entry\s+([a-zA-Z][a-zA-Z0-9_$]*)")
+_ENTRY = re.compile(r"\.entry\s+([a-zA-Z][\w$]*|[_$%][\w$]+)", re.ASCII)
+"""A kernel and its name (PTX ISA 4.4, identifiers)."""
 _DIGITS = 8
 """Hexadecimal digits of a hash that tell results apart in a table."""
 
@@ -269,6 +271,12 @@ class ProgramQuestion:
         return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
 
 
+def kernel_name(ptx: str) -> str | None:
+    """Return the name of a module's first kernel; what comments and strings say is none."""
+    found = _ENTRY.search(without_comments(ptx))
+    return None if found is None else found[1]
+
+
 class HandQuestion:
     """What a runner makes of a case that a person wrote: a module, and the memory before and after.
 
@@ -288,21 +296,21 @@ class HandQuestion:
     def __init__(self, entry: Entry) -> None:
         finding = entry.finding
         ptx = entry.read(MODULE).decode(errors="replace")
-        name = _ENTRY.search(ptx)
+        name = kernel_name(ptx)
         if name is None:
             raise UsageError(
                 f"{entry.path / MODULE} has no .entry; write the kernel that is to run"
             )
         self._kind = finding.kind
-        self._image, self._expected = (unpack(entry, file) for file in (INPUT, EXPECTED))
-        for file, array in ((INPUT, self._image), (EXPECTED, self._expected)):
-            shape = (1, self._image.shape[-1] if self._image.ndim else 0)
+        self.image, self.expected = (unpack(entry, file) for file in (INPUT, EXPECTED))
+        for file, array in ((INPUT, self.image), (EXPECTED, self.expected)):
+            shape = (1, self.image.shape[-1] if self.image.ndim else 0)
             if array.dtype != np.uint8 or array.shape != shape:
                 raise InfrastructureError(
                     f"{entry.path / file} holds {array.dtype} of shape {array.shape}; both images "
                     "are uint8 of shape (1, bytes)"
                 )
-        kernel = Kernel(entry=name[1], image_bytes=self._image.shape[1], warps_per_block=1)
+        kernel = Kernel(entry=name, image_bytes=self.image.shape[1], warps_per_block=1)
         self.module = KernelModule(
             ptx=ptx, target=finding.target, version=finding.ptx_version, kernels=(kernel,)
         )
@@ -310,7 +318,7 @@ class HandQuestion:
     def ask(self, runner: Runner) -> Sample:
         """Run the module once; raises as `ProgramQuestion.ask`."""
         compiled = runner.compile(self.module)
-        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, self._image)
+        ran = compiled if isinstance(compiled, Failure) else runner.run(compiled, self.image)
         if not isinstance(ran, Ran):
             try:
                 kind = kind_of_failure(ran)
@@ -319,13 +327,13 @@ class HandQuestion:
             except InfrastructureError as error:
                 raise CannotBeAskedError(str(error)) from error
             return Sample(label=kind.value, kind=kind, way=Way.FAILED, message=str(ran))
-        different = np.flatnonzero(ran.images[0] != self._expected[0])
+        different = np.flatnonzero(ran.images[0] != self.expected[0])
         if not len(different):
             return Sample(label="match", kind=None)
         return Sample(
             label=f"{self._kind.value} {_digest(ran.images)}",
             kind=self._kind,
-            message=_described(different, self._expected[0], ran.images[0]),
+            message=_described(different, self.expected[0], ran.images[0]),
         )
 
 

@@ -225,14 +225,18 @@ class Answer:
         return self.samples.total()
 
     @property
+    def failed(self) -> int:
+        """Number of runs that disagreed with the ISA."""
+        return sum(count for sample, count in self.samples.items() if sample.bad)
+
+    @property
     def label(self) -> str:
         """What it did, in words."""
         if not self.known:
             return Way.NOT_ASKED.value
         if not self.flaky:
             return next(iter(self.samples)).label
-        failed = sum(count for sample, count in self.samples.items() if sample.bad)
-        return f"flaky ({failed} of {self.runs} bad)"
+        return f"flaky ({self.failed} of {self.runs} bad)"
 
     @property
     def message(self) -> str:

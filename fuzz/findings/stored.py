@@ -119,6 +119,8 @@ class Replayed:
             "path": str(self.entry.path),
             "way": self.way.value,
             "outcomes": self.now.counts,
+            "runs": self.now.runs,
+            "failed": self.now.failed,
             **self.where,
             "message": self.message,
             "counts": self.counts,

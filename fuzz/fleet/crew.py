@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from corpus import BrokenEntryError, open_corpus
+from fuzz.campaign.carried import Carried
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
 from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
@@ -187,7 +187,7 @@ class FleetCrew:
         self._repeats: dict[int, _Repeat] = {}
         """By ticket: rounds that are carried out once more."""
         self._to_repeat: deque[_Repeat] = deque(maxlen=_MOST_REPEATS)
-        self._pickled = pickle.dumps(check)
+        self._pickled = Carried(check=check).pickled()
         self._actors: dict[int, _Actor] = {}
         """By slot."""
         self._events: list[Event] = []

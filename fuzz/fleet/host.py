@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import platform
 import shutil
 import socket
@@ -18,6 +17,7 @@ from typing import Protocol
 
 from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
+from fuzz.campaign.carried import unpickled
 from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
 from fuzz.campaign.heartbeat import Blame, Broken
 from fuzz.campaign.hosts import Changed
@@ -189,7 +189,7 @@ class Host:
     def open(self, check: bytes, workers: int) -> Broken | None:
         """Start worker processes for a check, pickled; return why that cannot be."""
         try:
-            self._crew = self.make_crew(pickle.loads(check), workers=workers)
+            self._crew = self.make_crew(unpickled(check), workers=workers)
         except WarpfuzzError as error:
             return Broken(blame=Blame.of(error), message=str(error))
         return None

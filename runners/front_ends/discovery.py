@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import UsageError
 from runners.front_ends import cuda_wheels, llvm, nvcc, nvrtc
-from runners.front_ends.protocol import RELEASE, Installed, parted
+from runners.front_ends.protocol import RELEASE, Installed, each, parted
 from runners.wheels import Progress
 
 
@@ -51,12 +51,16 @@ LANGUAGES = {
 """By their names."""
 
 
+ALL = "all"
+"""In place of a front end: every one that is here."""
+
+
 def _parted(spelled: str) -> tuple[Language, str]:
     name, which = parted(spelled)
     if name not in LANGUAGES:
         raise UsageError(
             f"{spelled!r:.200} names no front end; there are {', '.join(LANGUAGES)}, each alone or "
-            "with a version, a folder or a command after a colon"
+            f"with a version, a folder or a command after a colon, and {ALL}"
         )
     return LANGUAGES[name], which
 
@@ -90,6 +94,26 @@ def find(spelled: str) -> Installed:
     if language.by_command is None:
         raise UsageError(f"{spelled!r:.200} names no folder, and commands of {name} are not known")
     return language.by_command(which)
+
+
+def named(spelled: Sequence[str]) -> tuple[str, ...]:
+    """Return the front ends that texts name, each once; "all" names those that are here.
+
+    Raises
+    ------
+    UsageError
+        If all are asked for, and none is here.
+    """
+    found: list[str] = []
+    for one in each(spelled):
+        here = [other.spelled for other in discover()] if one == ALL else [one]
+        if not here:
+            name, version = "llvm", LANGUAGES["llvm"].releases[-1]
+            raise UsageError(
+                f"no front end is here; fetch one with `warpfuzz compilers fetch {name}:{version}`"
+            )
+        found += here
+    return tuple(dict.fromkeys(found))
 
 
 def discover() -> list[Installed]:

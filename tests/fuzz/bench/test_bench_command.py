@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import warpfuzz
 
+from oracle.errors import UsageError
+from runners.faults import CATALOGUE, by_name
+
 QUICK = ("--seeds", 2, "--jobs", 1, "--limit", 400, "--json")
 
 
@@ -110,6 +113,32 @@ def test_coverage_counts_what_programs_reach_and_names_what_is_missing(tmp_path:
     assert absent == {key for key, count in counts.items() if not count}
     assert counts["step kind", "multiplication"] > 0
     assert ended.summary["cases"] == 24
+
+
+def test_what_no_program_is_about_is_not_missing(tmp_path: Path) -> None:
+    options = ("bench", "--coverage", "--programs", 24, "--jobs", 1)
+    ended = warpfuzz(tmp_path, *options, "--json")
+    undrawn = set(ended.summary["not_drawn"])
+    assert "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8" in undrawn
+    assert undrawn.isdisjoint(row["name"] for row in ended.rows[:-1])
+    shown = warpfuzz(tmp_path, *options)
+    assert sum("missing:" in line for line in shown.out.splitlines()) < 20
+    assert f"{len(undrawn)} forms of the target left out" in shown.out
+
+
+def test_a_fault_that_does_not_exist_is_told_in_a_line_and_all_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        by_name("nonsense")
+    first, *lines = str(caught.value).splitlines()
+    assert "`warpfuzz bench --list`" in first
+    assert len(lines) > 50
+    assert max(map(len, (first, *lines))) < 120
+    assert sorted(" ".join(lines).split()) == sorted(fault.name for fault in CATALOGUE)
+    rows = warpfuzz(tmp_path, "bench", "--list", "--json").rows
+    assert [row["name"] for row in rows] == [fault.name for fault in CATALOGUE]
+    few = warpfuzz(tmp_path, "bench", "--list", "--only", "f64-*")
+    assert "f64-not-fused" in few.out
+    assert warpfuzz(tmp_path, "bench", "--list", "--only", "nonsense").code == 2
 
 
 def test_a_campaign_with_a_planted_fault_ends_with_one_line_that_names_the_culprit(

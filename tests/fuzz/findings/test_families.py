@@ -10,7 +10,7 @@ from repro_cases import contents, half, multiplication
 
 from corpus import Kind
 from fuzz.diagnosis.explanations import cause_of
-from fuzz.findings.families import Seen, family_of_difference
+from fuzz.findings.families import Seen, family_of_difference, family_of_multiprocessor
 from fuzz.findings.verdicts import Difference, differences, kind_of_difference
 from oracle.execution import execute
 from oracle.isa import mma_form
@@ -99,3 +99,14 @@ def test_bytes_outside_of_the_result_come_before_values() -> None:
     assert kind_of_difference(found, half()) == "bytes outside of the result"
     family = family_of_difference(Kind.VIOLATION, half(), found)
     assert family.key == "violation/wmma.mma of f16/writes outside of its result"
+
+
+@pytest.mark.parametrize("count", [1, 3, 9, 60])
+def test_a_title_that_lists_instructions_ends_with_one_or_with_how_many_more(count: int) -> None:
+    names = [f"wmma.mma m16n16k16 s32 s8 s8 s32 satfinite {number}" for number in range(count)]
+    family = family_of_multiprocessor(Kind.FLAKY, 57, "GPU 0", "GPU-1", names)
+    assert len(family.title) <= 240
+    listed = family.title.partition("GPU 0: ")[2]
+    shown = listed.partition(" and ")[0].split(", ")
+    assert shown == names[: len(shown)]
+    assert listed.endswith(f" and {count - len(shown)} more") == (count > len(shown))

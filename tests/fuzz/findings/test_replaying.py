@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
 from command_line import ROOT, environment, warpfuzz
 from repro_cases import contents, half, multiplication, stored
 
+from corpus import Case, Family, Kind, create_corpus
 from corpus.images import pack
-from fuzz.output import Test as Case
+from fuzz.output import Test as JUnitTest
 from fuzz.output import write_junit
 from oracle.execution import execute
 from oracle.isa import mma_form
@@ -200,11 +203,77 @@ def test_any_text_is_xml(tmp_path: Path) -> None:
     text = "".join(map(chr, range(0x120))) + "\ud800\ufffe<&>]]>"
     write_junit(
         tmp_path / "out.xml",
-        [Case(group="a", name=text, seconds=0.5, result="failure", message=text, text=text)],
+        [JUnitTest(group="a", name=text, seconds=0.5, result="failure", message=text, text=text)],
         suite="all signs",
     )
     (case,) = cases(tmp_path / "out.xml")
     assert case.attrib["name"].endswith("<&>]]>")
+
+
+@pytest.mark.parametrize("name", ["_Z4copyPvS_j", "$go", "%go", "a$b_1"])
+def test_a_kernel_is_looked_for_in_the_code_of_a_module(tmp_path: Path, name: str) -> None:
+    by_hand(tmp_path / "case", wrong=True)
+    module = tmp_path / "case" / "module.ptx"
+    text = module.read_text().replace(".entry kernel", f".entry\n  {name}")
+    assert name in text
+    module.write_text(f"// the .entry point below\n/* .entry this */\n{text}")
+    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "corpus").code == 0
+    ran = warpfuzz(tmp_path, "replay", "corpus", "--times", 3)
+    assert ran.code == 1, ran.err
+    assert "3 of 3 times" in ran.out
+    (row, _) = warpfuzz(tmp_path, "replay", "corpus", "--times", 3, "--json").rows
+    assert (row["runs"], row["failed"]) == (3, 3)
+
+
+def test_a_case_by_hand_with_images_is_reproduced_without_warpfuzz(tmp_path: Path) -> None:
+    by_hand(tmp_path / "case", wrong=True)
+    (row,) = warpfuzz(tmp_path, "corpus", "import", "case", "--json").rows
+    made = warpfuzz(tmp_path, "repro", row["id"], "--output", "theirs")
+    assert made.code == 0, made.err
+    files = {path.name for path in (tmp_path / "theirs").iterdir()}
+    assert {"input.bin", "expected.bin", "kernel.ptx", "repro.py", "repro.cu"} <= files
+    image = contents(INTEGERS, 1)
+    assert (tmp_path / "theirs" / "input.bin").read_bytes() == image.tobytes()
+    explain = Path(__file__).parents[1] / "explain"
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "theirs" / "repro.py")],
+        capture_output=True, text=True, check=False,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(explain / "fakes"), str(ROOT))),
+        },
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_merging_and_pruning_count_findings_and_raw_cases_apart(tmp_path: Path) -> None:
+    theirs = create_corpus(tmp_path / "theirs", generator="test")
+    files = {"module.ptx": b".version 8.0"}
+    small = theirs.add(
+        Case(kind=Kind.VIOLATION, family=Family(key="f", title="t"), target="sm_90",
+             ptx_version="8.0", instructions=("small",)), files,
+    )  # fmt: skip
+    large = theirs.add(
+        Case(kind=Kind.VIOLATION, family=Family(key="f", title="t"), target="sm_90",
+             ptx_version="8.0", instructions=("large" * 50,)), files,
+    )  # fmt: skip
+    raw = theirs.get(large.id)
+    theirs.rewrite(raw, msgspec.structs.replace(raw.finding, shrunk_to=small.id))
+    merged = warpfuzz(tmp_path, "corpus", "merge", "mine", "theirs")
+    assert merged.out == "1 finding added, with 1 case from which findings were shrunk\n"
+    (row,) = warpfuzz(tmp_path, "corpus", "merge", "other", "theirs", "--json").rows
+    assert row == {"added": [small.id], "raw": [large.id]}
+    pruned = warpfuzz(tmp_path, "corpus", "prune", "mine", "--dry-run")
+    assert pruned.out.startswith("1 finding: 1 kept, 0 would be removed")
+    (row,) = warpfuzz(tmp_path, "corpus", "prune", "mine", "--json").rows
+    assert row["removed"] == []
+
+
+def test_an_import_that_is_refused_leaves_no_corpus(tmp_path: Path) -> None:
+    (tmp_path / "case").mkdir()
+    assert warpfuzz(tmp_path, "corpus", "import", "case", "--corpus", "made").code == 2
+    assert not (tmp_path / "made").exists()
 
 
 def test_an_entry_with_images_of_other_shapes_is_told(tmp_path: Path) -> None:

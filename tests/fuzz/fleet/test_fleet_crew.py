@@ -63,6 +63,18 @@ CHECK = Programs(choice=RunnerChoice(name="sim"), seed=1)
 CASES, FAMILIES = 8, 12
 
 
+def test_a_cluster_without_a_gpu_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleet_crew, "_PLACE_SECONDS", 0.0)
+    cluster = FakeCluster([], lambda node: Host(place=node))
+    with (
+        FleetCrew(CHECK, cluster) as crew,
+        pytest.raises(InfrastructureError, match="the cluster has no GPU that Ray sees"),
+    ):
+        crew.facts()
+
+
 def found(number: int, *, complexity: int = 9) -> Stored:
     name = f"family {number % FAMILIES}"
     case = Case(

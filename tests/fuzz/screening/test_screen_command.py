@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,12 +14,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from command_line import warpfuzz
+from rich.console import Console
+from rich.live import Live
 from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
 from fuzz.commands import run, screen_fleet
-from fuzz.console.screening import ScreenedDevice
+from fuzz.console.screening import ScreenedDevice, announce, rate_words, screening_view
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
 from fuzz.screening.examining import Examiner, Kept, keep
@@ -263,6 +267,69 @@ def _no_cluster() -> None:
         raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
 
     run.cluster_at = screen_fleet.cluster_at = refuse
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_what_is_announced_leaves_nothing_of_the_live_view_behind(
+    small_set: ScreeningSet, tmp_path: Path, width: int
+) -> None:
+    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    corpus, known = create_corpus(tmp_path / "corpus", generator="test"), known_with(None)
+    device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"))
+    examiner = Examiner(description=small_set.description, device="GPU 2")
+    with (
+        screening(small_set, "stuck-bit-on-one-sm") as (screen, sightings),
+        Live(console=out, auto_refresh=False, transient=True) as live,
+    ):
+        device.screen = screen
+        while not sightings:
+            screen.step()
+            live.update(screening_view([device], 1.0), refresh=True)
+        (found,) = examiner.examine(screen, sightings[0])
+        kept = keep([], found, corpus, known)
+        assert kept is not None
+        announce(kept, out, json=False)
+        live.update(screening_view([device], 2.0), refresh=True)
+    assert isinstance(out.file, io.StringIO)
+    left = _on_screen(out.file.getvalue(), width)
+    assert "multiprocessor 1 of GPU 2" in left
+    assert "warpfuzz screen" not in left
+    assert "images a second" not in left
+
+
+def _on_screen(written: str, width: int) -> str:
+    """Return what a terminal shows in the end: Rich goes up, and clears lines."""
+    rows, row, column = [""], 0, 0
+    for match in re.finditer(r"\x1b\[([0-9;?]*)([A-Za-z])|([^\x1b])", written):
+        if match[2] == "A":
+            row = max(0, row - int(match[1] or 1))
+        elif match[2] == "K":
+            rows[row] = ""
+        elif match[3] == "\r":
+            column = 0
+        elif match[3] is not None:
+            if match[3] == "\n" or column >= width:
+                row, column = row + 1, 0
+                rows += [""] * (row + 1 - len(rows))
+            if match[3] != "\n":
+                rows[row] = rows[row][:column].ljust(column) + match[3] + rows[row][column + 1 :]
+                column += 1
+    return "\n".join(rows)
+
+
+def test_a_screening_says_what_its_signs_mean_and_how_fast_it_is(small_set: ScreeningSet) -> None:
+    with screening(small_set) as (screen, _):
+        screen.step()
+        device = ScreenedDevice(name="GPU 2", choice=RunnerChoice(name="sim"), screen=screen)
+        device.seconds = 1.0
+        out = Console(file=io.StringIO(), width=100)
+        out.print(screening_view([device], 1.0))
+    assert isinstance(out.file, io.StringIO)
+    shown = out.file.getvalue()
+    assert ". a multiprocessor that runs images, X one that got some wrong" in shown
+    assert f"1 of {len(small_set.programs)} programs run" in shown
+    assert re.search("[1-9][0-9,]* images a second", shown)
+    assert rate_words(2.5e6) == "2.5 million images a second"
 
 
 def _with_a_wrong_bit(made: ScreeningSet, image: int) -> ScreeningSet:

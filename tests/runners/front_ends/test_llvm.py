@@ -17,6 +17,7 @@ from oracle.matrices import LANES
 from oracle.program import Program, walk
 from oracle.targets import Module
 from runners.emission import emit, emit_all
+from runners.front_ends import discovery
 from runners.front_ends.discovery import find
 from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
@@ -207,3 +208,12 @@ def test_kernels_that_differ_in_comments_and_labels_alone_are_one() -> None:
     changed = ptx_digests(text.replace("{3, 4}", "{3, 5}"))
     assert changed["one"] == digests["one"]
     assert changed["two"] != digests["two"]
+
+
+def test_all_names_the_front_ends_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = discovery.discover()
+    assert discovery.named(["all"]) == tuple(one.spelled for one in here)
+    assert discovery.named(["llvm:14,llvm:20", "llvm:14"]) == ("llvm:14", "llvm:20")
+    monkeypatch.setattr(discovery, "discover", list)
+    with pytest.raises(UsageError, match="no front end is here; fetch one"):
+        discovery.named(["all"])

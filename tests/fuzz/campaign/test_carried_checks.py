@@ -1,0 +1,113 @@
+"""What workers run is what the process that begins the campaign has, or the campaign is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+import fuzz.runner
+from fuzz.campaign.carried import Carried, changed, loaded, unpickled
+from fuzz.campaign.crew import ProcessCrew
+from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.checks.programs import Programs
+from fuzz.runner import RunnerChoice, opened
+from oracle.errors import UsageError
+from runners.protocol import Runner
+from runners.simulated_runner import SimulatedRunner
+
+
+def check(**choice: object) -> Programs:
+    return Programs(choice=RunnerChoice(name="sim", **choice), seed=1)  # type: ignore[arg-type]
+
+
+def another(*_: object, **__: object) -> None: ...
+
+
+def own(choice: RunnerChoice) -> Runner:
+    return SimulatedRunner("sm_80")
+
+
+def test_nothing_is_changed_in_the_process_that_sent_it() -> None:
+    memory = loaded()
+    assert "run" in "".join(memory["runners.simulated_runner"])
+    assert changed(pickle.loads(pickle.dumps(memory))) == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [
+        (SimulatedRunner, "run"),
+        (SimulatedRunner, "a_method_that_a_subclass_has"),
+        (fuzz.runner, "_plain"),
+        (fuzz.runner, "open_runner"),
+    ],
+)
+def test_a_function_that_was_changed_in_memory_is_named_before_anything_is_run(
+    monkeypatch: pytest.MonkeyPatch, holder: object, name: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(holder, name, another, raising=False)
+        sent = Carried(check=check()).pickled()
+    received = unpickled(sent)
+    with (
+        pytest.raises(UsageError, match=rf"{name} was changed in the memory") as caught,
+        received.on(0).opened(Heart(Beats(1), 0)),
+    ):
+        pass
+    assert "RunnerChoice.maker" in str(caught.value)
+
+
+def test_workers_refuse_a_patched_runner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedRunner, "run", another)
+    with (
+        ProcessCrew(check(), workers=1) as crew,
+        pytest.raises(UsageError, match=r"SimulatedRunner\.run was changed"),
+    ):
+        crew.facts()
+
+
+def test_a_runner_of_ones_own_is_opened_in_the_workers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a_runner_of_mine.py").write_text(
+        "from runners.simulated_runner import SimulatedRunner\n"
+        "def make(choice):\n    return SimulatedRunner('sm_75')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    monkeypatch.setenv("PYTHONPATH", paths)
+    import a_runner_of_mine  # type: ignore[import-not-found]
+
+    theirs = Programs(choice=RunnerChoice(name="mine", maker=a_runner_of_mine.make), seed=1)
+    with ProcessCrew(theirs, workers=1) as crew:
+        assert crew.facts().target == "sm_75"
+
+
+def test_a_runner_that_cannot_be_made_again_is_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be made again in a worker process"):
+        Carried(check=check(maker=lambda choice: own(choice))).pickled()
+    script = Carried(check=check(maker=own))
+    assert unpickled(script.pickled())
+    own.__module__, kept = "__main__", own.__module__
+    import __main__
+
+    __main__.own = own  # type: ignore[attr-defined]
+    try:
+        with pytest.raises(UsageError, match="of the script that was started"):
+            script.pickled()
+    finally:
+        own.__module__ = kept
+        del __main__.own  # type: ignore[attr-defined]
+
+
+def test_a_runner_that_does_not_exist_is_no_gpu() -> None:
+    with (
+        pytest.raises(UsageError, match="there is no runner 'mine'"),
+        opened(RunnerChoice(name="mine")),
+    ):
+        pass
+    with opened(RunnerChoice(name="mine", maker=own)) as ready:
+        assert ready.target == "sm_80"
