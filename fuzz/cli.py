@@ -226,7 +226,8 @@ def app() -> None:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the campaign of the corpus, with its options; limits count all of it.",
+    help="Go on with the campaign of the corpus, with its options, and its limits if none are "
+    "given; they count all of it.",
 )
 @click.option(
     "--new",
