@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from fuzz.checks.protocol import Check, Facts
 from fuzz.console import Several, print_report, prometheus_there, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
-from fuzz.fleet.crew import FleetCrew, cluster_at
-from fuzz.output import console, counted, emit, fetcher, generator, report_expired
+from fuzz.fleet.crew import FleetCrew, cluster_at, joining, starting_actors
+from fuzz.output import console, counted, emit, fetcher, generator, report_expired, starting
 from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
@@ -95,9 +95,10 @@ def run_on(options: Mapping[str, Any]) -> bool:
         check, devices = _check(options, _seed(options, state))
         if options["shard"] is not None:
             check = Sharded(check=check, shard=_shard(options, state))
-        crew = _crew(check, devices, options)
-        stack.enter_context(closing(crew))
-        facts = crew.facts()
+        with starting(lines=options["fleet"] is not None) as tell:
+            crew = _crew(check, devices, options, tell)
+            stack.enter_context(closing(crew))
+            facts = crew.facts()
         if state is not None:
             check_options(state.options, campaign_options(check, facts))
             _say_spent(budget, state, options["corpus"])
@@ -493,16 +494,22 @@ def _say_how_sure(facts: Facts) -> None:
 
 
 def _crew(
-    check: Check, devices: Sequence[int], options: Mapping[str, Any]
+    check: Check,
+    devices: Sequence[int],
+    options: Mapping[str, Any],
+    tell: Callable[[str], None],
 ) -> ProcessCrew | FleetCrew:
     """Return those who carry out jobs: processes of this machine, or actors of a cluster."""
     on_gpu = _runner(options) == "cuda"
     if options["fleet"] is None:
         workers = options["workers"] or _workers(on_gpu=on_gpu)
+        tell(f"starting {counted(workers, 'worker')}")
         return ProcessCrew(check, workers=workers, devices=devices)
+    tell(joining(options["fleet"]))
     cluster = cluster_at(
         options["fleet"], gpus=on_gpu, workers=options["workers"], most=options["gpus"]
     )
+    tell(starting_actors(cluster))
     return FleetCrew(check.on(0), cluster, repeat=options["repeat"] / 100)
 
 

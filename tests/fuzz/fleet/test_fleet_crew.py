@@ -45,6 +45,7 @@ from fuzz.checks.protocol import (
     Stored,
     Suspect,
 )
+from fuzz.cli import main
 from fuzz.commands.run import _devices
 from fuzz.commands.status import status_view
 from fuzz.console import dashboard, print_report
@@ -465,3 +466,21 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
         _devices({"devices": (1,), "fleet": "auto"}, "cuda")
+
+
+def test_what_takes_the_first_seconds_is_said_before_it_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+
+    def at(address: str, **_: object) -> FakeCluster:
+        said.append(capsys.readouterr().err)
+        return FakeCluster([1, 2], host_of(Broke))
+
+    monkeypatch.setattr("fuzz.commands.run.cluster_at", at)
+    arguments = ["run", "--runner", "sim", "--fleet", "auto", "--corpus", str(tmp_path / "c")]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 4
+    assert said == ["joining the Ray cluster auto\n"]
+    assert capsys.readouterr().err.startswith("starting 3 actors on 2 nodes of the cluster\n")
