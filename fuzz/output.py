@@ -85,14 +85,24 @@ def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
     out = console(stderr=True)
     if out.is_terminal and not out.is_dumb_terminal:
         status = out.status("")
+
+        def show(words: str) -> None:
+            status.update(plain(f"{words} …"))
+            status.start()
+
         try:
-            yield lambda words: (status.update(plain(f"{words} …")), status.start())[0]
+            yield show
         finally:
             # As of a bar: a terminal that is gone is met by whoever prints next.
             with suppress(OSError):
                 status.stop()
         return
-    yield lambda words: out.print(plain(words), soft_wrap=True) if lines else None
+
+    def say(words: str) -> None:
+        if lines:
+            out.print(plain(words), soft_wrap=True)
+
+    yield say
 
 
 @contextmanager

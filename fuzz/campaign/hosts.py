@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -66,9 +66,7 @@ class HostStatus:
 
     def row(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        names = ("nodes", "nodes_missing", "actors_missing")
-        names += ("nodes_lost", "nodes_back", "actors_lost", "actors_back")
-        return {"host": self.host, **{name: getattr(self, name) for name in names}}
+        return asdict(self)
 
 
 def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
