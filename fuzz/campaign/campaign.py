@@ -416,6 +416,7 @@ class Campaign:
             remarks=self.crew.remarks(),
             hosts=self._hosts.statuses(),
             events=self._hosts.news,
+            event_count=self._hosts.count,
             notes=state.notes,
             summary=self.drawing.summary(),
             screening=self._screening,

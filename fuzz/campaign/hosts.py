@@ -11,6 +11,9 @@ from typing import Any
 from fuzz.campaign.store import MOST_EVENTS, HostRecord, State
 from fuzz.output import counted
 
+_MOST_NEWS = 2_000
+"""Latest events that watchers are told of: more than happen between two looks."""
+
 
 class Part(StrEnum):
     """What a cluster has."""
@@ -113,7 +116,9 @@ class Hosts:
     _nodes: dict[str, int] = field(default_factory=dict)
     _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
     news: list[Mapping[str, str]] = field(default_factory=list)
-    """Events of this process, as JSON objects."""
+    """The latest events of this process, as JSON objects."""
+    count: int = 0
+    """Events of this process."""
 
     def hear(self, changed: Changed) -> None:
         """Count a change."""
@@ -135,7 +140,9 @@ class Hosts:
                 "part": part.value, "change": change.value, "host": host, "place": changed.place,
                 "why": changed.why, "text": str(changed),
             }  # fmt: skip
+            self.count += 1
             self.news.append(event)
+            del self.news[:-_MOST_NEWS]
             self.state.events.append(event)
             del self.state.events[:-MOST_EVENTS]
 

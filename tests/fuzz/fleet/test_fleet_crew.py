@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_cluster import FakeCluster
@@ -26,10 +27,10 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
 from fuzz.campaign.heartbeat import Blame, Broken
-from fuzz.campaign.hosts import Changed
+from fuzz.campaign.hosts import Change, Changed, Hosts, Part
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
-from fuzz.campaign.store import CampaignStore, decode
+from fuzz.campaign.store import CampaignStore, State, decode
 from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
@@ -330,6 +331,19 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     }
     state = decode((corpus.path / "campaign" / "state.json").read_bytes())
     assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
+
+
+def test_of_many_changes_the_latest_are_kept() -> None:
+    hosts = Hosts(state=State(options={}, started=""))
+    gone = Changed(part=Part.NODE, change=Change.GONE, host="h")
+    for _ in range(3_000):
+        hosts.hear(gone)
+        hosts.hear(replace(gone, change=Change.BACK))
+    assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
+    told = CampaignStatus.events_since
+    status = SimpleNamespace(events=hosts.news, event_count=hosts.count)
+    assert [len(told(status, count)) for count in (0, 5_990, 6_000)] == [2_000, 10, 0]
+    assert (hosts.statuses()[0].nodes_lost, hosts.statuses()[0].nodes_missing) == (3_000, 0)
 
 
 @pytest.mark.usefixtures("_quick")
