@@ -14,8 +14,10 @@ from oracle.isa import form_of
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -41,13 +43,17 @@ _STEPS: dict[str, type[Any]] = {
     step.__name__: step
     for step in (
         Load, Multiply, Store, Elementwise, LoadRows, StoreRows, LoadRegisters, StoreRegisters,
-        MultiplyLanes, TransposeRegisters, PackRegisters, Copy, Barrier, Branch, Loop,
+        MultiplyLanes, TransposeRegisters, PackRegisters, SetRegisters, MoveRegisters,
+        Copy, Barrier, Branch, Loop,
     )
 }  # fmt: skip
 _HINTS = {kind: get_type_hints(kind) for kind in (*_STEPS.values(), Buffer, Place, Word)}
 """The type of every field of a row of `oracle`."""
 _FORMAT = 1
 """Version of what is written here."""
+_LEFT_OUT = ("address",)
+"""Fields that are left out where they are None: programs without them keep their bytes, by which
+findings are named."""
 _BYTES = 1 << 20
 """Most bytes of a program's file: a step takes about 400, and a program has at most
 `oracle.program.MAX_WORK`."""
@@ -99,7 +105,12 @@ def decode_program(data: bytes, source: str) -> Program:
 
 
 def _row(value: Any) -> dict[str, object]:
-    return {name: _value(getattr(value, name)) for name in value.__dataclass_fields__}
+    fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return {
+        name: _value(one)
+        for name, one in fields.items()
+        if one is not None or name not in _LEFT_OUT
+    }
 
 
 def _step(step: Step) -> dict[str, object]:

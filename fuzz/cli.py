@@ -204,7 +204,7 @@ def app() -> None:
     "--runner",
     type=click.Choice(["ptxas", "sim", "cuda"]),
     help="What is judged: an assembler, the simulated device, or a GPU.  [default: the best there "
-    "is: cuda, else ptxas, else sim]",
+    "is: cuda, else ptxas, else sim; with --fleet cuda]",
 )
 @click.option("--time", help="How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]")
 @click.option("--cases", type=click.IntRange(min=1), help="How many cases.")
@@ -363,12 +363,27 @@ def replay(path: Path, **options: Any) -> int:
 @click.argument("case")
 @_corpus
 @click.option("--output", type=_FOLDER, help="The folder.  [default: repro-ID]")
+@click.option("--disassembler", type=_FOLDER, help="Path of an nvdisasm.  [default: the one here]")
+@click.option(
+    "--bisected",
+    type=_FOLDER,
+    help="File with what `bisect --json` printed: which compilers are wrong.  [default: as found]",
+)
 @_json
-def repro(case: str, corpus: Path, output: Path | None, json: bool) -> int:
+def repro(
+    case: str,
+    corpus: Path,
+    output: Path | None,
+    disassembler: Path | None,
+    bisected: Path | None,
+    json: bool,
+) -> int:
     """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
     from fuzz.commands.repro import reproduce
 
-    reproduce(case, corpus=corpus, output=output, json=json)
+    reproduce(
+        case, corpus=corpus, output=output, disassembler=disassembler, bisected=bisected, json=json
+    )
     return Exit.CLEAN
 
 
@@ -529,7 +544,7 @@ def bench(context: click.Context, /, **options: Any) -> int:
 @click.option(
     "--runner",
     type=click.Choice(["sim", "cuda"]),
-    help="What is measured: a GPU, or the simulated device.  [default: cuda, else sim]",
+    help="What is measured: a GPU, or the simulated device.  [default: cuda]",
 )
 @click.option(
     "--device", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the GPU."
@@ -561,6 +576,14 @@ def bench(context: click.Context, /, **options: Any) -> int:
     help="Processes that confirm on a GPU.  [default: cores less one]",
 )
 @click.option("--fault", "faults", multiple=True, help="Plant a fault; again for others.")
+@click.option(
+    "--assembler",
+    help="A ptxas whose code is measured, by path or version.  [default: the driver's]",
+)
+@click.option(
+    "--compilers",
+    help="Several, with commas: versions, paths, all, driver. The model says which computes how.",
+)
 @_json
 def measure(**options: Any) -> int:
     """Find out by probes how a device computes, and write it down as a model."""
@@ -614,7 +637,11 @@ def distill(**options: Any) -> int:
     help="Load all the time, or in steps from idle to full of 1 ms to 1 s.",
 )
 @_fleet
-@click.option("--runner", type=click.Choice(["sim", "cuda"]), help="[default: cuda, else sim]")
+@click.option(
+    "--runner",
+    type=click.Choice(["sim", "cuda"]),
+    help="What is screened: GPUs, or the simulated device.  [default: cuda]",
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0, max=2**64 - 1),

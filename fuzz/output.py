@@ -146,6 +146,7 @@ THEME = Theme(
         "legal": "green",
         "undefined": "yellow",
         "illegal": "red",
+        "not judged": "dim",
         "known": "dim",
         "count": "bold cyan",
         "worst": "bold red",

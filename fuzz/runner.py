@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import ctypes.util
 import os
-from collections.abc import Callable, Iterator
+import re
+import shlex
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from corpus import Kind
 from fuzz import warpfuzz_version
-from oracle.errors import DeviceLostError, InfrastructureError, UsageError
-from oracle.models import Model, use_model
+from fuzz.output import counted
+from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
+from oracle.forms import MainForm, ProductForm
+from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
 from oracle.targets import (
     DEFAULT_TARGET,
     TARGETS,
+    VERSIONS,
     Module,
+    PtxVersion,
+    newest_for_cuda,
     parse_target,
+    parse_version,
 )
 from runners.faults import Place, by_name
 from runners.front_ends.protocol import FrontEnd
 from runners.front_ends.runner import FrontEndRunner
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
+from strategies.program_draws import Versions, versions_up_to
 
 _DEFAULT_LEVEL = 3
 """-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
@@ -42,7 +53,8 @@ class RunnerChoice:
     target: str | None = None
     """Value of .target; None: DEFAULT_TARGET on the simulated device, the device's own on a GPU."""
     ptx_version: str | None = None
-    """Value of .version; None: DEFAULT_VERSION, or the first that knows the target."""
+    """Value of .version; None: DEFAULT_VERSION, or the first that knows the target, and in a
+    campaign what is drawn from all that can be read (`drawn_versions`)."""
     faults: tuple[str, ...] = ()
     """Names of planted faults."""
     ptx_pass: str | None = None
@@ -71,7 +83,7 @@ class RunnerChoice:
         It is part of a finding, whose id must not depend on where a person keeps a ptxas.
         """
         parts = [f"--fault {name}" for name in self.faults]
-        parts += [f"--ptx-pass {_without_folders(self.ptx_pass)!r}"] if self.ptx_pass else []
+        parts += [f"--ptx-pass {_quoted(_without_folders(self.ptx_pass))}"] if self.ptx_pass else []
         parts += [f"--model {_without_folders(self.model)}"] if self.model else []
         parts += [f"--front-end {_without_folders(self.front_end)}"] if self.front_end else []
         parts += [f"--opt {self.level}"] if self.level is not None else []
@@ -95,10 +107,41 @@ class OpenRunner:
     """One line that names the device."""
     uuid: str = ""
     """What tells a GPU from all others; empty where nothing does."""
+    cuda: str = ""
+    """Highest version of CUDA that the driver supports, such as "13.0"; empty without a driver."""
+    release: str = ""
+    """Release of CUDA whose compiler makes its machine code, such as "12.4", or "unknown"; empty
+    where the PTX is run as it is."""
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target for what it runs (`oracle.targets.split_compiler`)."""
+        return f"{self.target}@{self.release}" if self.release else self.target
+
+
+_PATH = re.compile(r"[\w.+@~%,:=-]*(/[\w.+@~%,:=-]+)+")
+"""What may be a path; `s/a/b/g` may be one, too."""
 
 
 def _without_folders(command: str) -> str:
-    return " ".join(word.rpartition("/")[2] or word for word in command.split())
+    """Return a command with the names of its program and its files alone, its other words whole."""
+    try:
+        program, *words = shlex.split(command)
+    except ValueError:  # no command, or one whose quotes do not match
+        return command
+    shown = [program.rpartition("/")[2] or program]
+    for word in words:
+        is_file = _PATH.fullmatch(word) and (Path(word).suffix or Path(word).exists())
+        shown.append(word.rpartition("/")[2] if is_file else word)
+    return shlex.join(shown)
+
+
+def _quoted(command: str) -> str:
+    """Return a command as one word of a shell, quoted so that a person can read it."""
+    if "'" not in command:
+        return f"'{command}'"
+    plain = not re.search(r'["$`!]|\\\\', command)
+    return f'"{command}"' if plain else shlex.quote(command)
 
 
 def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[], bool]) -> str:
@@ -123,6 +166,14 @@ def best_runner(*, planted: bool, device_faults: bool, has_assembler: Callable[[
     ):
         return "cuda"
     return "ptxas" if not planted and has_assembler() else "sim"
+
+
+def hardware_runner(asked: str | None) -> str:
+    """Return the runner of a command about hardware: a GPU, unless another one is asked for.
+
+    It never falls back to the simulated device: a broken host would pass for a sound one.
+    """
+    return asked or "cuda"
 
 
 def has_device_fault(names: tuple[str, ...]) -> bool:
@@ -200,18 +251,106 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
             ptx_version=version_for(choice.ptx_version, target),
             version=warpfuzz_version(),
             device=can.description,
-            uuid=_uuid(plain),
+            release=_release(plain),
+            **_facts(plain),
         )
     except BaseException:
         runner.close()
         raise
 
 
-def _uuid(runner: Runner) -> str:
+def _facts(runner: Runner) -> dict[str, str]:
     from runners.cuda.runner import CudaRunner
 
     facts = runner.facts() if isinstance(runner, CudaRunner) else None
-    return "" if facts is None or isinstance(facts, Failure) else facts.uuid
+    if facts is None or isinstance(facts, Failure):
+        return {}
+    return {"uuid": facts.uuid, "cuda": facts.cuda}
+
+
+def drawn_versions(ready: OpenRunner) -> Versions:
+    """Return the PTX ISA versions that a campaign's modules are drawn from.
+
+    That which was asked for, or else all that know the target and that everything reads which gets
+    PTX: the front end, and the assembler that is named or else the driver.
+    """
+    choice = ready.choice
+    if choice.ptx_version is not None:
+        return Versions.only(ready.ptx_version)
+    known = [one for one in VERSIONS if parse_target(ready.target).known_to(one)]
+    newest = [known[-1]]
+    if choice.assembler is not None:
+        newest.append(_newest_of(choice.assembler, ready))
+    elif ready.cuda:
+        newest.append(newest_for_cuda(ready.cuda) or parse_version(ready.ptx_version))
+    if choice.front_end is not None:
+        found = newest_written(choice.front_end, ready.target)
+        newest.append(found or parse_version(ready.ptx_version))
+    return versions_up_to(ready.target, min(newest))
+
+
+def _newest_of(assembler: str, ready: OpenRunner) -> PtxVersion:
+    """Return the newest version that an assembler reads; the default if it cannot be asked."""
+    from runners.assemblers.discovery import find
+
+    try:
+        return find(assembler).highest_version
+    except WarpfuzzError:
+        # What it gets wrong is for the campaign to find.
+        return parse_version(ready.ptx_version)
+
+
+@cache
+def newest_written(front_end: str, target: str) -> PtxVersion | None:
+    """Return the newest PTX ISA version that a front end writes for a target; None if it has none.
+
+    Parameters
+    ----------
+    front_end
+        As `runners.front_ends.discovery.find` takes it.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be run.
+    """
+    from runners.front_ends.discovery import find
+
+    found = find(front_end)
+    known = [one for one in VERSIONS if parse_target(target).known_to(one)]
+    # It knows all versions up to its newest, of those that know the target.
+    count = bisect_left(known, True, key=lambda one: not found.knows(target, str(one)))
+    return known[count - 1] if count else None
+
+
+def _release(runner: Runner) -> str:
+    from runners.cuda.runner import CudaRunner
+
+    return runner.release() if isinstance(runner, CudaRunner) else ""
+
+
+def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> str:
+    """Say which forms the model of a target has no figures for in code of a compiler; "" if none.
+
+    Parameters
+    ----------
+    target
+        With the release of the compiler: "sm_90@12.4".
+    compiler
+        Its name, for the sentence.
+    """
+    model = model_for(target)
+    found = [
+        form.opcode
+        for form in forms
+        if isinstance(form, ProductForm) and model.expansion_of(form) == NO_FIGURES
+    ]
+    if not found:
+        return ""
+    return (
+        f"figures of the model {model.name} for {counted(len(found), 'form')} in code of "
+        f"{compiler}, such as {found[0]}: results are judged by what the ISA permits alone"
+    )
 
 
 def judge_by(path: Path, *, own: str | None = None, device: str = "") -> Model:
@@ -250,6 +389,8 @@ def _check(choice: RunnerChoice) -> None:
                 "reads the PTX itself; leave it out, name an assembler that judges the modules, or "
                 "choose --runner cuda"
             )
+    elif choice.name != "cuda":
+        raise UsageError(f"there is no runner {choice.name!r:.80}; choose sim or cuda")
     elif device_faults:
         raise UsageError(
             f"fault {device_faults[0]} sits inside the simulated device, and the runner is "

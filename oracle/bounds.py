@@ -26,11 +26,13 @@ from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
 from oracle.forms import MmaSyncForm, ProductForm
+from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
 from oracle.lane_steps import (
     LoadRows,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRows,
     TransposeRegisters,
 )
@@ -72,6 +74,14 @@ class BoundedWarps(Warps):
         """Which warps may have taken another path, bool (count,)."""
         return self.memory["warp"]["lost"][:, 0]
 
+    def uniform(self, use: Use, constant: int) -> Planes:
+        """Return the fragment of which every register holds one number in every lane."""
+        return _exactly(super().uniform(use, constant)["bits"], np.uint8)
+
+    def constants(self, step: SetRegisters) -> Planes:
+        """Return registers that hold one number, each with the tags of its bytes."""
+        return _exactly(super().constants(step)["bits"], np.uint32)
+
     def load(self, step: Load) -> Planes:
         """Return the matrix at a place; bounds of exact elements are their bits."""
         matrix = super().load(step)
@@ -89,7 +99,7 @@ class BoundedWarps(Warps):
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""
-        a, b, c = (self.names[name] for name in (step.a, step.b, step.c))
+        a, b, c = self.operands(step)
         return self._product(step.form, a, b, c, super().multiply(step)["bits"])
 
     def _product(
@@ -109,11 +119,10 @@ class BoundedWarps(Warps):
     def multiply_lanes(self, step: MultiplyLanes) -> Planes:
         """Return the registers of A x B + C, each element with the tag of its bytes."""
         form = step.form
-        names = {"a": step.a, "b": step.b, "c": step.c}
-        operands = {operand: self._elements(form, operand, names[operand]) for operand in names}
+        a, b, c = (self._elements(form, use.field, self.held(use)) for use in step.reads)
         exact = super().multiply_lanes(step)["bits"]
         bits = unpack(form, "d", exact)
-        found = self._product(form, operands["a"], operands["b"], operands["c"], bits)
+        found = self._product(form, a, b, c, bits)
         found["tag"] = spread(found["tag"], form.d_type)
         registers = {}
         for plane in self.PLANES:
@@ -121,9 +130,8 @@ class BoundedWarps(Warps):
             pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
         return registers
 
-    def _elements(self, form: MmaSyncForm, operand: str, name: str) -> Planes:
+    def _elements(self, form: MmaSyncForm, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
-        registers = self.names[name]
         matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
         words = matrix["tag"]
         matrix["tag"] = gather(words.view(f"u{words.dtype.itemsize}"), form.type(operand))
@@ -131,7 +139,7 @@ class BoundedWarps(Warps):
 
     def pack_registers(self, step: PackRegisters) -> Planes:
         """Return pairs of f32 registers, rounded: monotone, so that bounds become bounds."""
-        source = self.names[step.source]
+        (source,) = self.operands(step)
         tags = gather(source["tag"], FORMATS["f32"])
         wide = _filled({**source, "tag": tags})
         nan = np.isnan(wide["bits"].view(np.float32)) & (tags == EXACT)
@@ -156,7 +164,7 @@ class BoundedWarps(Warps):
     def transpose_registers(self, step: TransposeRegisters) -> Planes:
         """Return what movmatrix gives; only what stays together in 16 bits stays bounded."""
         registers = super().transpose_registers(step)
-        source = np.ascontiguousarray(self.names[step.source]["tag"])
+        source = np.ascontiguousarray(self.operands(step)[0]["tag"])
         whole = without_torn(source.view(np.uint8).reshape(*source.shape, 2, 2))
         tags = whole.reshape(*source.shape, 4).view(np.uint32)[..., 0]
         registers["tag"] = transposed_registers(tags)
@@ -175,7 +183,7 @@ class BoundedWarps(Warps):
 
     def elementwise(self, step: Elementwise) -> Planes:
         """Return a fragment after an element-wise operation."""
-        source = self.names[step.source]
+        (source,) = self.operands(step)
         if step.operation is Operation.COPY:
             return source
         type_ = step.matrix.type
@@ -226,6 +234,11 @@ def _ends(matrix: Planes, type_: Format) -> tuple[NDArray[Any], NDArray[Any]]:
     only_nan = (matrix["tag"] == BOUNDED_OR_NAN) & (low > high)
     nan = np.array(CANONICAL_NAN[type_.name], dtype=type_.raw)
     return np.where(only_nan, nan, matrix["low"]), np.where(only_nan, nan, matrix["high"])
+
+
+def _exactly(bits: NDArray[Any], tags: type[np.unsignedinteger[Any]]) -> Planes:
+    """Return planes of which these are the bits; `tags` is what holds a tag."""
+    return {"bits": bits, "low": bits, "high": bits, "tag": np.zeros(bits.shape, tags)}
 
 
 def _filled(matrix: Planes) -> Planes:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,18 +35,22 @@ from oracle.forms import (
     STORE,
     LdmatrixForm,
 )
-from oracle.held import Fragment, Held
+from oracle.held import Fragment, Held, Registers, Use
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
 )
+from oracle.operations import Operation
 from oracle.places import SPACES, Place, Uniform
 from oracle.program import Program
+from oracle.registers import Register, listed
 from oracle.steps import (
     Barrier,
     Branch,
@@ -59,12 +63,14 @@ from oracle.steps import (
     Store,
     Straight,
 )
-from oracle.targets import DEFAULT_TARGET, parse_target
+from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
 
 CONSISTENCY = "8"
 """Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
 STATE_SPACES = "5.1"
 """Section "State Spaces": shared memory has no initial values."""
+VECTORS = "6.4.3"
+"""Section "Vectors as Operands": a vector lists registers; that they differ it does not ask."""
 ADDRESSES = "6.4"
 """Section "Using Addresses, Arrays, and Vectors": an access that is not aligned to its size, or
 lies outside of every object, is undefined."""
@@ -86,6 +92,8 @@ class Cause(StrEnum):
     OVERLAP = "copy onto itself"
     UNWRITTEN = "shared memory read unwritten"
     CONTENT = "name holds something else"
+    TWICE = "register twice in a destination"
+    SHORT_ADDRESS = "address too narrow for its state space"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +124,7 @@ def undefined(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[Reason
     UsageError
         If the target is unknown.
     """
-    analysis = _Analysis(program, parse_target(target).number)
+    analysis = _Analysis(program, parse_target(split_compiler(target)[0]).number)
     analysis.steps(program.steps, "", _State.initial(program))
     return tuple(analysis.reasons)
 
@@ -132,20 +140,46 @@ def check_defined(program: Program, *, target: str = DEFAULT_TARGET) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Conflicting:
-    """What a name holds that two paths write differently, or only one of them."""
+    """What a register holds that two paths write differently, or only one of them."""
 
     def __str__(self) -> str:
         return "what not every path to this step has written, or has written alike"
 
 
-_Content = Held | _Conflicting
+@dataclass(frozen=True, kw_only=True)
+class _Pieces:
+    """What registers hold that are not all of one fragment in its order."""
+
+    def __str__(self) -> str:
+        return "registers of several fragments, a part of one, or one in another order"
+
+
+class _Cell(NamedTuple):
+    """What a register holds: a part of what one step wrote, or several on paths that meet."""
+
+    maker: object
+    """What is equal for what one step, or the same ones, wrote."""
+    holds: Held | _Conflicting
+    part: int
+    """Which register of it."""
+    constant: int | None
+    """The number that it holds in every lane, if that is known."""
+
+    def join(self, other: _Cell | None) -> _Cell:
+        """Return what the register holds where it is this cell or another."""
+        if self == other:
+            return self
+        if other is None or (self.holds, self.part) != (other.holds, other.part):
+            return _Cell(None, _Conflicting(), 0, None)
+        constant = self.constant if self.constant == other.constant else None
+        return _Cell((self.maker, other.maker), self.holds, self.part, constant)
 
 
 @dataclass
 class _State:
     """What is known where two steps meet."""
 
-    names: dict[str, _Content]
+    registers: dict[Register, _Cell]
     reads: dict[str, NDArray[np.bool_]]
     """For each space, the bytes that were read since the last barrier."""
     writes: dict[str, NDArray[np.bool_]]
@@ -157,7 +191,7 @@ class _State:
     def initial(program: Program) -> _State:
         sizes = {"global": program.image_bytes, "shared": program.shared_bytes}
         return _State(
-            names={},
+            registers={},
             reads={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
             writes={space: np.zeros(sizes[space], dtype=bool) for space in SPACES},
             filled=np.zeros(sizes["shared"], dtype=bool),
@@ -165,7 +199,7 @@ class _State:
 
     def copy(self) -> _State:
         return _State(
-            names=dict(self.names),
+            registers=dict(self.registers),
             reads={space: mask.copy() for space, mask in self.reads.items()},
             writes={space: mask.copy() for space, mask in self.writes.items()},
             filled=self.filled.copy(),
@@ -173,16 +207,39 @@ class _State:
 
     def join(self, other: _State) -> _State:
         """Return what is known where this state and another may be the one."""
-        names = {
-            name: held if self.names.get(name) == held == other.names.get(name) else _Conflicting()
-            for name, held in (self.names | other.names).items()
+        registers = {
+            register: cell.join(other.registers.get(register))
+            for register, cell in self.registers.items()
         }
+        for register in other.registers.keys() - self.registers.keys():
+            registers[register] = other.registers[register].join(None)
         return _State(
-            names=names,
+            registers=registers,
             reads={space: self.reads[space] | other.reads[space] for space in SPACES},
             writes={space: self.writes[space] | other.writes[space] for space in SPACES},
             filled=self.filled & other.filled,
         )
+
+
+def _constant(step: Straight, state: _State) -> int | None:
+    """Return the number that all registers hold in every lane that a step sets or copies."""
+    if isinstance(step, SetRegisters):
+        return step.constant
+    if not (
+        isinstance(step, MoveRegisters)
+        or (isinstance(step, Elementwise) and step.operation is Operation.COPY)
+    ):
+        return None
+    cells = [state.registers.get(register) for register in step.reads[0].registers]
+    found = {None if cell is None else cell.constant for cell in cells}
+    return found.pop() if len(found) == 1 else None
+
+
+def _repeats(constant: int, holds: Fragment) -> bool:
+    """Tell whether every element of a register with this number is the same."""
+    bits = holds.matrix.type.bits
+    element = constant & ((1 << bits) - 1)
+    return constant == sum(element << shift for shift in range(0, holds.bits, bits))
 
 
 class _Analysis:
@@ -232,7 +289,7 @@ class _Analysis:
                 self.uses(step, MMA_SYNC, at, state)
             case TransposeRegisters():
                 self.uses(step, MOVMATRIX, at, state)
-            case PackRegisters():
+            case PackRegisters() | SetRegisters() | MoveRegisters():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
                 self.copy(step, at, state)
@@ -272,23 +329,84 @@ class _Analysis:
         return 0, value.mask
 
     def uses(self, step: Straight, section: str, at: str, state: _State) -> None:
-        """Check that the names which a step reads hold what it needs; note what it writes."""
+        """Check that the registers which a step reads hold what it needs; note what it writes."""
         made = step.writes
         for use in step.reads:
-            needed, held = use.holds, state.names.get(use.name)
+            needed, held = use.holds, self.content(use, state)
             if isinstance(needed, Fragment) and needed.any_layout:
                 # A multiplicand's layout stays what it is; there is none to check it against.
                 layout = held.layout if isinstance(held, Fragment) else "row"
                 needed = replace(needed, layout=layout)
                 if made is not None and made.holds == use.holds:
                     made = replace(made, holds=needed)
-            self.use(use.name, needed, section, at, state)
-        if made is not None:
-            state.names[made.name] = made.holds
+            self.use(use.name, needed, held, section, at)
+        if made is None:
+            return
+        registers = made.registers
+        if len(set(registers)) != len(registers):
+            twice = next(one for one in registers if registers.count(one) > 1)
+            self.report(
+                at,
+                Cause.TWICE,
+                VECTORS,
+                f"register {twice} stands more than once in the destination {made.name}; which "
+                "result it holds afterwards is said nowhere, so give each a register of its own",
+            )
+        if isinstance(step, Load | LoadRows | LoadRegisters) and step.address is not None:
+            self.own_address(step, made.holds.bits, at)
+        constant = _constant(step, state)
+        for index, register in enumerate(registers):
+            state.registers[register] = _Cell(at, made.holds, index, constant)
 
-    def use(self, name: str, needed: Held, section: str, at: str, state: _State) -> None:
-        """Check that a name holds what a step needs."""
-        held = state.names.get(name)
+    def own_address(self, step: Load | LoadRows | LoadRegisters, bits: int, at: str) -> None:
+        """Check that an address in a register of the destination can name what is read."""
+        if isinstance(step, LoadRegisters):
+            space = self.program.buffer(step.place.buffer).space
+        else:
+            space = step.form.space
+        if bits == 32 and not space.startswith("shared"):
+            self.report(
+                at,
+                Cause.SHORT_ADDRESS,
+                ADDRESSES,
+                "the address stands in a register of 32 bits and the access is "
+                f"{'.' + space if space else 'generic'}; only .shared has addresses of 32 bits",
+            )
+
+    def content(self, use: Use, state: _State) -> Held | _Conflicting | _Pieces | None:
+        """Return what the registers of an operand hold; None if one was never written."""
+        cells = [state.registers.get(register) for register in use.registers]
+        first, needed, named = cells[0], use.holds, not listed(use.name)
+        if named and first is not None and first.part == 0 and first.constant is None:
+            held = first.holds
+            if not isinstance(held, _Conflicting) and held.registers != needed.registers:
+                return held
+        known = [cell for cell in cells if cell is not None]
+        if first is None or len(known) < len(cells):
+            return None
+        if isinstance(needed, Fragment) and all(
+            cell.constant is not None and cell.constant == first.constant for cell in known
+        ):
+            return needed if _repeats(first.constant or 0, needed) else _Pieces()
+        if any(isinstance(cell.holds, _Conflicting) for cell in known):
+            return _Conflicting()
+        whole = all(
+            cell.maker == first.maker and cell.part == index for index, cell in enumerate(known)
+        )
+        if isinstance(needed, Fragment) or named:
+            return first.holds if whole else _Pieces()
+        lanes = all(isinstance(cell.holds, Registers) for cell in known)
+        return needed if lanes else _Pieces()
+
+    def use(
+        self,
+        name: str,
+        needed: Held,
+        held: Held | _Conflicting | _Pieces | None,
+        section: str,
+        at: str,
+    ) -> None:
+        """Check that an operand holds what a step needs."""
         if held is None:
             self.report(
                 at,

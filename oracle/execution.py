@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracle.definedness import check_defined
 from oracle.forms import ProductForm
 from oracle.image import check_images
-from oracle.models import Confidence, Model, weakest
+from oracle.models import NO_FIGURES, Confidence, Model, model_for, weakest
 from oracle.models.files import model_of
 from oracle.places import Uniform, Word
 from oracle.program import Program, requirements
@@ -83,6 +83,28 @@ def execute(
     for part in chunks(program, len(result)):
         run(program.steps, Warps(program, result[part], judge))
     return Expectation(program=program, model=judge, images=result)
+
+
+def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, ...]:
+    """Say by which figures each multiplication of a program is expected, in their order.
+
+    Those of one compiler ("12.4 to 12.6"), of all ("all"), or NO_FIGURES where there are some, and
+    none for the compiler that `target` names: then its results can be anything that the ISA
+    permits. Where two targets say the same, `execute` gives the same for them.
+
+    Raises
+    ------
+    UsageError
+        If the target is unknown or lacks a form.
+    """
+    model = model_for(target)
+    forms = [form for form in requirements(program) if isinstance(form, ProductForm)]
+    return tuple(model.expansion_of(form) for form in forms)
+
+
+def has_figures(program: Program, *, target: str = DEFAULT_TARGET) -> bool:
+    """Whether there are figures of all multiplications in code of the compiler that is meant."""
+    return NO_FIGURES not in expansions(program, target=target)
 
 
 def chunks(program: Program, count: int) -> Iterator[slice]:

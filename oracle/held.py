@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from oracle.matrices import Matrix, Vector
 from oracle.places import Span, Uniform
+from oracle.registers import Register, vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,11 @@ class Fragment:
     def registers(self) -> int:
         """Registers in each lane."""
         return self.matrix.registers
+
+    @property
+    def bits(self) -> int:
+        """Size of one register."""
+        return self.matrix.register_bits
 
     @property
     def words(self) -> int:
@@ -90,20 +96,37 @@ class Registers:
 
 
 Held = Fragment | Registers
-"""What a name holds."""
+"""What the registers of an operand hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """One place of a step in which a name stands."""
+    """One operand of a step: registers that it reads or writes."""
 
     field: str
     """Field of the step: "a", "fragment", ..."""
     name: str
+    """Name of a bank, or the registers themselves (`oracle.registers`)."""
     holds: Held
-    """What the name has to hold, or holds afterwards."""
+    """What the registers have to hold, or hold afterwards."""
     written: bool = False
-    """Whether the step writes the name; else it reads it."""
+    """Whether the step writes the registers; else it reads them."""
+
+    @cached_property
+    def registers(self) -> tuple[Register, ...]:
+        """The registers, in the order of the operand.
+
+        Raises
+        ------
+        UsageError
+            If the vector has another number of them.
+        """
+        return vector(self.name, self.holds.registers, self.holds.bits)
+
+    @cached_property
+    def is_fragment(self) -> bool:
+        """Whether it is a fragment of wmma."""
+        return isinstance(self.holds, Fragment)
 
 
 class StepBase:

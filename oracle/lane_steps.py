@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from oracle.forms import LdmatrixForm, MmaSyncForm, MovmatrixForm, StmatrixForm
 from oracle.held import Registers, StepBase, Use
 from oracle.matrices import LANES
-from oracle.places import Place, Span, check, check_name, check_range
+from oracle.places import Place, Span, check, check_range
+from oracle.registers import check_vector
 
 PACKED_TYPES = ("f16", "bf16")
 """Formats of which `cvt.rn.{f16x2,bf16x2}.f32` puts two into a register (PTX ISA 9.7.9.23)."""
@@ -30,6 +32,27 @@ def _check_rows(addresses: tuple[int, ...], immediate: int, mnemonic: str) -> No
     check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
 
 
+def check_address(address: int | None, registers: int) -> None:
+    """Raise UsageError unless the address of a load can stand in a register of its destination.
+
+    Parameters
+    ----------
+    address
+        Which register; None for none.
+    registers
+        How many there are.
+    """
+    if address is not None:
+        check_range(address, 0, registers - 1, "register of the destination with the address")
+
+
+def address_text(step: Any) -> str:
+    """Return what to add to a load in words where a register that it writes has its address."""
+    if step.address is None:
+        return ""
+    return f", address in register {step.address} of them"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoadRows(StepBase):
     """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
@@ -44,9 +67,13 @@ class LoadRows(StepBase):
     immediate: int = 0
     """Bytes of every address that stand in the instruction; the lanes' registers hold the
     rest."""
+    address: int | None = None
+    """Which register of the destination holds the addresses before the load, counted from 0;
+    None: one that is no part of it."""
 
     def __post_init__(self) -> None:
-        check_name(self.registers, "vector of registers")
+        check_vector(self.registers, "vector of registers")
+        check_address(self.address, self.form.registers)
         _check_rows(self.addresses, self.immediate, "ldmatrix")
 
     @cached_property
@@ -63,7 +90,7 @@ class LoadRows(StepBase):
         )
 
     def __str__(self) -> str:
-        return f"load rows {self.registers} from {self.buffer}"
+        return f"load rows {self.registers} from {self.buffer}{address_text(self)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +109,7 @@ class StoreRows(StepBase):
     stores = True
 
     def __post_init__(self) -> None:
-        check_name(self.registers, "vector of registers")
+        check_vector(self.registers, "vector of registers")
         _check_rows(self.addresses, self.immediate, "stmatrix")
 
     @cached_property
@@ -103,7 +130,7 @@ class StoreRows(StepBase):
 
 
 def _check_registers(name: str, count: int, bits: int) -> None:
-    check_name(name, "vector of registers")
+    check_vector(name, "vector of registers")
     check(count in COUNTS, f"{count} registers given; there are 1, 2, 4 or 8")
     check(bits in (32, 64), f"registers of {bits} bits given; they have 32 or 64")
 
@@ -140,6 +167,13 @@ class _PlacedRegisters(StepBase):
 class LoadRegisters(_PlacedRegisters):
     """Each lane loads its registers: lane l its i-th from place + bits / 8 (l count + i)."""
 
+    address: int | None = None
+    """Which register holds the address before the load, counted from 0; None: another one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_address(self.address, self.count)
+
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         return (self._use(written=True),)
@@ -149,7 +183,7 @@ class LoadRegisters(_PlacedRegisters):
         return (self._span,)
 
     def __str__(self) -> str:
-        return f"load registers {self.registers} from {self.place}"
+        return f"load registers {self.registers} from {self.place}{address_text(self)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +219,7 @@ class StoreRegisters(_PlacedRegisters):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplyLanes(StepBase):
-    """mma.sync: D = A x B + C (9.7.14.5.14). `d` may be the name of any of the other three."""
+    """mma.sync: D = A x B + C (9.7.14.5.14). `d` may have registers of any of the other three."""
 
     form: MmaSyncForm
     d: str
@@ -195,7 +229,7 @@ class MultiplyLanes(StepBase):
 
     def __post_init__(self) -> None:
         for name in (self.d, self.a, self.b, self.c):
-            check_name(name, "vector of registers")
+            check_vector(name, "vector of registers")
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -291,6 +325,66 @@ class PackRegisters(StepBase):
         return f"{self.destination} = pairs of {self.source} as {self.type}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class SetRegisters(StepBase):
+    """Every lane sets its registers to one number: zeros for accumulators, for one.
+
+    The only registers of which several can be a fragment of wmma in any order, or one of them all
+    of it, are those that hold the same number in every lane.
+    """
+
+    registers: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+    constant: int = 0
+    """What each gets: its bits, as an unsigned number."""
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    def __post_init__(self) -> None:
+        _check_registers(self.registers, self.count, self.bits)
+        check_range(self.constant, 0, (1 << self.bits) - 1, "constant of registers")
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (Use(field="registers", name=self.registers, holds=holds, written=True),)
+
+    def __str__(self) -> str:
+        return f"set registers {self.registers} to {self.constant:#x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveRegisters(StepBase):
+    """Every lane copies registers, all of them read before the first is written."""
+
+    source: str
+    destination: str
+    count: int
+    """Registers in each lane: 1, 2, 4 or 8."""
+    bits: int = 32
+    """Size of one register: 32, or 64 for f64."""
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.destination):
+            _check_registers(name, self.count, self.bits)
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        holds = Registers(registers=self.count, bits=self.bits)
+        return (
+            Use(field="source", name=self.source, holds=holds),
+            Use(field="destination", name=self.destination, holds=holds, written=True),
+        )
+
+    @property
+    def carried(self) -> str:
+        return self.source
+
+    def __str__(self) -> str:
+        return f"{self.destination} = {self.source}"
+
+
 LaneStep = (
     LoadRows
     | StoreRows
@@ -299,5 +393,7 @@ LaneStep = (
     | MultiplyLanes
     | TransposeRegisters
     | PackRegisters
+    | SetRegisters
+    | MoveRegisters
 )
 """The steps on registers that are known lane by lane."""

@@ -13,7 +13,7 @@ from oracle.errors import UsageError
 from oracle.forms import LDMATRIX, STORAGE, Form, LdmatrixForm, LoadForm, StoreForm
 from oracle.isa import forms_by_opcode
 from oracle.matrices import Matrix
-from oracle.mnemonics import MNEMONICS
+from oracle.mnemonics import KEYWORDS, MNEMONICS, is_unjudged
 from oracle.opcodes import Resolution, resolve
 from oracle.reasons import Reason, Rule
 from oracle.targets import (
@@ -32,6 +32,8 @@ class Verdict(StrEnum):
     UNDEFINED = "undefined"
     """Well formed, but its behaviour is left undefined."""
     ILLEGAL = "illegal"
+    NOT_JUDGED = "not judged"
+    """One of the ISA's instructions that are not known here, or a directive of a module."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Explanation:
     instruction: str
     verdict: Verdict
     reasons: tuple[Reason, ...]
-    """Every reason why it is illegal or undefined; empty if legal."""
+    """Every reason why it is illegal, undefined or not judged; empty if legal."""
     remarks: tuple[Reason, ...]
     """What is worth knowing of a legal one: deprecated, a target that the version lacks."""
     form: Form | None
@@ -62,12 +64,21 @@ _COMMENT = re.compile(r"/\*(?:.*?\*/|(?P<endless>.*))|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(
     rf"(?:@\s*(?:!\s*)?{_IDENTIFIER}\s+)?([A-Za-z_][\w.:]*)(?=[\s{{\[]|\Z)", re.ASCII
 )
+_DIRECTIVE = re.compile(
+    r"\.(?:address_size|alias|align|branchtargets|callprototype|calltargets|common|const|entry"
+    r"|explicitcluster|extern|file|func|global|loc|local|maxclusterrank|maxnctapersm|maxnreg"
+    r"|maxntid|minnctapersm|noreturn|param|pragma|reg|reqnctapercluster|reqntid|section|shared"
+    r"|target|tex|version|visible|weak)\b",
+    re.ASCII,
+)
 _OPERAND = re.compile(r"\{[^{}\[\]]*\}|\[[^{}\[\]]*\]|[^{}\[\],]+")
 _REGISTER = re.compile(_IDENTIFIER, re.ASCII)
 _INTEGER_OPERAND = re.compile(rf"([+-]?)\s*({_INTEGER})", re.ASCII)
 _ADDRESS = re.compile(
     rf"\[\s*(?:({_IDENTIFIER})|([+-]?{_INTEGER}))\s*(?:\+\s*([+-]?{_INTEGER})\s*)?\]", re.ASCII
 )
+DIRECTIVES = "4.3.1"
+"""Section of the PTX ISA that lists the directives of modules, which are those of _DIRECTIVE."""
 ADDRESSES = "6.4.1"
 """Section of the PTX ISA on addresses as operands, to which both pages refer."""
 _SYNTAX = "4.2"
@@ -120,9 +131,12 @@ def verdict_of(
     instruction: str, *, target: str = DEFAULT_TARGET, ptx_version: str = DEFAULT_VERSION
 ) -> Verdict:
     """Return the verdict of `explain` alone, which costs a tenth where the opcode is illegal."""
-    match = _HEAD.match(_statement(instruction))
-    if match is None or match[1] not in forms_by_opcode():
-        return Verdict.ILLEGAL
+    text = _statement(instruction)
+    match = _HEAD.match(text)
+    if match is None:
+        return Verdict.NOT_JUDGED if _DIRECTIVE.match(text) else Verdict.ILLEGAL
+    if match[1] not in forms_by_opcode():
+        return Verdict.NOT_JUDGED if is_unjudged(match[1]) else Verdict.ILLEGAL
     return explain(instruction, target=target, ptx_version=ptx_version).verdict
 
 
@@ -139,6 +153,10 @@ def _without_comment(match: re.Match[str]) -> str:
 def _explain(instruction: str, module: Module) -> Explanation:
     text = _statement(instruction)
     match = _HEAD.match(text)
+    if match is None and (directive := _DIRECTIVE.match(text)) is not None:
+        return _not_judged(instruction, f"{directive[0]} is a directive", DIRECTIVES)
+    if match is not None and is_unjudged(match[1]):
+        return _not_judged(instruction, f"{match[1][:80]!r} is an instruction", KEYWORDS)
     if match is None:
         what = "an empty line" if not text else f"{text[:80]!r}"
         return _illegal(
@@ -155,6 +173,15 @@ def _explain(instruction: str, module: Module) -> Explanation:
         return Explanation(instruction, Verdict.ILLEGAL, reasons, (), resolution.form)
     verdict = Verdict.UNDEFINED if undefined else Verdict.LEGAL
     return Explanation(instruction, verdict, tuple(undefined), remarks, resolution.form)
+
+
+def _not_judged(instruction: str, what: str, section: str) -> Explanation:
+    text = (
+        f"{what} that is not judged here; the instructions that are: {', '.join(MNEMONICS)} "
+        "(mma without .sp, .kind and .block_scale)"
+    )
+    reason = Reason(text, section, Rule.INSTRUCTION)
+    return Explanation(instruction, Verdict.NOT_JUDGED, (reason,), (), None)
 
 
 def _illegal(instruction: str, reasons: list[Reason]) -> Explanation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -109,3 +110,30 @@ _ROWS = (
 )
 MNEMONICS: dict[str, Mnemonic] = {row.name: row for row in _ROWS}
 """Rows by name, in the order in which they are listed to a user."""
+
+_UNJUDGED = frozenset(
+    """abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra
+    brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta discard
+    div dp2a dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ld ldu lg2
+    lop3 mad mad24 madc mapa match max mbarrier membar min mov mul mul24 multimem nanosleep neg not
+    or pmevent popc prefetch prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp
+    shf shfl shl shr sin slct sqrt st stackrestore stacksave sub subc suld suq sured sust szext tanh
+    tcgen05 tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2
+    vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
+    wgmma xor""".split()  # noqa: SIM905
+)
+"""Instructions of the PTX ISA that are none of these: their opcodes up to the first dot (4.3.2,
+and chapter 9 of PTX ISA 9.0)."""
+KEYWORDS = "4.3.2"
+"""Section of the PTX ISA that lists the names of its instructions."""
+_UNJUDGED_QUALIFIERS = re.compile(r"sp(::\w+)?|kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
+"""Qualifiers of `mma` that make it one of those with a sparse A (9.7.14.6) or with scaled blocks
+and other 8-, 6- and 4-bit types (9.7.14.5.14, since PTX ISA 8.7)."""
+
+
+def is_unjudged(opcode: str) -> bool:
+    """Whether an opcode is of an instruction of the PTX ISA of which the rows here say nothing."""
+    name, *qualifiers = opcode.split(".")
+    if name == "mma":
+        return any(map(_UNJUDGED_QUALIFIERS.fullmatch, qualifiers))
+    return name in _UNJUDGED

@@ -169,15 +169,14 @@ def product(
 
     Where `c` need not be kept, the result may be where it was.
     """
-    exact = model.exact
-    if form.op is not None:
-        return integers.accumulate(
-            integers.bit_counts(a, b, form.op), c, clamped=exact.bits.value == "clamp"
-        )
     if not form.a_type.is_float:
-        overflow = exact.satfinite if form.satfinite else exact.plain
-        products = integers.integer_products(a, b)
-        return integers.accumulate(products, c, clamped=overflow.value == "clamp")
+        clamped = model.exact_for(form).value == "clamp"
+        sums = (
+            integers.integer_products(a, b)
+            if form.op is None
+            else integers.bit_counts(a, b, form.op)
+        )
+        return integers.accumulate(sums, c, clamped=clamped)
     if form.a_type.name == "f64":
         rounding = form.rounding or "rn"  # "default is .rn" (9.7.14.4.5)
         rule = model.double_chain

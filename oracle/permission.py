@@ -13,8 +13,8 @@ from oracle.bounds import BoundedWarps
 from oracle.definedness import check_defined
 from oracle.elementwise import FLOATS
 from oracle.errors import UsageError
-from oracle.execution import chunks, run
-from oracle.image import check_images, locate, writable
+from oracle.execution import chunks, has_figures, run
+from oracle.image import check_images, different, locate, writable
 from oracle.models import model_for
 from oracle.places import Place
 from oracle.program import Program
@@ -162,3 +162,28 @@ def permitted(
         tags[part] = without_torn(memory["tag"])
         tags[part] = np.where(warps.lost[:, None] & mask, np.uint8(UNKNOWN), tags[part])
     return Permission(program=program, bits=bits, low=low, high=high, tags=tags)
+
+
+def contradicting(
+    program: Program,
+    images: NDArray[Any],
+    actual: NDArray[Any],
+    *,
+    target: str,
+    expected: NDArray[Any],
+) -> NDArray[np.intp]:
+    """Return the numbers of the images that are not what is expected of a program.
+
+    Where there are figures of all that it multiplies, that is every byte as expected; else what the
+    ISA permits.
+
+    Parameters
+    ----------
+    images, actual, expected : uint8 (count, image_bytes)
+        Before the program, after it, and after it by the target's model.
+    """
+    differ = different(expected, actual)
+    if not len(differ) or has_figures(program, target=target):
+        return differ
+    allowed = permitted(program, images[differ], target=target).allows(actual[differ])
+    return differ[~allowed.all(axis=1)]

@@ -12,11 +12,12 @@ Images start at multiples of 256 bytes, so the alignment of every address is kno
 buffers are laid out in the same way in memory of the warp's own; it starts out undefined and
 reaches the image only through steps.
 
-Names
------
-Fragments and the registers of ldmatrix are named. A name may be written again, also with a
-fragment of another kind. Whether each use meets what it needs is `oracle.definedness`'s matter:
-rows here refuse only what cannot be written down at all.
+Registers
+---------
+Operands stand in registers, which steps name (`oracle.registers`): a bank in its order, or register
+by register, so that operands share them as one likes. A register may be written again, also with
+a part of a fragment of another kind. Whether each use meets what it needs is
+`oracle.definedness`'s matter: rows here refuse only what cannot be written down at all.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from functools import cached_property
 
 from oracle.errors import UsageError
 from oracle.forms import Form
+from oracle.held import Use
+from oracle.lane_steps import SetRegisters
 from oracle.places import IMAGE_ALIGNMENT, Buffer, Word, check
+from oracle.registers import listed
 from oracle.steps import Instruction, Step
 
 MAX_WORK = 2048
@@ -46,7 +50,8 @@ class Program:
     ------
     UsageError
         If two buffers have one name, none is global, a step names a buffer that is not there,
-        a word lies in shared memory, or there is more than `MAX_WORK` or `MAX_BYTES`.
+        a vector has too many registers or too few, a word lies in shared memory, or there is more
+        than `MAX_WORK` or `MAX_BYTES`.
     """
 
     buffers: tuple[Buffer, ...]
@@ -73,6 +78,8 @@ class Program:
                         f"a step names buffer {span.buffer!r}; the program has "
                         f"{', '.join(names) or 'none'}"
                     )
+            for use in step.uses:
+                _ = use.registers  # as many as the operand has
             if isinstance(step.uniform, Word):
                 check(
                     spaces[step.uniform.place.buffer] == "global",
@@ -131,6 +138,16 @@ def work(steps: tuple[Step, ...]) -> int:
     A loop's body counts as often as it may run, and at least once; a copy by its size.
     """
     return sum(step.cost + step.turns * sum(map(work, step.blocks.values())) for step in steps)
+
+
+def by_register(step: Step, use: Use) -> bool:
+    """Tell whether an operand is more than a name for a value: whether its registers matter.
+
+    That is where a step lists them, where one of them holds an address, or where a fragment may be
+    what was set register by register.
+    """
+    own = isinstance(step, SetRegisters) or getattr(step, "address", None) is not None
+    return listed(use.name) or (use.written and own)
 
 
 def requirements(program: Program) -> frozenset[Form]:

@@ -1,9 +1,9 @@
 """Steps: what one warp does, one after the other.
 
-A step names fragments, registers and buffers; it holds no register numbers, no addresses and no
-text of an instruction. Each says what there is to know of it: the names that it reads and writes
-and what they hold, the bytes that it reads and writes, the steps inside it, and itself in a line.
-Whoever only asks for these need not know which steps there are.
+A step names registers and buffers; it holds no numbers of the machine's registers, no addresses
+and no text of an instruction. Each says what there is to know of it: the registers that it reads
+and writes and what they hold, the bytes that it reads and writes, the steps inside it, and itself
+in a line. Whoever only asks for these need not know which steps there are.
 """
 
 from __future__ import annotations
@@ -14,10 +14,20 @@ from functools import cached_property
 
 from oracle.forms import LoadForm, MmaForm, StoreForm
 from oracle.held import Fragment, StepBase, Use
-from oracle.lane_steps import LaneStep, LoadRows, MultiplyLanes, StoreRows, TransposeRegisters
+from oracle.lane_steps import (
+    LaneStep,
+    LoadRows,
+    MoveRegisters,
+    MultiplyLanes,
+    StoreRows,
+    TransposeRegisters,
+    address_text,
+    check_address,
+)
 from oracle.matrices import Matrix
 from oracle.operations import Operation, operations
-from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_name, check_range
+from oracle.places import WORD_BYTES, Place, Span, Uniform, Word, check, check_range
+from oracle.registers import check_vector
 from oracle.storage import Tile
 
 MAX_ITERATIONS = 15
@@ -72,9 +82,13 @@ class Load(StepBase):
     immediate: int = 0
     """Bytes of the address that stand in the instruction, as in `[p+immediate]`; the register
     holds the rest."""
+    address: int | None = None
+    """Which register of the destination holds the address before the load, counted from 0; None:
+    one that is no part of it."""
 
     def __post_init__(self) -> None:
-        check_name(self.fragment, "fragment")
+        check_vector(self.fragment, "fragment")
+        check_address(self.address, self.form.matrix.registers)
         _check_access(self.stride, self.stride_in_register, self.immediate)
 
     @cached_property
@@ -93,12 +107,12 @@ class Load(StepBase):
 
     def __str__(self) -> str:
         tile = _tile_text(self.form.matrix, self.form.layout, self.place, self.stride)
-        return f"load {self.fragment} = {tile}"
+        return f"load {self.fragment} = {tile}{address_text(self)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Multiply(StepBase):
-    """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may be the name of any of the other three."""
+    """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may have registers of any of the other three."""
 
     form: MmaForm
     d: str
@@ -108,7 +122,7 @@ class Multiply(StepBase):
 
     def __post_init__(self) -> None:
         for name in (self.d, self.a, self.b, self.c):
-            check_name(name, "fragment")
+            check_vector(name, "fragment")
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
@@ -153,7 +167,7 @@ class Store(StepBase):
     stores = True
 
     def __post_init__(self) -> None:
-        check_name(self.fragment, "fragment")
+        check_vector(self.fragment, "fragment")
         _check_access(self.stride, self.stride_in_register, self.immediate)
 
     @cached_property
@@ -190,8 +204,8 @@ class Elementwise(StepBase):
     operation takes none."""
 
     def __post_init__(self) -> None:
-        check_name(self.source, "fragment")
-        check_name(self.destination, "fragment")
+        check_vector(self.source, "fragment")
+        check_vector(self.destination, "fragment")
         type_ = self.matrix.type
         check(
             self.operation.accepts(type_),
@@ -338,6 +352,18 @@ class Loop(StepBase):
 
     def __str__(self) -> str:
         return f"repeat {self.count} times"
+
+
+def copied(use: Use, source: str, destination: str) -> Elementwise | MoveRegisters:
+    """Return the step that copies what an operand holds from registers to others."""
+    holds = use.holds
+    if isinstance(holds, Fragment):
+        return Elementwise(
+            operation=Operation.COPY, matrix=holds.matrix, source=source, destination=destination
+        )
+    return MoveRegisters(
+        source=source, destination=destination, count=holds.registers, bits=holds.bits
+    )
 
 
 Straight = Load | Multiply | Store | Elementwise | LaneStep | Copy | Barrier

@@ -25,12 +25,92 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+class Release(NamedTuple):
+    """A release of CUDA, by which its compilers are called: 12.4 has ptxas 12.4.131."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return "unknown" if self == UNKNOWN_RELEASE else f"{self.major}.{self.minor}"
+
+
+UNKNOWN_RELEASE = Release(0, 0)
+"""Of a compiler that does not say which it is: older than every range of releases."""
+_RELEASE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
+_COMPILED = re.compile(rf"(\w+)@(unknown|{_RELEASE.pattern})")
+
+
+def parse_release(text: str) -> Release:
+    """Return the release that a text names: "12.4", or "unknown".
+
+    Raises
+    ------
+    UsageError
+        If it names none.
+    """
+    match = _RELEASE.fullmatch(text)
+    if match is None and text != str(UNKNOWN_RELEASE):
+        raise UsageError(f'{text!r:.80} is no release of CUDA; give one such as "12.4"')
+    return UNKNOWN_RELEASE if match is None else Release(int(match[1]), int(match[2]))
+
+
+@cache
+def split_compiler(text: str) -> tuple[str, Release | None]:
+    """Take apart a target, and the release of the compiler whose code is meant.
+
+    Parameters
+    ----------
+    text
+        Such as "sm_90@12.4"; "sm_90@unknown" where nobody knows the compiler; "sm_90" alone means
+        code of the newest compiler that figures are known of.
+
+    Returns
+    -------
+    The target, such as "sm_90", which is not looked at here, and the release, if one is named.
+    """
+    match = _COMPILED.fullmatch(text) if isinstance(text, str) else None
+    return (text, None) if match is None else (match[1], parse_release(match[2]))
+
+
 # Every version of the PTX ISA so far (PTX ISA, chapter "Release Notes"); 9.4 and 9.5 are newer than
 # the stored pages: the highest that ptxas 13.4 and 13.5 accept (2026-11).
 _LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 5}
 VERSIONS: tuple[PtxVersion, ...] = tuple(
     PtxVersion(major, minor) for major, last in _LAST_MINOR.items() for minor in range(last + 1)
 )
+_SINCE_CUDA = {
+    (11, 0): (7, 0), (11, 1): (7, 1), (11, 2): (7, 2), (11, 3): (7, 3), (11, 4): (7, 4),
+    (11, 5): (7, 5), (11, 6): (7, 6), (11, 7): (7, 7), (11, 8): (7, 8), (12, 0): (8, 0),
+    (12, 1): (8, 1), (12, 2): (8, 2), (12, 3): (8, 3), (12, 4): (8, 4), (12, 5): (8, 5),
+    (12, 7): (8, 6), (12, 8): (8, 7), (12, 9): (8, 8), (13, 0): (9, 0), (13, 1): (9, 1),
+    (13, 2): (9, 2), (13, 3): (9, 3), (13, 4): (9, 4), (13, 5): (9, 5),
+}  # fmt: skip
+"""By a version of CUDA: the newest PTX ISA version that its ptxas and its driver read (PTX ISA,
+chapter "Release Notes"; ptxas 11.7 to 13.5 were asked, 2026-11)."""
+
+
+def newest_for_cuda(cuda: str) -> PtxVersion | None:
+    """Return the newest PTX ISA version that the driver of a version of CUDA reads.
+
+    Parameters
+    ----------
+    cuda
+        Such as "13.0". One that is newer than all that are known reads at least what they read.
+
+    Returns
+    -------
+    PtxVersion or None
+        None where nothing is known of such a version.
+    """
+    match = re.match(r"([0-9]{1,3})\.([0-9]{1,3})(?![0-9])", cuda)
+    if match is None:
+        return None
+    own = int(match[1]), int(match[2])
+    return max((PtxVersion(*new) for since, new in _SINCE_CUDA.items() if since <= own),
+               default=None)  # fmt: skip
+
+
 DEFAULT_TARGET = "sm_90"
 DEFAULT_VERSION = "8.0"
 

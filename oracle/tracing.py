@@ -18,8 +18,10 @@ from oracle.image import check_images, position
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -29,6 +31,7 @@ from oracle.matrix_moves import collect
 from oracle.models import Model, model_for
 from oracle.places import Place
 from oracle.program import Program
+from oracle.registers import Register
 from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Product, Store, Straight
 from oracle.warps import Warps
 
@@ -46,7 +49,8 @@ class Event:
     """What it read, by operand: matrices (rows, columns), registers (32, count), the rows of
     ldmatrix uint8 (addresses, 16)."""
     makers: Mapping[str, int]
-    """Number of the event that made what each name held that it read."""
+    """Number of the event that made what each operand held that it read, by the operand's text; of
+    registers of several, the last."""
     result: NDArray[Any] | None
     """What it made; None for stores, copies and barriers."""
 
@@ -84,7 +88,7 @@ class Trace:
         return Written(event=event, row=row, column=column)
 
     def maker(self, event: Event, name: str | None) -> Event | None:
-        """Return the event that made what another read under a name; None if none did."""
+        """Return the event that made what another read as an operand; None if none did."""
         number = None if name is None else event.makers.get(name)
         return None if number is None else self.events[number]
 
@@ -169,7 +173,7 @@ class _Recorder(Warps):
         self.written = {
             "global": _Bytes.of(program.image_bytes), "shared": _Bytes.of(program.shared_bytes),
         }  # fmt: skip
-        self._makers: dict[str, int] = {}
+        self._makers: dict[Register, int] = {}
 
     def take(self, step: Straight) -> None:
         seen = self._seen(step)
@@ -177,8 +181,8 @@ class _Recorder(Warps):
         super().take(step)
         result = None
         if step.writes is not None:
-            self._makers[step.writes.name] = number
-            result = self.names[step.writes.name]["bits"][0]
+            self._makers |= dict.fromkeys(step.writes.registers, number)
+            result = self.held(step.writes)["bits"][0]
         self.events.append(
             Event(number=number, step=step, inputs=seen.inputs, makers=seen.makers, result=result)
         )
@@ -187,9 +191,8 @@ class _Recorder(Warps):
     def _seen(self, step: Straight) -> _Seen:
         seen = _Seen()
         for use in step.reads:
-            seen.inputs[use.field] = self.names[use.name]["bits"][0]
-            if use.name in self._makers:
-                seen.makers[use.name] = self._makers[use.name]
+            seen.inputs[use.field] = self.held(use)["bits"][0]
+            seen.makers[use.name] = max(self._makers[register] for register in use.registers)
         if isinstance(step, LoadRows):
             memory, start = self.at(Place(buffer=step.buffer))
             rows = np.array(step.addresses[: step.form.addresses]) + start
@@ -222,6 +225,8 @@ class _Recorder(Warps):
                 | MultiplyLanes()
                 | TransposeRegisters()
                 | PackRegisters()
+                | SetRegisters()
+                | MoveRegisters()
                 | Barrier()
             ):
                 pass

@@ -7,7 +7,8 @@ more.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, assert_never
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,16 @@ from numpy.typing import NDArray
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
 from oracle.forms import LoadForm
+from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -30,14 +34,36 @@ from oracle.matrices import LANES
 from oracle.matrix_moves import collect, distribute, transposed
 from oracle.models import Model
 from oracle.multiply import multiply
+from oracle.operations import Operation
 from oracle.places import Place, Word
 from oracle.program import Program
+from oracle.registers import Register
 from oracle.steps import Barrier, Copy, Elementwise, Load, Multiply, Store, Straight
-from oracle.storage import read, write
+from oracle.storage import Tile, read, write
 from oracle.transposition import in_order
 
 Planes = dict[str, NDArray[Any]]
 """Arrays of one shape (or memories of one size), by the name of the plane."""
+
+
+@dataclass(kw_only=True, eq=False, slots=True)
+class Value:
+    """What a step wrote into registers: a fragment, or registers known lane by lane."""
+
+    planes: Planes
+    """Fragments (count, rows, columns), registers (count, 32, words)."""
+    registers: int
+    """Registers in each lane."""
+    constant: int | None = None
+    """What each of them holds in every lane, if a step set them to one number."""
+
+
+class Cell(NamedTuple):
+    """What one register holds."""
+
+    value: Value
+    part: int
+    """Which of the value's registers."""
 
 
 class Warps:
@@ -62,8 +88,7 @@ class Warps:
             "global": {"bits": images},
             "shared": {"bits": np.zeros((len(images), program.shared_bytes), dtype=np.uint8)},
         }
-        self.names: dict[str, Planes] = {}
-        """Fragments, (count, rows, columns), and registers, (count, 32, registers)."""
+        self.cells: dict[Register, Cell] = {}
 
     @property
     def count(self) -> int:
@@ -74,33 +99,100 @@ class Warps:
         """Take one step."""
         match step:
             case Load():
-                self.names[step.fragment] = self.load(step)
+                self.write(step, self.load(step))
             case Multiply():
-                self.names[step.d] = self.multiply(step)
+                self.write(step, self.multiply(step))
             case Store():
-                self.store(step, self.names[step.fragment])
+                self.store(step, *self.operands(step))
             case Elementwise():
-                self.names[step.destination] = self.elementwise(step)
+                copied = step.operation is Operation.COPY
+                self.write(step, self.elementwise(step), self.constant(step) if copied else None)
             case LoadRows():
-                self.names[step.registers] = self.load_rows(step)
+                self.write(step, self.load_rows(step))
             case StoreRows():
                 self.store_rows(step)
             case LoadRegisters():
-                self.names[step.registers] = self.load_registers(step)
+                self.write(step, self.load_registers(step))
             case StoreRegisters():
                 self.store_registers(step)
             case MultiplyLanes():
-                self.names[step.d] = self.multiply_lanes(step)
+                self.write(step, self.multiply_lanes(step))
             case TransposeRegisters():
-                self.names[step.destination] = self.transpose_registers(step)
+                self.write(step, self.transpose_registers(step))
             case PackRegisters():
-                self.names[step.destination] = self.pack_registers(step)
+                self.write(step, self.pack_registers(step))
+            case SetRegisters():
+                self.write(step, self.constants(step), self.constant(step))
+            case MoveRegisters():
+                (moved,) = self.operands(step)
+                self.write(step, moved, self.constant(step))
             case Copy():
                 self.copy(step)
             case Barrier():  # steps follow each other here, so that there is nothing to order
                 pass
             case _:
                 assert_never(step)
+
+    def write(self, step: Straight, planes: Planes, constant: int | None = None) -> None:
+        """Put what a step made into its destination."""
+        assert step.writes is not None
+        registers = step.writes.registers
+        value = Value(planes=planes, registers=len(registers), constant=constant)
+        for index, register in enumerate(registers):
+            self.cells[register] = Cell(value, index)
+
+    def operands(self, step: Straight) -> tuple[Planes, ...]:
+        """Return what a step reads, in the order of its sources."""
+        return tuple(map(self.held, step.reads))
+
+    def held(self, use: Use) -> Planes:
+        """Return what the registers of an operand hold: a fragment, or registers lane by lane.
+
+        Registers of several values, or in another order than they were written, are gathered; as
+        a fragment they can be only what is one number in all of them (`oracle.definedness`).
+        """
+        cells = [self.cells[register] for register in use.registers]
+        value = cells[0].value
+        if use.is_fragment and value.constant is not None:
+            return self.uniform(use, value.constant)
+        if value.registers == len(cells):
+            for index, cell in enumerate(cells):
+                if cell.value is not value or cell.part != index:
+                    break
+            else:
+                return value.planes
+        words = use.holds.bits // 32
+        parts = [
+            (cell.value.planes, slice(words * cell.part, words * (cell.part + 1))) for cell in cells
+        ]
+        return {
+            plane: np.concatenate([planes[plane][..., part] for planes, part in parts], axis=-1)
+            for plane in self.PLANES
+        }
+
+    def constant(self, step: Straight) -> int | None:
+        """Return the number that all registers hold in every lane that a step sets or copies."""
+        if isinstance(step, SetRegisters):
+            return step.constant
+        (use,) = step.reads
+        first, *rest = (self.cells[register].value.constant for register in use.registers)
+        return first if all(one == first for one in rest) else None
+
+    def uniform(self, use: Use, constant: int) -> Planes:
+        """Return the fragment of which every register holds one number in every lane."""
+        assert isinstance(use.holds, Fragment)
+        tile = Tile(matrix=use.holds.matrix, layout="row")
+        number = constant.to_bytes(use.holds.bits // 8, "little")
+        line = np.frombuffer(number * (tile.extent // len(number)), np.uint8)
+        matrix = np.ascontiguousarray(read(line[None], 0, tile))
+        return {"bits": np.repeat(matrix, self.count, axis=0)}
+
+    def constants(self, step: SetRegisters) -> Planes:
+        """Return registers that hold one number, uint32 (count, 32, words)."""
+        low, high = step.constant & 0xFFFFFFFF, step.constant >> 32
+        number = [low] if step.bits == 32 else [low, high]
+        words = np.array(number * step.count, np.uint32)
+        return {"bits": np.tile(words, (self.count, LANES, 1))}
 
     def load(self, step: Load) -> Planes:
         """Return the matrix at a place."""
@@ -116,13 +208,13 @@ class Warps:
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""
-        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 
     def elementwise(self, step: Elementwise) -> Planes:
         """Return a fragment after an element-wise operation."""
-        source = self.names[step.source]["bits"]
-        return {"bits": apply(step.operation, step.matrix.type, source, step.constant)}
+        (source,) = self.operands(step)
+        return {"bits": apply(step.operation, step.matrix.type, source["bits"], step.constant)}
 
     def load_rows(self, step: LoadRows) -> Planes:
         """Return what ldmatrix loads."""
@@ -139,8 +231,9 @@ class Warps:
         memory, start = self.at(Place(buffer=step.buffer))
         rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
         index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        (registers,) = self.operands(step)
         for plane in self.PLANES:
-            memory[plane][:, index] = collect(step.form, self.names[step.registers][plane])
+            memory[plane][:, index] = collect(step.form, registers[plane])
 
     def load_registers(self, step: LoadRegisters) -> Planes:
         """Return a copy of words of memory, lane after lane, uint32 (count, 32, words)."""
@@ -155,26 +248,28 @@ class Warps:
         }
 
     def store_registers(self, step: StoreRegisters) -> None:
-        """Write what `names` holds as registers, lane after lane."""
+        """Write registers, lane after lane."""
         memory, offset = self.at(step.place)
+        (registers,) = self.operands(step)
         for plane in self.PLANES:
-            words = np.ascontiguousarray(self.names[step.registers][plane][:, : step.lanes])
+            words = np.ascontiguousarray(registers[plane][:, : step.lanes])
             lanes = words.astype("<u4", copy=False).view(np.uint8)
             memory[plane][:, offset : offset + step.size] = lanes.reshape(self.count, step.size)
 
     def multiply_lanes(self, step: MultiplyLanes) -> Planes:
         """Return the registers of A x B + C."""
-        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}
 
     def transpose_registers(self, step: TransposeRegisters) -> Planes:
         """Return every register as movmatrix gives it."""
-        source = self.names[step.source]
+        (source,) = self.operands(step)
         return {plane: transposed_registers(source[plane]) for plane in self.PLANES}
 
     def pack_registers(self, step: PackRegisters) -> Planes:
         """Return pairs of f32 registers, rounded to a narrower format."""
-        return {"bits": packed(self.names[step.source]["bits"], step.type)}
+        (source,) = self.operands(step)
+        return {"bits": packed(source["bits"], step.type)}
 
     def copy(self, step: Copy) -> None:
         """Copy bytes from place to place."""
@@ -201,27 +296,52 @@ class Warps:
         warps = object.__new__(type(self))
         warps.program, warps.model = self.program, self.model
         warps.memory = {space: _part(planes, mask) for space, planes in self.memory.items()}
-        warps.names = {name: _part(planes, mask) for name, planes in self.names.items()}
+        parts: dict[int, Value] = {}
+        warps.cells = {}
+        for register, (value, index) in self.cells.items():
+            part = parts.get(id(value))
+            if part is None:
+                part = parts[id(value)] = replace(value, planes=_part(value.planes, mask))
+            warps.cells[register] = Cell(part, index)
         return warps
 
     def join(self, mask: NDArray[np.bool_], yes: Warps, no: Warps) -> None:
         """Become the warps of `yes` where the mask is set, and those of `no` elsewhere, in place.
 
-        A name that one of the two lacks, or that they hold with different shapes, is dropped:
-        nothing can use it before writing it again.
+        A register that one of the two lacks, or that is not the same part of values of one shape
+        in both, is dropped: nothing can use it before writing it again.
         """
         for space, planes in self.memory.items():
             for plane, array in planes.items():
                 array[mask] = yes.memory[space][plane]
                 array[~mask] = no.memory[space][plane]
-        self.names = {}
-        for name in yes.names.keys() & no.names.keys():
-            pairs = [(yes.names[name][plane], no.names[name][plane]) for plane in self.PLANES]
-            if all(y.shape[1:] == n.shape[1:] and y.dtype == n.dtype for y, n in pairs):
-                self.names[name] = {
-                    plane: _joined(mask, *pair)
-                    for plane, pair in zip(self.PLANES, pairs, strict=True)
-                }
+        self.cells = {}
+        joined: dict[tuple[int, int], Value | None] = {}
+        for register, one in yes.cells.items():
+            other = no.cells.get(register)
+            if other is None or one.part != other.part:
+                continue
+            key = id(one.value), id(other.value)
+            if key not in joined:
+                joined[key] = self._joined(mask, one.value, other.value)
+            value = joined[key]
+            if value is not None:
+                self.cells[register] = Cell(value, one.part)
+
+    def _joined(self, mask: NDArray[np.bool_], yes: Value, no: Value) -> Value | None:
+        """Return the value that is `yes` where the mask is set; None if there is none."""
+        pairs = [(yes.planes[plane], no.planes[plane]) for plane in self.PLANES]
+        if yes.registers != no.registers or any(
+            y.shape[1:] != n.shape[1:] or y.dtype != n.dtype for y, n in pairs
+        ):
+            return None
+        return Value(
+            planes={
+                plane: _joined(mask, *pair) for plane, pair in zip(self.PLANES, pairs, strict=True)
+            },
+            registers=yes.registers,
+            constant=yes.constant if yes.constant == no.constant else None,
+        )
 
 
 def _part(planes: Planes, mask: NDArray[np.bool_]) -> Planes:

@@ -89,7 +89,7 @@ class Compiled:
 
     module: KernelModule
     architecture: str
-    """Architecture whose machine code (or model) runs: "sm_90". The oracle's target."""
+    """Architecture whose machine code (or model) runs: "sm_90"."""
     compiler: str
     """What translated the PTX, with version and optimisation level."""
     key: str
@@ -98,6 +98,14 @@ class Compiled:
     """What is loaded onto the device; empty where the runner reads the PTX itself."""
     optimization: int | None = None
     """-O level for the driver's compiler; None where the code is machine code already."""
+    release: str = ""
+    """Release of CUDA whose compiler makes the machine code: "12.4", or "unknown"; empty where the
+    PTX is run as it is."""
+
+    @property
+    def oracle_target(self) -> str:
+        """The oracle's target: "sm_90", or "sm_90@12.4" (`oracle.targets.split_compiler`)."""
+        return f"{self.architecture}@{self.release}" if self.release else self.architecture
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,14 @@ from typing import assert_never
 
 from oracle.errors import UsageError
 from oracle.forms import Form, MainForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -27,6 +30,8 @@ from oracle.matrices import LANES, Matrix
 from oracle.operations import Operation
 from oracle.places import Span, Word
 from oracle.program import Program, walk
+from oracle.registers import MOST_REGISTERS, listed
+from oracle.sharing import Way, way_of
 from oracle.steps import (
     Barrier,
     Branch,
@@ -41,7 +46,7 @@ from oracle.steps import (
     Store,
 )
 from oracle.storage import Tile
-from strategies.fragment_flow import MOST_REGISTERS, flow_of, most_live
+from strategies.fragment_flow import flow_of, most_live
 
 HUGE_PITCH = 4096
 """Bytes between lines from which a stride counts as huge: a page of memory each."""
@@ -126,6 +131,14 @@ class Feature(StrEnum):
     D_AS_MULTIPLICAND = "d of mma.sync is a or b of the next", Dimension.PROGRAM
     STMATRIX_OF_D = "stmatrix stores d of mma.sync", Dimension.PROGRAM
     OVER_PART = "d in some of the registers of a or b", Dimension.PROGRAM
+    C_ORDER = "c in the registers of d in another order", Dimension.PROGRAM
+    C_PART = "c in some of the registers of d", Dimension.PROGRAM
+    C_REPEATED = "c repeats a register", Dimension.PROGRAM
+    AMONG_MULTIPLICANDS = "d among the registers of a or b", Dimension.PROGRAM
+    A_WITH_B = "a and b in one bank of registers", Dimension.PROGRAM
+    ADDRESS_LOADED = "address in a register that is loaded", Dimension.PROGRAM
+    STMATRIX_REPEATED = "stmatrix repeats a register", Dimension.PROGRAM
+    MOVMATRIX_IN_PLACE = "movmatrix into its source", Dimension.PROGRAM
     LOOP_CONSTANT = "loop with a constant count", Dimension.PROGRAM
     LOOP_WORD = "loop with a count from memory", Dimension.PROGRAM
     BRANCH_CONSTANT = "branch on a constant", Dimension.PROGRAM
@@ -174,7 +187,8 @@ OF_LANES = frozenset(
         Feature.MMA_SYNC, Feature.STMATRIX, Feature.MOVMATRIX, Feature.PACKED,
         Feature.LOAD_REGISTERS, Feature.FED_BY_LDMATRIX, Feature.D_AS_MULTIPLICAND,
         Feature.STMATRIX_OF_D, Feature.OVER_PART, Feature.STMATRIX_GENERIC,
-        Feature.STMATRIX_SHARED, Feature.STMATRIX_SHARED_CTA,
+        Feature.STMATRIX_SHARED, Feature.STMATRIX_SHARED_CTA, Feature.STMATRIX_REPEATED,
+        Feature.MOVMATRIX_IN_PLACE,
     }
 )  # fmt: skip
 """Features that only programs on registers known by lane have."""
@@ -188,7 +202,8 @@ _OF_BOTH = frozenset(
         Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES, Feature.LIVE_8, Feature.LIVE_16,
         Feature.LOOP_CONSTANT, Feature.LOOP_WORD, Feature.BRANCH_CONSTANT, Feature.BRANCH_WORD,
         Feature.TWO_ARMS, Feature.NESTED, Feature.STEPS_12, Feature.STEPS_24,
-        Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE,
+        Feature.OFFSET_IMMEDIATE, Feature.OFFSET_NEGATIVE, Feature.C_ORDER, Feature.C_PART,
+        Feature.C_REPEATED, Feature.AMONG_MULTIPLICANDS, Feature.A_WITH_B, Feature.ADDRESS_LOADED,
     }
 )  # fmt: skip
 """Features that these programs and those of wmma can have."""
@@ -253,10 +268,7 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield _OF_OPERAND[step.form.operand]
         case Multiply():
             yield Feature.MULTIPLICATION
-            if step.d == step.c:
-                yield Feature.IN_PLACE_REGISTERS
-            if step.d in (step.a, step.b):
-                yield Feature.OVER_MULTIPLICAND
+            yield from _of_sharing(step)
         case Store():
             yield Feature.STORE
         case Elementwise():
@@ -271,19 +283,26 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.STMATRIX
             yield Feature(f"stmatrix: {'.' + step.form.space if step.form.space else 'generic'}")
             yield from _of_immediate(step.immediate)
+            if _repeats(step.reads[0]):
+                yield Feature.STMATRIX_REPEATED
         case MultiplyLanes():
             yield Feature.MMA_SYNC
-            if step.d == step.c:
-                yield Feature.IN_PLACE_REGISTERS
-            for name, operand in ((step.a, "a"), (step.b, "b")):
-                if step.d == name:
-                    yield Feature.OVER_MULTIPLICAND
-                    if step.form.words("d") < step.form.words(operand):
-                        yield Feature.OVER_PART
+            yield from _of_sharing(step)
+            for use in step.reads:
+                if (
+                    use.field != "c"
+                    and use.name == step.d
+                    and use.holds.words > step.form.words("d")
+                ):
+                    yield Feature.OVER_PART
         case TransposeRegisters():
             yield Feature.MOVMATRIX
+            if step.destination == step.source:
+                yield Feature.MOVMATRIX_IN_PLACE
         case PackRegisters():
             yield Feature.PACKED
+        case SetRegisters() | MoveRegisters():
+            pass
         case LoadRegisters():
             yield Feature.LOAD_REGISTERS
         case StoreRegisters():
@@ -305,8 +324,39 @@ def _of_step(step: Step) -> Iterator[Feature]:
             yield Feature.LOOP_WORD if isinstance(step.count, Word) else Feature.LOOP_CONSTANT
         case _:
             assert_never(step)
+    if getattr(step, "address", None) is not None:
+        yield Feature.ADDRESS_LOADED
     if any(inner.blocks for inside in step.blocks.values() for inner in inside):
         yield Feature.NESTED
+
+
+_ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
+
+
+def _of_sharing(step: Product) -> Iterator[Feature]:
+    """Yield how the operands of a multiplication share registers."""
+    d, a, b, c = step.uses
+    if d.name == c.name:
+        yield Feature.IN_PLACE_REGISTERS
+    way = way_of(d, c)
+    if way in _ORDERS:
+        yield Feature.C_ORDER
+    elif way is Way.PART:
+        yield Feature.C_PART
+    if _repeats(c):
+        yield Feature.C_REPEATED
+    if d.name in (a.name, b.name):
+        yield Feature.OVER_MULTIPLICAND
+    elif way_of(d, a) or way_of(d, b):
+        yield Feature.AMONG_MULTIPLICANDS
+    if (listed(a.name) or listed(b.name)) and {one.bank for one in a.registers} & {
+        one.bank for one in b.registers
+    }:
+        yield Feature.A_WITH_B
+
+
+def _repeats(use: Use) -> bool:
+    return len(set(use.registers)) < len(use.registers)
 
 
 def _of_immediate(immediate: int) -> Iterator[Feature]:

@@ -14,10 +14,6 @@ from oracle.steps import (
     Step,
 )
 
-MOST_REGISTERS = 255
-"""Registers of 32 bits of one thread, on every target since sm_35 (CUDA C++ Programming Guide,
-Technical Specifications per Compute Capability)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:

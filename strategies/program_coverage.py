@@ -45,6 +45,8 @@ class Batch:
     """What was asked of the program."""
     count: int
     """Images that the round runs it on."""
+    version: str
+    """PTX ISA version of its module."""
 
     @property
     def form(self) -> MainForm:
@@ -71,12 +73,13 @@ def _family_of(opcode: str) -> str:
 class ProgramCoverage(Coverage):
     """Counts of the programs that reached something.
 
-    Counted are forms (every one that a program uses), features (`strategies.features`), classes of
-    values, and pairs of what a program is about (`family_of`) with a feature or a class; and how
-    often a pair was asked for: what cannot be is not asked for again and again.
+    Counted are forms (every one that a program uses), PTX ISA versions of the modules, features
+    (`strategies.features`), classes of values, and pairs of what a program is about (`family_of`)
+    with a feature or a class; and how often a pair was asked for: what cannot be is not asked for
+    again and again.
     """
 
-    NAMES = ("main_forms", "forms", "features", "classes", "pairs", "asked")
+    NAMES = ("main_forms", "forms", "features", "classes", "pairs", "asked", "versions")
 
     def add(self, batch: Batch) -> None:
         """Count a program and what fills its images."""
@@ -87,6 +90,7 @@ class ProgramCoverage(Coverage):
         classes = batch.recipe.classes[: batch.count]
         self.counts["forms"].update(form.opcode for form in requirements(batch.program))
         self.counts["main_forms"][batch.form.opcode] += 1
+        self.counts["versions"][batch.version] += 1
         self.counts["features"].update(feature.value for feature in features)
         self.counts["classes"].update(class_.value for class_ in classes)
         self.counts["pairs"].update(_pair(family, feature) for feature in features)
@@ -179,6 +183,12 @@ class ProgramCoverage(Coverage):
         """
         return [
             CoverageLine.of("forms", {form.opcode: self.form_count(form) for form in forms}),
+            # How many there are to draw is the campaign's.
+            CoverageLine(
+                name="PTX ISA versions",
+                reached=len(self.counts["versions"]),
+                total=len(self.counts["versions"]),
+            ),
             *(
                 CoverageLine.of(
                     dimension.value,

@@ -17,16 +17,20 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
+from typing import Self
 
 from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import MainForm
+from oracle.forms import Form, MainForm, ProductForm
+from oracle.isa import FORMS
+from oracle.models import model_for
 from oracle.program import Program, requirements
-from oracle.targets import Module, parse_target, parse_version
+from oracle.targets import VERSIONS, Module, PtxVersion, parse_target, parse_version
 from strategies.contents import Recipe, ValueClass, recipes
 from strategies.coverage import epoch_known
 from strategies.draws import Selection, derived_seed, draw_one
@@ -84,6 +88,78 @@ def images_per_program(number: int, speed: Speed) -> int:
     return most if doublings >= most.bit_length() else min(most, _FIRST_IMAGES << doublings)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Versions:
+    """PTX ISA versions of modules, of which every round draws one."""
+
+    every: tuple[str, ...]
+    """Those there are, the oldest first; never empty."""
+    main: str
+    """That of every second round, on average."""
+
+    @classmethod
+    def only(cls, version: str) -> Self:
+        """Return what every round draws the same version from."""
+        return cls(every=(version,), main=version)
+
+    @property
+    def newest(self) -> str:
+        """The version that has every form that the others have."""
+        return self.every[-1]
+
+    def of_round(self, key: int) -> str:
+        """Return the version of a round by its key (`round_key`)."""
+        which, main = divmod(derived_seed(key, "version"), 2)
+        return self.main if main else self.every[which % len(self.every)]
+
+    def having(self, form: Form | None, target: str, wanted: str) -> str:
+        """Return the version that is wanted, or else the oldest that has a form."""
+        if form is None or _has(form, target, wanted):
+            return wanted
+        return next((one for one in self.every if _has(form, target, one)), self.newest)
+
+    def __str__(self) -> str:
+        ends = dict.fromkeys((self.every[0], self.newest))
+        return " to ".join(ends)
+
+
+@cache
+def _has(form: Form, target: str, version: str) -> bool:
+    return is_available(form, Module.named(target, version))
+
+
+def versions_up_to(target: str, newest: PtxVersion, *, main: PtxVersion | None = None) -> Versions:
+    """Return the PTX ISA versions that know a target, up to the newest that something reads.
+
+    Parameters
+    ----------
+    target
+        Such as "sm_90".
+    newest
+        The newest of them.
+    main
+        At most that of every second round; None: `newest`. It is the oldest that has as many forms
+        as a newer one, so that as many compilers as possible can be asked about a finding.
+
+    Raises
+    ------
+    UsageError
+        If none of them knows the target.
+    """
+    row = parse_target(target)
+    known = [one for one in VERSIONS if row.known_to(one) and one <= newest]
+    if not known:
+        raise UsageError(
+            f"PTX ISA version {newest} is the newest that can be compiled here, and {target} is "
+            f"known since {row.since}; choose another --target, or a newer compiler"
+        )
+    at_most = [one for one in known if main is None or one <= main] or known[:1]
+    oldest = max(
+        at_most, key=lambda one: sum(is_available(form, Module(row, one)) for form in FORMS)
+    )
+    return Versions(every=tuple(map(str, known)), main=str(oldest))
+
+
 _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
@@ -102,6 +178,12 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
         for form in selection.forms()
         if isinstance(form, MainForm) and is_valued(form, Module(row, number))
     )
+    if not forms and unjudged_forms(selection, target=target, version=version):
+        raise UsageError(
+            f"the model {model_for(target).name} has no figures of what {selection.pattern!r} "
+            "selects; measure it (`warpfuzz measure --only`), or choose other forms or another "
+            "model"
+        )
     if not forms:
         raise UsageError(
             f"nothing that multiplies or moves matrices on {target} and PTX ISA {version} is like "
@@ -109,6 +191,18 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
             "lists what there is"
         )
     return forms
+
+
+def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[ProductForm, ...]:
+    """Return the selected forms that a target has, and of which the model in use has no figures."""
+    module = Module.named(target, version)
+    return tuple(
+        form
+        for form in selection.forms()
+        if isinstance(form, ProductForm)
+        and is_available(form, module)
+        and not model_for(target).judges(form)
+    )
 
 
 def round_key(seed: int, number: int) -> int:
@@ -140,7 +234,7 @@ def round_batches(
     forms: Sequence[MainForm],
     *,
     target: str,
-    version: str,
+    version: str | Versions,
     key: int,
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
@@ -155,7 +249,8 @@ def round_batches(
     forms
         What is selected; the target has it.
     target, version
-        Of the module.
+        Of the module. Where several versions are given, the key draws one for all programs of the
+        round; a program whose form is newer has the oldest version that has this.
     key
         Of the round (`round_key`).
     focuses
@@ -165,24 +260,27 @@ def round_batches(
     line_bytes
         As in `Focus`, of every second program.
     """
-    row, number = parse_target(target), parse_version(version)
+    versions = version if isinstance(version, Versions) else Versions.only(version)
+    of_round = versions.of_round(key)
     if focuses is None:
         focuses = ProgramCoverage().focuses(key, PROGRAMS, forms)
     for index, focus in enumerate(focuses):
         own = derived_seed(key, index)
+        of_program = versions.having(focus.form, target, of_round)
+        module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
         drawn = st.tuples(
-            programs(focus, module=Module.named(target, version), forms=tuple(forms)),
+            programs(focus, module=module, forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),
         )
         program, recipe = draw_one(drawn, own)
         # Some state spaces and types are newer than what is multiplied.
-        if all(is_available(form, Module(row, number)) for form in requirements(program)):
+        if all(is_available(form, module) for form in requirements(program)):
             most = max(_FIRST_IMAGES, count * _FULL_BYTES // program.image_bytes)
             yield Batch(
                 entry=f"kernel_{index}", program=program, recipe=recipe, focus=focus,
-                count=min(count, most),
+                count=min(count, most), version=of_program,
             )  # fmt: skip
 
 

@@ -50,6 +50,8 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     id: str | None
     """Of the finding that stands for it; None if it could not be stored."""
     shrink: ShrinkStatus
+    version: str = ""
+    """PTX ISA version of its module."""
     new: bool = True
     """Whether this campaign put the finding into the corpus."""
     confirmed: bool = False

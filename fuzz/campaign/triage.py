@@ -20,7 +20,7 @@ from fuzz.checks.protocol import (
     Suspect,
 )
 from fuzz.findings.case import is_provisional
-from fuzz.findings.families import FamilyState
+from fuzz.findings.families import FamilyState, accused, asked_of
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64
@@ -151,13 +151,15 @@ class Triage:
             kind=case.kind,
             key=family.key,
             title=family.title,
-            text=_text(case),
+            text=accused(case),
+            version=case.ptx_version,
             verdict=case.kind.value,
             message=case.runners[-1].message,
             known=self.known.match(case),
             cases=cases,
             shrink=case.shrink,
             provisional=is_provisional(case),
+            asked=asked_of(case),
         )
         member = self.members[family.key] = _Member(state=state, new=False)
         return member
@@ -318,10 +320,11 @@ class Triage:
         member.state.saved = there
         case = entry.finding
         state = member.state
-        state.kind, state.verdict, state.text = case.kind, case.kind.value, _text(case)
+        state.kind, state.verdict, state.text = case.kind, case.kind.value, accused(case)
+        state.version = case.ptx_version
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
         state.title = stored.case.family.title
-        state.provisional = is_provisional(stored.case)
+        state.provisional, state.asked = is_provisional(stored.case), asked_of(stored.case)
 
     def _shrinks(self, member: _Member) -> bool:
         """Whether a finding is still to be made smaller."""
@@ -358,6 +361,7 @@ class Triage:
                 key=key,
                 title=one.state.title,
                 text=one.state.text,
+                version=one.state.version,
                 verdict=one.state.verdict,
                 message=one.state.message,
                 cases=one.state.cases,
@@ -386,6 +390,7 @@ class Triage:
                 key=record.key,
                 title=record.title,
                 text=record.text,
+                version=record.version,
                 verdict=record.verdict,
                 message=record.message,
                 known=self.known.match(entry.finding) if entry else None,
@@ -393,6 +398,7 @@ class Triage:
                 saved=Saved(id=entry.id, path=entry.path, new=False) if entry else None,
                 shrink=record.shrink,
                 provisional=entry is not None and is_provisional(entry.finding),
+                asked=asked_of(entry.finding) if entry is not None else (),
             )
             self.members[record.key] = _Member(
                 state=state,
@@ -406,9 +412,3 @@ class Triage:
 
 def _family(state: FamilyState) -> Family:
     return Family(key=state.key, title=state.title)
-
-
-def _text(case: Case) -> str:
-    """Return the instruction that a case is about: its first multiplication or ldmatrix."""
-    wanted = (text for text in case.instructions if text.startswith(("wmma.mma", "ldmatrix")))
-    return next(wanted, case.instructions[0])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +18,37 @@ from fuzz.checks.compiler_suspects import (
     value_case,
     verdicts_on,
 )
-from fuzz.checks.protocol import Note, Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
+from fuzz.checks.protocol import (
+    BY_MEMBER,
+    Note,
+    Pulse,
+    RoundJob,
+    RoundReport,
+    Stage,
+    Stored,
+    Suspect,
+)
 from fuzz.compilers.matrix import Built, Matrix, Variant, listings, notes_of, survey_programs
 from fuzz.compilers.members import NOWHERE, Member, MemberRunner, Place
 from fuzz.findings.case import MODULE, Evidence, files_of
-from fuzz.findings.families import under_a_condition
+from fuzz.findings.families import under_a_condition, what_was_said
 from fuzz.findings.replay import Subject, attempt
 from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
-from oracle.execution import execute
+from oracle.execution import execute, expansions, has_figures
 from oracle.forms import MainForm
-from oracle.image import different
+from oracle.models import NO_FIGURES
+from oracle.permission import contradicting
+from oracle.program import Program
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
+from runners.cuda.compilation import release_of
 from runners.emission import emit, emit_all
 from runners.front_ends import line_bytes
-from runners.protocol import Compiled, Failure, Trouble
+from runners.protocol import Compiled, Failure, Images, Trouble
 from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import round_batches, round_key, up_to
+from strategies.program_draws import Versions, round_batches, round_key, up_to
 
 ROUNDS_OF_A_MODULE = {"cuda": 4, "sim": 1, NOWHERE: 4}
 """Draws whose programs share a module, by the runner: 32 programs, for which ptxas takes below a
@@ -53,8 +66,9 @@ class _Results:
     failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
     """The first failure of a kind and an instruction, and the members whose binaries fail so."""
     right: list[Member]
-    actual: dict[int, NDArray[np.uint8]]
-    """By image: what the first of its members' binaries made of it."""
+    first: dict[int, tuple[NDArray[np.uint8], NDArray[np.uint8], str]]
+    """By image: what the first of its members' binaries made of it, what was expected, and the
+    target, with its compiler, whose figures expect that."""
 
 
 class MatrixRounds:
@@ -68,6 +82,8 @@ class MatrixRounds:
         Where binaries run.
     forms
         What is selected.
+    versions
+        What rounds draw the PTX ISA version from.
     seed
         Of the campaign.
     disassembler
@@ -82,6 +98,7 @@ class MatrixRounds:
         place: Place,
         *,
         forms: Sequence[MainForm],
+        versions: Versions,
         seed: int,
         disassembler: Disassembler | None,
         pulse: Pulse,
@@ -90,7 +107,7 @@ class MatrixRounds:
         self._seed, self._disassembler, self._pulse = seed, disassembler, pulse
         name = NOWHERE if place.opened is None else place.opened.choice.name
         self._parts = ROUNDS_OF_A_MODULE[name]
-        self._module = Module.named(place.target, place.ptx_version)
+        self._versions = versions
         front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
         self._line_bytes = max((line_bytes(one.spelled) for one in front_ends), default=1)
 
@@ -123,7 +140,7 @@ class MatrixRounds:
             for batch in round_batches(
                 self._forms,
                 target=self._place.target,
-                version=self._place.ptx_version,
+                version=self._versions,
                 key=round_key(self._seed, job.number * self._parts + part),
                 count=job.drawn.work,
                 line_bytes=self._line_bytes,
@@ -133,11 +150,8 @@ class MatrixRounds:
         batches = up_to(last, drawn, self._cases)
         if not batches:
             return True
-        programs = {batch.entry: batch.program for batch in batches}
-        self._pulse.enter(Stage.COMPILE)
-        building = self._matrix.start(emit_all(programs, module=self._module))
-        built = building.wait(self._pulse.beat)
-        alone: set[Member] = set()
+        built = self._built([(batch.entry, batch.version, batch.program) for batch in batches])
+        alone: set[tuple[str, Member]] = set()
         place = 0
         """Cases of the round before the program at hand."""
         for batch in batches:
@@ -150,21 +164,50 @@ class MatrixRounds:
             first = job.skip + report.cases - place
             left = count - first
             some = left if job.limit is None else min(left, job.limit - report.cases)
-            own = self._by_itself(batch, built) if built.failed else built
-            alone.update(own.failed)
+            own = built[batch.version]
+            if own.failed:
+                own = self._by_itself(batch, own)
+            alone.update((batch.version, member) for member in own.failed)
             self._program(batch, own, (first, some), job, report)
             report.cases += some
             if some < left:
                 return False
             place += count
-        together = [
-            member
-            for member in built.failed
-            if member not in alone and member.assembler is not None
-        ]
-        if together:
-            self._refused(built, None, together, job, report)
+        for version, module in built.items():
+            together = [
+                member
+                for member in module.failed
+                if (version, member) not in alone and member.assembler is not None
+            ]
+            if together:
+                self._refused(module, None, together, job, report)
         return True
+
+    def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
+        """Compile programs, those of a PTX ISA version in one module.
+
+        Parameters
+        ----------
+        programs
+            The entry, the version, and the program of each.
+
+        Returns
+        -------
+        Mapping
+            By version: the module, as those made it who read that.
+        """
+        modules: dict[str, dict[str, Program]] = {}
+        for entry, version, program in programs:
+            modules.setdefault(version, {})[entry] = program
+        self._pulse.enter(Stage.COMPILE)
+        building = {
+            version: self._matrix.start(emit_all(some, module=self._module(version)))
+            for version, some in modules.items()
+        }
+        return {version: one.wait(self._pulse.beat) for version, one in building.items()}
+
+    def _module(self, version: str) -> Module:
+        return Module.named(self._place.target, version)
 
     def _cases(self, batch: Batch) -> int:
         """Return the cases of a program: its images, where they are run."""
@@ -173,7 +216,7 @@ class MatrixRounds:
     def _by_itself(self, batch: Batch, built: Built) -> Built:
         """Compile one program of a module with those who did not compile the module."""
         self._pulse.enter(Stage.COMPILE)
-        module = emit(batch.program, module=self._module, entry=batch.entry)
+        module = emit(batch.program, module=self._module(batch.version), entry=batch.entry)
         again = self._matrix.start(module, list(built.failed)).wait(self._pulse.beat)
         return Built(module=module, made={**built.made, **again.made})
 
@@ -188,6 +231,7 @@ class MatrixRounds:
             assert isinstance(report.coverage, ProgramCoverage)
             report.coverage.add(batch)
             report.counts["programs",] += 1
+            self._count_members(batch, built, report)
             report.counts["binaries",] += sum(len(variant.members) for variant in variants)
             report.counts["distinct",] += len(variants)
             failed = self._not_said(batch, built, job, report)
@@ -201,23 +245,37 @@ class MatrixRounds:
         if first == 0:
             report.counts["differences",] += different
 
+    def _count_members(self, batch: Batch, built: Built, report: RoundReport) -> None:
+        """Count for each member whether it reads a program, and whether it compiles it."""
+        readers = set(self._matrix.readers(batch.version))
+        for member in self._matrix.members:
+            own = BY_MEMBER, member.name
+            compiled = isinstance(built.made.get(member), Compiled)
+            report.counts[*own, "compiled"] += compiled
+            report.counts[*own, "not compiled"] += member in readers and not compiled
+            report.counts[*own, "not readable"] += member not in readers
+            report.counts[*own, "compared"] += 0
+            report.counts[*own, "images"] += 0
+
     def _not_said(
         self, batch: Batch, built: Built, job: RoundJob, report: RoundReport
     ) -> list[Member]:
         """Count and keep what front ends did not compile; return the assemblers that did not."""
         rest = []
-        failed: dict[Kind, list[Member]] = {}
+        failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]] = {}
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member], report)
             elif member.front_end is not None:
-                failed.setdefault(kind_of_failure(failure), []).append(member)
+                said = kind_of_failure(failure), what_was_said(failure)
+                failed.setdefault(said, (failure, []))[1].append(member)
             else:
                 rest.append(member)
         right = [member for member in built.made if member not in built.failed]
-        for kind, members in failed.items():
-            report.counts["uncompiled",] += 1
-            self._suspect(batch, batch.images(1)[0], 0, kind, members, right, job, report)
+        report.counts["uncompiled",] += bool(failed)
+        for (kind, _), (failure, members) in failed.items():
+            image = batch.images(1)[0]
+            self._suspect(batch, image, 0, kind, members, right, job, report, failure)
         return rest
 
     def _compare(
@@ -237,12 +295,18 @@ class MatrixRounds:
         self._pulse.enter(Stage.RUN)
         pending = self._matrix.submit(variants, images, batch.entry)
         self._pulse.enter(Stage.ORACLE)
-        architecture = variants[0].compiled.architecture
-        expected = execute(batch.program, images, target=architecture).images
-        self._pulse.enter(Stage.COMPARE)
-        results = _Results(wrong={}, failed={}, right=[], actual={})
-        distinct, ran = set[bytes](), 0
+        expectations: dict[tuple[str, ...], Images] = {}
+        results = _Results(wrong={}, failed={}, right=[], first={})
+        distinct, ran, bounds_alone = set[bytes](), 0, False
         for variant, one in zip(variants, pending, strict=True):
+            self._pulse.enter(Stage.ORACLE)
+            target = self._judged(batch, variant)
+            figures = expansions(batch.program, target=target)
+            if figures not in expectations:
+                expectations[figures] = execute(batch.program, images, target=target).images
+            expected = expectations[figures]
+            bounds_alone |= NO_FIGURES in figures
+            self._pulse.enter(Stage.COMPARE)
             outcome = one.collect()
             self._pulse.beat()
             if isinstance(outcome, Failure) and outcome.trouble is Trouble.UNSUPPORTED:
@@ -256,33 +320,52 @@ class MatrixRounds:
                 distinct.add(b"failed")
                 continue
             distinct.add(outcome.images.tobytes())
-            differ = different(expected, outcome.images)
+            differ = contradicting(
+                batch.program, images, outcome.images, target=target, expected=expected
+            )
             if len(differ):
                 index = int(differ[0])
                 results.wrong.setdefault(index, []).extend(variant.members)
-                results.actual.setdefault(index, outcome.images[index].copy())
+                seen = outcome.images[index].copy(), expected[index], target
+                results.first.setdefault(index, seen)
             else:
                 results.right.extend(variant.members)
             ran += 1
+            for member in variant.members:
+                report.counts[BY_MEMBER, member.name, "compared"] += first == 0
+                report.counts[BY_MEMBER, member.name, "images"] += count
         report.compared += count if ran else 0
         report.unasked += 0 if ran else count
         report.counts["images",] += ran * count
         report.counts["wrong",] += bool(results.wrong)
+        report.counts["bounds alone",] += bounds_alone and first == 0
         self._pulse.count(count)
         for (kind, _), (failure, failing) in results.failed.items():
             self._suspect(
                 batch, images[0], first, kind, failing, results.right, job, report, failure
             )
         for index, wrong in results.wrong.items():
-            image, actual = images[index], results.actual[index]
+            image, (actual, wanted, target) = images[index], results.first[index]
             verdict = judge(
-                batch.program, image[None], actual[None], target=architecture,
-                expected=expected[index][None],
-            )[0]  # fmt: skip
+                batch.program, image[None], actual[None], target=target, expected=wanted[None]
+            )[0]
             self._suspect(
                 batch, image, first + index, verdict.kind, wrong, results.right, job, report
             )
         return len(distinct) > 1
+
+    def _judged(self, batch: Batch, variant: Variant) -> str:
+        """Return the oracle's target for a binary: of several compilers one with figures."""
+        architecture = variant.compiled.architecture
+        if not variant.compiled.release:
+            return architecture
+        targets = [
+            f"{architecture}@{release_of(one.version)}"
+            for one in variant.members
+            if one.assembler is not None
+        ] or [variant.compiled.oracle_target]
+        known = [one for one in targets if has_figures(batch.program, target=one)]
+        return (known or targets)[0]
 
     def _suspect(
         self,
@@ -298,7 +381,8 @@ class MatrixRounds:
     ) -> None:
         """Add an image that some members' binaries do not turn into what the oracle says."""
         guilty, innocent = self._ordered(wrong), self._ordered(right)
-        family = family_of(kind, batch.form, guilty, self._matrix.members, failure)
+        readers = self._matrix.readers(batch.version)
+        family = family_of(kind, batch.form, guilty, readers, failure)
         there = report.suspects.get(family.key)
         if there is not None:
             there.cases += 1
@@ -307,7 +391,7 @@ class MatrixRounds:
         opened = self._place.opened
         if family.key not in job.settled and opened is not None:
             self._pulse.enter(Stage.RUN)
-            module = emit(batch.program, module=self._module)
+            module = emit(batch.program, module=self._module(batch.version))
             subject = Subject(module=module, program=batch.program, image=image.copy())
             shown = attempt(MemberRunner(self._matrix.device, guilty[0]), subject)
             if shown.kind is None:
@@ -381,15 +465,25 @@ class MatrixRounds:
         forms = self._forms[first : first + _FORMS_OF_A_ROUND]
         if self._disassembler is None or not forms:
             return
-        target, version = self._place.target, self._place.ptx_version
-        some = list(survey_programs(forms, target=target, version=version, seed=self._seed))
+        target, versions = self._place.target, self._versions
+        some = [
+            (form, version, program)
+            for version, own in groupby(
+                forms, key=lambda form: versions.having(form, target, versions.main)
+            )
+            for form, program in survey_programs(
+                tuple(own), target=target, version=version, seed=self._seed
+            )
+        ]
         if not some:
             return
-        self._pulse.enter(Stage.COMPILE)
-        entries = {f"form_{index}": program for index, (_, program) in enumerate(some)}
-        built = self._matrix.start(emit_all(entries, module=self._module)).wait(self._pulse.beat)
+        entries = [(f"form_{index}", version, one) for index, (_, version, one) in enumerate(some)]
+        built = self._built(entries)
         try:
-            made = listings(self._matrix, built, self._disassembler.expansions)
+            made = {
+                version: listings(self._matrix, one, self._disassembler.expansions)
+                for version, one in built.items()
+            }
         except InfrastructureError as error:
             # What compilers are compared for needs no disassembler.
             self._disassembler = None
@@ -397,8 +491,8 @@ class MatrixRounds:
             report.counts["expansions not looked at",] += len(some)
             return
         report.counts["expansions",] += len(some)
-        for entry, (form, program) in zip(entries, some, strict=True):
-            seen = {member: own.get(entry, Counter()) for member, own in made.items()}
+        for (entry, version, program), (form, *_) in zip(entries, some, strict=True):
+            seen = {member: own.get(entry, Counter()) for member, own in made[version].items()}
             for note in notes_of(form, program, seen):
                 case, files = note_case(note, target=target, version=version)
                 report.counts["notes",] += 1

@@ -39,10 +39,9 @@ from fuzz.compilers.members import (
     Member,
     MemberRunner,
     Place,
-    described,
-    versions_described,
 )
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.compilers.spans import Named, described, versions_described
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
     ATTRIBUTED,
@@ -54,7 +53,12 @@ from fuzz.findings.case import (
     is_value_finding,
     subject_of,
 )
-from fuzz.findings.families import family_of_flaky, form_name, under_a_condition
+from fuzz.findings.families import (
+    family_of_flaky,
+    form_name,
+    under_a_condition,
+    what_was_said,
+)
 from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.stored import EXPANSION
 from fuzz.runner import OpenRunner
@@ -97,16 +101,19 @@ def family_of(
     Parameters
     ----------
     failure
-        Of the runner, if it failed: where it names the instruction that is to blame, this does.
+        Of the runner, if it failed: where it names the instruction that is to blame, this does;
+        of a compiler, whose words say what is wrong with it, whatever the program is about.
     """
     name = form_name(form) if form is not None else "a whole module"
     if kind is Kind.DIVERGENCE and failure is not None:
         name = under_a_condition(failure)
+    if kind is Kind.COMPILE_FAILURE and failure is not None and failure.detail.strip():
+        name = what_was_said(failure)
     who = who_alone(kind, members, among) or "every compiler"
     return Family(key=f"{kind}/{name}/{who}", title=f"{kind}: {name}: {who}")
 
 
-def who_alone(kind: Kind, members: Sequence[Member], among: Sequence[Member]) -> str:
+def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
     """Say which members alone do something, such as "only V13.1.115 -O3"; "" if all do."""
     if len(members) == len(among):
         return ""
@@ -369,7 +376,7 @@ class MatrixExaminer:
             family = (
                 family_of_flaky(form)
                 if flaky
-                else family_of(kind, form, wrong, self._members, last)
+                else family_of(kind, form, wrong, self._readers(subject), last)
             )
         evidence = Evidence(kind=kind, family=family, subject=subject, attempts=attempts)
         evidence = self._named(evidence, self._culprit(kind, subject, runner), wrong)
@@ -413,7 +420,9 @@ class MatrixExaminer:
                 return Gone(id=job.id)
         evidence = Evidence(kind=kind, family=job.family, subject=subject, attempts=attempts)
         left = self._culprit(kind, subject, runner)
-        if culprit is None or (left is not None and left.key == culprit.key):
+        if culprit is None or (
+            left is not None and (left.key == culprit.key or in_company(culprit))
+        ):
             culprit = left
         evidence = self._named(evidence, culprit, wrong)
         return self._examined(
@@ -440,7 +449,12 @@ class MatrixExaminer:
         What all have is no compiler's own: its name is that which a campaign with one compiler
         gives it.
         """
-        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, self._members))
+        among = self._readers(evidence.subject)
+        return evidence.named(culprit, who=who_alone(evidence.kind, wrong, among))
+
+    def _readers(self, subject: Subject) -> Sequence[Member]:
+        """Return the members that read a subject's module: all that can be wrong about it."""
+        return self._matrix.readers(subject.module.version)
 
     def _examined(
         self,
@@ -472,4 +486,4 @@ class MatrixExaminer:
             said = "match" if one.kind is None else one.kind.value
             found.update(dict.fromkeys(variant.members, said))
         self._matrix.forget()
-        return {member: found[member] for member in self._members}
+        return {member: found[member] for member in self._readers(subject)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,9 +27,13 @@ from fuzz.checks.protocol import (
     Words,
 )
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, described, fitting, placed
-from fuzz.runner import RunnerChoice
+from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
+from fuzz.compilers.spans import described
+from fuzz.runner import RunnerChoice, without_figures
+from oracle.forms import MainForm
 from runners.assemblers.disassembly import Disassembler
+from runners.compilers import DRIVER
+from runners.cuda.compilation import release_of
 from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
@@ -81,7 +85,7 @@ class Compilers:
         with placed(self.choice) as place:
             fit = fitting(self.members, place)
             # One at a time: there is a worker for every core.
-            with Matrix(place.device, fit.members, jobs=1) as matrix:
+            with Matrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
                 yield MatrixTrier(self, matrix, place, fit, pulse)
 
     def drawing(self, facts: Facts) -> MatrixDrawing:
@@ -101,7 +105,7 @@ class Compilers:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "--ptx-version": facts.ptx_version,
+            **facts.version_options,
             "--compilers": _versions(one for one in self.members if one.front_end is None),
             "--front-end": _versions(one for one in self.members if one.front_end is not None),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
@@ -130,7 +134,7 @@ class MatrixDrawing:
         self.words = Words(
             subject=described(self._members, self._members)
             + ("" if nowhere else f" on {facts.device}"),
-            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
             agreement="no binary ran; all compilers accept and reject the same"
             if nowhere else "all binaries that ran give what the oracle says",
@@ -148,6 +152,8 @@ class MatrixDrawing:
                 Shown(words=("wrong",), one="program wrong", many="programs wrong", odd=True),
                 Shown(words=("uncompiled",), one="program not compiled by all",
                       many="programs not compiled by all", odd=True),
+                Shown(words=("bounds alone",), one="program judged by the ISA's bounds alone",
+                      many="programs judged by the ISA's bounds alone", odd=True),
                 Shown(words=("unsupported",), one="unsupported", many="unsupported"),
                 Shown(words=("expansions not looked at",), one="expansion not looked at",
                       many="expansions not looked at", odd=True),
@@ -195,9 +201,20 @@ class MatrixDrawing:
             "runner": self._check.choice.name,
             "device": "" if self._check.choice.name == NOWHERE else facts.device,
             "target": facts.target,
-            "ptx_version": facts.ptx_version,
+            **facts.version_rows,
             "members": list(facts.members),
         }
+
+
+def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> Iterator[str]:
+    """Yield a sentence for each compiler of whose code the model does not know all figures."""
+    if place.opened is None or not place.opened.release:
+        return
+    for named, version in dict.fromkeys((one.named, one.version) for one in fit.members):
+        release = place.opened.release if version == DRIVER else release_of(version)
+        said = without_figures(forms, f"{place.architecture}@{release}", named)
+        if said:
+            yield said
 
 
 class MatrixTrier:
@@ -225,17 +242,22 @@ class MatrixTrier:
         version = place.opened.version if place.opened is not None else ""
         self.facts = Facts(
             target=place.target,
-            ptx_version=place.ptx_version,
+            ptx_version=fit.versions.newest,
+            drawn=fit.versions if place.drawn else None,
             version=version,
             device=device,
-            left_out=fit.skipped,
             members=tuple(member.name for member in fit.members),
         )
-        forms = selected_forms(check.selection, target=place.target, version=place.ptx_version)
+        newest = fit.versions.newest
+        forms = selected_forms(check.selection, target=place.target, version=newest)
+        self.facts = replace(
+            self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms))
+        )
         self._rounds = MatrixRounds(
             matrix,
             place,
             forms=forms,
+            versions=fit.versions,
             seed=check.seed,
             disassembler=check.disassembler,
             pulse=pulse,

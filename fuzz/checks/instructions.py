@@ -388,7 +388,7 @@ class InstructionTrier:
         for place, (text, draft) in enumerate(asked.items()):
             answers = {which: some[place] for which, some in judged.items()}
             first, verdict = answers[0], verdicts[text]
-            if verdict is Verdict.UNDEFINED:
+            if verdict in (Verdict.UNDEFINED, Verdict.NOT_JUDGED):
                 report.answered += 1
             else:
                 report.compared += 1

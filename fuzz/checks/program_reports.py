@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import msgspec
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport, Stored, Suspect
-from fuzz.diagnosis.culprit import in_place_culprits
-from fuzz.diagnosis.experiments import Bench
+from fuzz.diagnosis.experiments import Bench, Remembered
+from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
     MOST_SEEN,
@@ -27,16 +28,26 @@ from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import execute
+from oracle.places import Buffer
+from oracle.program import Program
+from oracle.steps import Barrier
 from oracle.targets import Module
 from runners.emission import emit
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Runner, Trouble
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner, Trouble
 from strategies.program_coverage import Batch
 
 _JUDGED = 32
 """Differing images of one batch whose bounds are computed; the rest counts with the first."""
 _TRIED_ALONE = 4
 """Images that came out wrong in one way and are run by themselves, until one is wrong again."""
+
+
+def nothing_compiles(runner: Runner, module: Module) -> bool:
+    """Whether the least of programs is not compiled: what is wrong is about no instruction."""
+    word = Buffer(name="word", space="global", size=4)
+    least = Program(buffers=(word,), steps=(Barrier(),))
+    return isinstance(runner.compile(emit(least, module=module)), Failure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +68,22 @@ class Outcome:
     actual: Images
     sms: NDArray[np.uint32]
     """(count,): multiprocessor that ran each."""
+
+
+class _Compiled(ForwardingRunner):
+    """A runner for one module: it is compiled once, however often that is asked for."""
+
+    def __init__(self, runner: Runner, module: KernelModule) -> None:
+        super().__init__(runner)
+        self.module = module
+        self._code: Compiled | Failure | None = None
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Return the module's code."""
+        assert module is self.module
+        if self._code is None:
+            self._code = self._runner.compile(module)
+        return self._code
 
 
 @dataclass(kw_only=True, eq=False)
@@ -85,25 +112,43 @@ class Reporter:
         The round.
     report
         Of the round; its cases are those before the images that are told of.
+    remembered
+        What experiments of the rounds before have shown.
     """
 
     def __init__(
-        self, ready: OpenRunner, runner: Runner, *, seed: int, job: RoundJob, report: RoundReport
+        self,
+        ready: OpenRunner,
+        runner: Runner,
+        *,
+        seed: int,
+        job: RoundJob,
+        report: RoundReport,
+        remembered: Remembered,
     ) -> None:
+        self._remembered = remembered
         self._ready, self._runner, self._seed = ready, runner, seed
         self._job, self._report = job, report
         self.odd: set[str] = set()
         """Entries of programs that came out wrong."""
 
+    @cached_property
+    def _nothing_compiles(self) -> bool:
+        module = Module.named(self._ready.target, self._ready.ptx_version)
+        return nothing_compiles(self._runner, module)
+
     def module(self, batch: Batch, entry: str = "kernel") -> KernelModule:
         """Return the module of one program."""
-        target, version = self._ready.target, self._ready.ptx_version
-        return emit(batch.program, module=Module.named(target, version), entry=entry)
+        module = Module.named(self._ready.target, batch.version)
+        return emit(batch.program, module=module, entry=entry)
 
     def settled(self, batch: Batch, failure: Failure) -> bool:
         """Whether nobody needs another case of what a failure is named."""
-        family = family_of_failure(kind_of_failure(failure), batch.form, failure)
-        return family.key in self._job.settled
+        return self._told(family_of_failure(kind_of_failure(failure), batch.form, failure))
+
+    def _told(self, family: Family) -> bool:
+        """Whether cases of a family are only counted: it is settled, or there is one already."""
+        return family.key in self._job.settled or family.key in self._report.suspects
 
     def failure(
         self,
@@ -115,7 +160,8 @@ class Reporter:
         """Report an image at which the runner failed."""
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
-        family = family_of_failure(kind, batch.form, failure)
+        alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
+        family = family_of_failure(kind, None if alone else batch.form, failure)
         attempt = Attempt(kind=kind, failure=failure, failed=1)
         self._suspect(batch, image, index, family, attempt, 1)
 
@@ -129,7 +175,7 @@ class Reporter:
     ) -> None:
         """Report images that came out wrong, by family."""
         judged = wrong[:_JUDGED]
-        target = code.compiled.architecture
+        target = code.compiled.oracle_target
         images, actual = outcome.images, outcome.actual
         expectations = execute(batch.program, images[judged], target=target).images
         verdicts = judge(
@@ -137,8 +183,15 @@ class Reporter:
         )
         some = wrong[:MOST_SEEN]
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
-        bench = Bench(self._runner, self.module(batch))
-        culprits = in_place_culprits(bench, batch.program, images[judged])
+        module = _Compiled(self._runner, self.module(batch))
+        looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
+        bench = Bench(self._runner, module.module, remembered=self._remembered)
+
+        def again() -> NDArray[np.bool_] | None:
+            ran = self._runner.run(code.compiled, images[judged], entry=batch.entry)
+            return None if isinstance(ran, Failure) else (ran.images != expectations).any(axis=1)
+
+        culprits = shared_register_culprits(bench, batch.program, images[judged], again)
         places: dict[tuple[Verdict, str], list[int]] = {}
         for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
             key = "" if culprit is None else culprit.key
@@ -151,15 +204,15 @@ class Reporter:
             kind, culprit = verdict.kind, culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             index = int(judged[chosen[0]])
-            found = differences(batch.program, expectations[chosen[0]], actual[index])
-            family = (
-                family_of_difference(kind, batch.form, found, seen)
-                if culprit is None
-                else family_of_culprit(kind, culprit, found)
-            )
+            family = looks[verdict]
+            if culprit is not None:
+                found = differences(batch.program, expectations[chosen[0]], actual[index])
+                family = family_of_culprit(kind, culprit, found)
             groups.append(_Group(kind=kind, family=family, chosen=chosen, count=count))
-        new = [group for group in groups if group.family.key not in self._job.settled]
-        for group in self._by_themselves(batch, images[judged], groups, new) if new else groups:
+        new = [group for group in groups if not self._told(group.family)]
+        if new:
+            groups = self._by_themselves(batch, images[judged], groups, new, module)
+        for group in groups:
             place = group.chosen[0]
             index = int(judged[place])
             seen_once = Attempt(
@@ -168,27 +221,55 @@ class Reporter:
                 expected=expectations[place].copy(),
                 sms=(int(outcome.sms[index]),),
                 failed=1,
-                compiled=self._alone(batch, code) if group in new else None,
+                compiled=self._alone(code, module) if group in new else None,
             )
             self._suspect(
                 batch, images[index], int(numbers[index]), group.family, seen_once, group.count,
             )  # fmt: skip
 
+    def _looks(
+        self,
+        batch: Batch,
+        seen: Seen,
+        verdicts: Sequence[Verdict],
+        expected: Images,
+        actual: Images,
+    ) -> Mapping[Verdict, Family]:
+        """Return by verdict what wrong images are named after what they look like."""
+        first: dict[Verdict, int] = {}
+        for place, verdict in enumerate(verdicts):
+            first.setdefault(verdict, place)
+        return {
+            verdict: family_of_difference(
+                verdict.kind,
+                batch.form,
+                differences(batch.program, expected[place], actual[place]),
+                seen,
+            )
+            for verdict, place in first.items()
+        }
+
     def _by_themselves(
-        self, batch: Batch, images: Images, groups: list[_Group], new: list[_Group]
+        self,
+        batch: Batch,
+        images: Images,
+        groups: list[_Group],
+        new: list[_Group],
+        compiled: _Compiled,
     ) -> list[_Group]:
         """Return groups of wrong images, new ones with an image first that is wrong by itself.
 
         A store that goes astray may hit the image of another warp, which is right by itself. So
         groups in which none is wrong by itself count with one in which some is, if there is one.
         """
-        module = self.module(batch)
 
         @cache
         def first(number: int) -> int | None:
             for place in groups[number].chosen[:_TRIED_ALONE]:
-                subject = Subject(module=module, program=batch.program, image=images[place])
-                if attempt(self._runner, subject).failed:
+                subject = Subject(
+                    module=compiled.module, program=batch.program, image=images[place]
+                )
+                if attempt(compiled, subject).failed:
                     return place
             return None
 
@@ -206,12 +287,11 @@ class Reporter:
             group.count += hit
         return kept
 
-    def _alone(self, batch: Batch, code: Code) -> Compiled | None:
+    def _alone(self, code: Code, own: _Compiled) -> Compiled | None:
         """Return the code of a program in a module of its own."""
-        module = self.module(batch)
         if not code.rewritten:
-            return replace(code.compiled, module=module, code=b"")
-        compiled = self._runner.compile(module)
+            return replace(code.compiled, module=own.module, code=b"")
+        compiled = own.compile(own.module)
         return None if isinstance(compiled, Failure) else replace(compiled, code=b"")
 
     def _suspect(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.program_reports import Code, Outcome, Reporter
 from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage
+from fuzz.diagnosis.experiments import Remembered
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import MainForm
-from oracle.image import different
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -28,7 +29,7 @@ from strategies.contents import expand_by_class
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
 from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import round_batches, round_key, selected_forms, up_to
+from strategies.program_draws import Versions, round_batches, round_key, selected_forms, up_to
 from strategies.programs import programs
 
 
@@ -49,8 +50,15 @@ _TRIED_COPIES = 32
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
+_COSTLY = frozenset({Trouble.HANG, Trouble.STICKY_ERROR, Trouble.CRASH, Trouble.CORRUPTED_REPLY})
+"""What a runner has to start anew for, in a second or two on a GPU: once its images were looked for
+in one program of a round, other programs that fail so are counted, and not taken apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
+
+
+_Together = tuple[KernelModule, Compiled | Failure]
+"""A module of several programs, and what became of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +78,8 @@ class RoundWorker:
     ----------
     ready
         The runner.
+    versions
+        What rounds draw the PTX ISA version from.
     seed
         Of the campaign.
     selection
@@ -84,19 +94,22 @@ class RoundWorker:
         self,
         ready: OpenRunner,
         *,
+        versions: Versions,
         seed: int,
         selection: Selection,
         smallest: bool,
         pulse: Pulse,
     ) -> None:
         self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
+        self._versions = versions
+        self._remembered = Remembered()
         self._runner = BeatingRunner(ready.runner, pulse)
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
         self._forms = selected_forms(
             selection,
             target=ready.target,
-            version=ready.ptx_version,
+            version=versions.newest,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -109,7 +122,10 @@ class RoundWorker:
         """
         report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
         self.verified = []
-        self._told = Reporter(self._ready, self._runner, seed=self._seed, job=job, report=report)
+        self._told = Reporter(
+            self._ready, self._runner, seed=self._seed, job=job, report=report,
+            remembered=self._remembered,
+        )  # fmt: skip
         try:
             report.complete = self._carry_out(job, report)
         except DeviceLostError as error:
@@ -121,11 +137,11 @@ class RoundWorker:
         """Tell whether all of the round was done."""
         coverage = report.coverage = ProgramCoverage()
         self._heart.enter(Stage.DRAW, round=job.number)
-        target, version = self._ready.target, self._ready.ptx_version
+        target = self._ready.target
         drawn = round_batches(
             self._forms,
             target=target,
-            version=version,
+            version=self._versions,
             key=round_key(self._seed, job.number),
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
@@ -133,20 +149,18 @@ class RoundWorker:
         )
         if self._smallest:
             drawn = (
-                replace(batch, program=smallest_program(batch.form, target=target, version=version))
+                replace(
+                    batch,
+                    program=smallest_program(batch.form, target=target, version=batch.version),
+                )
                 for batch in drawn
             )
         last = None if job.limit is None else job.skip + job.limit
         batches = up_to(last, drawn, lambda batch: batch.count)
         if not batches:
             return True
-        programs = {batch.entry: batch.program for batch in batches}
-        module = emit_all(programs, module=Module.named(target, version))
-        self._heart.enter(Stage.COMPILE)
-        together = self._runner.compile(module)
-        if isinstance(together, Failure):
-            if together.trouble is not Trouble.UNSUPPORTED:
-                kind_of_failure(together)
+        built = self._built(batches)
+        if any(isinstance(together, Failure) for _, together in built.values()):
             # One that does not compile by itself is one case, so the others may have their turn.
             batches.extend(drawn)
         place = 0
@@ -154,7 +168,7 @@ class RoundWorker:
         for batch in batches:
             if job.limit is not None and report.cases >= job.limit:
                 return False
-            code = self._code(batch, module, together)
+            code = self._code(batch, built.get(batch.entry))
             count = 1 if isinstance(code, Failure) else batch.count
             if job.skip + report.cases < place + count:
                 if job.skip <= place:
@@ -169,10 +183,27 @@ class RoundWorker:
             place += count
         return True
 
-    def _code(
-        self, batch: Batch, module: KernelModule, together: Compiled | Failure
-    ) -> Code | Failure:
-        if not isinstance(together, Failure):
+    def _built(self, batches: Sequence[Batch]) -> Mapping[str, _Together]:
+        """Compile programs, those of a PTX ISA version in one module; return each by its entry."""
+        programs: dict[str, dict[str, Program]] = {}
+        for batch in batches:
+            programs.setdefault(batch.version, {})[batch.entry] = batch.program
+        modules = [
+            emit_all(some, module=Module.named(self._ready.target, version))
+            for version, some in programs.items()
+        ]
+        self._heart.enter(Stage.COMPILE)
+        built: dict[str, _Together] = {}
+        for module in modules:
+            together = self._runner.compile(module)
+            if isinstance(together, Failure) and together.trouble is not Trouble.UNSUPPORTED:
+                kind_of_failure(together)
+            built.update((kernel.entry, (module, together)) for kernel in module.kernels)
+        return built
+
+    def _code(self, batch: Batch, built: _Together | None) -> Code | Failure:
+        if built is not None and not isinstance(built[1], Failure):
+            module, together = built
             return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
         # Its neighbours in the module may be to blame; by itself it may compile.
         alone = self._told.module(batch, batch.entry)
@@ -277,13 +308,17 @@ class RoundWorker:
         for start in range(0, len(images), size):
             self._heart.enter(Stage.ORACLE)  # while the device works
             part = slice(start, start + size)
-            expected = execute(batch.program, images[part], target=compiled.architecture).images
+            target = compiled.oracle_target
+            expected = execute(batch.program, images[part], target=target).images
             self._heart.enter(Stage.RUN)
             ran = collect()
             if isinstance(ran, Failure):
                 break
             self._heart.enter(Stage.COMPARE)
-            found.append(start + different(expected, ran.images[part]))
+            wrong = contradicting(
+                batch.program, images[part], ran.images[part], target=target, expected=expected
+            )
+            found.append(start + wrong)
         return np.concatenate(found) if found else np.zeros(0, np.intp)
 
     def _isolated(
@@ -301,7 +336,7 @@ class RoundWorker:
         if failure.trouble is not Trouble.DEVICE_LOST:
             kind_of_failure(failure)
             hangs = failure.trouble is Trouble.HANG
-            if hangs and self._told.settled(batch, failure):
+            if failure.trouble in _COSTLY and self._told.settled(batch, failure):
                 self._told.failure(batch, images[0], int(numbers[0]), failure)
                 return Isolation.of_nothing(images, failure)
             limit = _HANGING_RUNS if hangs else _FAILED_RUNS

@@ -13,6 +13,7 @@ import numpy as np
 from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
+from fuzz.checks.program_reports import nothing_compiles
 from fuzz.checks.protocol import (
     ConfirmJob,
     Examination,
@@ -22,7 +23,7 @@ from fuzz.checks.protocol import (
     Stage,
     Stored,
 )
-from fuzz.diagnosis.culprit import culprit_of
+from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
@@ -34,9 +35,6 @@ from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
-from oracle.places import Buffer
-from oracle.program import Program
-from oracle.steps import Barrier
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Failure, Runner, Trouble
@@ -276,17 +274,12 @@ class Examiner:
         if concluded is not kind:
             family = _family(concluded, subject, attempts[0])
         shown = attempts[0].failure
-        if concluded is Kind.COMPILE_FAILURE and shown is not None and self._fails_always(subject):
-            family = family_of_failure(concluded, None, shown)
+        if concluded is Kind.COMPILE_FAILURE and shown is not None:
+            module = Module.named(subject.module.target, subject.module.version)
+            if nothing_compiles(self._ready.runner, module):
+                family = family_of_failure(concluded, None, shown)
         evidence = Evidence(kind=concluded, family=family, subject=subject, attempts=attempts)
         return evidence.named(self._culprit(concluded, subject))
-
-    def _fails_always(self, subject: Subject) -> bool:
-        """Whether the least of programs is not compiled either: it is not about an instruction."""
-        word = Buffer(name="word", space="global", size=4)
-        least = Program(buffers=(word,), steps=(Barrier(),))
-        module = Module.named(subject.module.target, subject.module.version)
-        return isinstance(self._ready.runner.compile(emit(least, module=module)), Failure)
 
     def _shrunk(
         self, entry: Entry, subject: Subject, job: ShrinkJob
@@ -300,7 +293,9 @@ class Examiner:
         if conclusion(attempts) is kind:
             made = Evidence(kind=kind, family=family, subject=shrunk.subject, attempts=attempts)
             left = self._culprit(kind, shrunk.subject)
-            if culprit is None or (left is not None and left.key == culprit.key):
+            if culprit is None or (
+                left is not None and (left.key == culprit.key or in_company(culprit))
+            ):
                 return made.named(left), shrunk.status
             # What is left may show less than there was, and never is it another's name.
             return made.named(culprit), shrunk.status

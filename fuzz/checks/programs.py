@@ -25,7 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
-from fuzz.runner import OpenRunner, RunnerChoice, opened
+from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
 from strategies.draws import Selection
@@ -36,6 +36,7 @@ from strategies.program_draws import (
     images_per_program,
     round_focuses,
     selected_forms,
+    unjudged_forms,
 )
 from strategies.programs import GENERATOR_VERSION
 
@@ -148,7 +149,7 @@ class Programs:
             "--seed": self.seed,
             "--only": self.selection.pattern,
             "--target": facts.target,
-            "--ptx-version": facts.ptx_version,
+            **facts.version_options,
             "--fault": " ".join(choice.faults),
             "--ptx-pass": choice.ptx_pass,
             "--front-end": choice.front_end,
@@ -181,10 +182,10 @@ class ProgramDrawing:
         self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
         self.words = Words(
             subject=", with ".join(filter(None, (facts.device, check.choice.options))),
-            where=f"{facts.target} · PTX ISA {facts.ptx_version}",
+            where=f"{facts.target} · PTX ISA {facts.versions}",
             case="image",
             agreement="every image that was compared is what the oracle says",
-            nothing_compared="no program ran to its end; `warpfuzz doctor` says what is missing",
+            nothing_compared="no program ran to its end",
             counters=(
                 Shown(words=("programs", "compiled"), one="program"),
                 Shown(
@@ -229,7 +230,7 @@ class ProgramDrawing:
             "device": facts.device,
             "options": choice.options,
             "target": facts.target,
-            "ptx_version": facts.ptx_version,
+            **facts.version_rows,
             "model": model_for(facts.target).name,
             "confidence": model_for(facts.target).confidence.value,
         }
@@ -242,6 +243,18 @@ def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
     words += ["--front-end", choice.front_end] if choice.front_end else []
     words += ["--model", choice.model] if choice.model else []
     return tuple(words)
+
+
+def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
+    """Say what a model that was given leaves out, because it has no figures of it."""
+    if ready.choice.model is None:
+        return ()
+    target = ready.target
+    forms = unjudged_forms(selection, target=target, version=ready.ptx_version)
+    if not forms:
+        return ()
+    name = model_for(target).name
+    return (f"{len(forms)} of the forms that multiply: the model {name} has no figures of them",)
 
 
 class ProgramTrier:
@@ -260,15 +273,23 @@ class ProgramTrier:
     """
 
     def __init__(self, ready: OpenRunner, check: Programs, pulse: Pulse, stack: ExitStack) -> None:
-        self._ready = ready
+        versions = drawn_versions(ready)
+        # What is not drawn by rounds is written in the version that has all their forms.
+        self._ready = ready = replace(ready, ptx_version=versions.newest)
         self.facts = Facts(
             target=ready.target,
-            ptx_version=ready.ptx_version,
+            ptx_version=versions.newest,
+            drawn=versions if len(versions.every) > 1 else None,
             version=ready.version,
             device=ready.device,
+            left_out=(
+                *_unjudged(ready, check.selection),
+                *filter(None, (self._without_figures(ready, check),)),
+            ),
         )
         self._rounds = RoundWorker(
             ready,
+            versions=versions,
             seed=check.seed,
             selection=check.selection,
             smallest=check.smallest,
@@ -282,6 +303,12 @@ class ProgramTrier:
         stack.callback(self._examiner.close)
         for aside in self._asides:
             stack.callback(aside.close)
+
+    @staticmethod
+    def _without_figures(ready: OpenRunner, check: Programs) -> str:
+        forms = selected_forms(check.selection, target=ready.target, version=ready.ptx_version)
+        compiler = f"the compiler of CUDA {ready.release}"
+        return without_figures(forms, ready.oracle_target, compiler)
 
     def round(self, job: RoundJob) -> RoundReport:
         """Carry out a round, and what is run beside it."""

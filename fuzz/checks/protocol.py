@@ -21,11 +21,18 @@ from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind
 from strategies.coverage import Coverage
+from strategies.program_draws import Versions
 
 Options = Mapping[str, Any]
 """Options of a campaign, by the name that a person knows them by, as JSON can hold them."""
 Counts = Counter[tuple[str, ...]]
 """Counters of a check, such as ("programs", "compiled")."""
+
+
+BY_MEMBER = "by_member"
+"""First word of the counters of each of several that are compared with each other; the second is
+its name, and the third tells its programs apart ("compared", "compiled", "not compiled", "not
+readable": of a PTX ISA version that it does not read), or is "images": those compared."""
 
 
 def nested(counts: Counts) -> dict[str, Any]:
@@ -101,7 +108,9 @@ class Facts:
     target: str
     """Value of `.target`; where rounds go over several, that of the first."""
     ptx_version: str
-    """The same for `.version`."""
+    """The same for `.version`; where rounds draw it, the newest."""
+    drawn: Versions | None = None
+    """What rounds draw `.version` from; None: all have the one."""
     version: str
     """Of the runner."""
     device: str
@@ -110,6 +119,27 @@ class Facts:
     """Sentences about what was asked for and cannot be."""
     members: tuple[str, ...] = ()
     """Names of what is compared with each other; empty where one thing alone is judged."""
+
+    @property
+    def versions(self) -> Versions:
+        """What rounds draw `.version` from: several, or the one."""
+        return self.drawn or Versions.only(self.ptx_version)
+
+    @property
+    def version_options(self) -> Options:
+        """The options that decide which versions there are, for a resumption."""
+        if self.drawn is None:
+            return {"--ptx-version": self.ptx_version}
+        every = ", ".join(self.drawn.every)
+        return {"--ptx-version": None, "PTX ISA versions": f"{every}; mostly {self.drawn.main}"}
+
+    @property
+    def version_rows(self) -> Mapping[str, Any]:
+        """What a summary says of versions; `ptx_version` is null where several are drawn."""
+        return {
+            "ptx_version": None if self.drawn is not None else self.ptx_version,
+            "ptx_versions": list(self.versions.every),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

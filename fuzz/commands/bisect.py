@@ -15,7 +15,15 @@ from rich.text import Text
 
 from corpus import Entry
 from corpus.naming import named_entry
-from fuzz.compilers.bisection import Column, Conclusion, bisect, missed, rate_of, repeats_for
+from fuzz.compilers.bisection import (
+    Column,
+    Conclusion,
+    bisect,
+    distinct,
+    missed,
+    rate_of,
+    repeats_for,
+)
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
@@ -163,7 +171,7 @@ def _check_answers(entry: Entry, conclusion: Conclusion, *, at_least: int | None
     least = at_least or 1
     if conclusion.bad or count >= least:
         return
-    reasons = dict.fromkeys(one.reason for one in conclusion.answers if one.reason)
+    reasons = distinct(one.reason for one in conclusion.answers)
     raise InfrastructureError(
         f"{count} of {len(conclusion.answers)} answers are {wanted.value}, and at least "
         f"{least} have to be{''.join(f'; {reason}' for reason in reasons)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
@@ -10,17 +11,18 @@ from pathlib import Path
 
 from rich.table import Table
 
-from corpus import Problem, create_corpus, durable, open_corpus
+from corpus import Kind, Problem, create_corpus, durable, open_corpus
 from corpus.archive import is_archive, opened_archive
 from corpus.difference import compare
 from corpus.export import export_zip, json_lines
-from corpus.families import families
+from corpus.families import Group, causes
 from corpus.handwritten import import_case
 from corpus.known import known_with, load_known, mark_known
 from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
+from fuzz.findings.families import asked_of, in_words, who_has, without_compilers
 from fuzz.output import (
     console,
     counted,
@@ -36,7 +38,7 @@ from oracle.errors import InfrastructureError, UsageError
 
 
 def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
-    """Print a line for each family, worst first.
+    """Print a line for each cause, worst first.
 
     Parameters
     ----------
@@ -45,15 +47,21 @@ def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
     """
     problems: list[Problem] = []
     listed = known_with(known)
-    groups = families(named_corpus(path).entries(problems.append))
+    groups = causes(
+        named_corpus(path).entries(problems.append),
+        lambda finding: listed.match(finding) is not None,
+    )
     if json:
         for group in groups:
             emit(
                 {
                     "kind": group.kind.value,
                     "family": group.key,
-                    "title": group.title,
+                    "title": _title(group),
                     "members": len(group.members),
+                    "kinds": _kinds(group),
+                    "compilers": _who(group) or None,
+                    "ids": [one.id for one in group.members],
                     "id": group.smallest.id,
                     "text": group.smallest.finding.text,
                     "path": str(group.smallest.path),
@@ -70,7 +78,7 @@ def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
-            plain(group.title),
+            plain(f"{_title(group)}{in_words(_kinds(group))}"),
             harmless(group.smallest.finding.text),
         )
     out = console()
@@ -79,11 +87,27 @@ def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
     unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
     out.print(
         f"{findings} of {counted(len(groups), 'family', 'families')} in {path}, a line for each "
-        f"family: {unknown} not known, {len(groups) - unknown} known.",
+        f"cause: {unknown} not known, {len(groups) - unknown} known.",
         soft_wrap=True,
     )
     report_expired(listed)
     report_problems(problems)
+
+
+def _kinds(group: Group) -> Counter[Kind]:
+    """Return how many findings are of each kind, the worst first."""
+    return Counter(one.finding.kind for one in group.members)
+
+
+def _who(group: Group) -> str:
+    """Say which compilers have the cause of a group; "" where it is not theirs."""
+    return who_has((one.finding.family.key, asked_of(one.finding)) for one in group.members)
+
+
+def _title(group: Group) -> str:
+    """Return the title of a group, with every compiler that has its cause."""
+    title, who = without_compilers(group.smallest.finding.family), _who(group)
+    return f"{title}: {who}" if who else title
 
 
 def show_finding(path: Path, case: str, *, json: bool) -> None:

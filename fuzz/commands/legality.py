@@ -71,7 +71,7 @@ def judge_file(file: Path, *, target: str | None, ptx_version: str | None, json:
             text = harmless(explanation.instruction.strip(), one_line=True)
             sys.stdout.write(f"{number:>6}  {names[explanation.verdict]}  {text}\n")
             sys.stdout.writelines(
-                f"{'':19}{harmless(str(reason), one_line=True)}\n" for reason in explanation.reasons
+                f"{'':20}{harmless(str(reason), one_line=True)}\n" for reason in explanation.reasons
             )
     if not json:
         sys.stdout.flush()
@@ -86,7 +86,7 @@ def _styled_names(out: Console) -> dict[Verdict, str]:
     names = {}
     for verdict in Verdict:
         with out.capture() as captured:
-            out.print(Text(f"{verdict:<9}", verdict), end="")
+            out.print(Text(f"{verdict:<10}", verdict), end="")
         names[verdict] = captured.get()
     return names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -22,17 +22,24 @@ from fuzz.measuring.measurement import (
     MeasuredFigure,
     MeasuredResult,
     Measurer,
+    joined_model,
     measured_model,
 )
 from fuzz.output import console, counted, emit
-from fuzz.runner import OpenRunner, RunnerChoice, best_runner, has_device_fault, opened
+from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
+from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.forms import ProductForm
+from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
 from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
-from oracle.targets import Module
+from oracle.targets import Module, parse_release
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.discovery import find
+from runners.compilers import select
+from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 """Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
@@ -48,6 +55,10 @@ class MeasureRequest:
     ptx_version: str | None
     only: str
     faults: tuple[str, ...]
+    assembler: str | None
+    """Whose code is measured; None: the driver's compiler."""
+    compilers: str | None
+    """The same of several, as `runners.compilers.select` takes them."""
     images: int | None
     seed: int
     workers: int | None
@@ -63,37 +74,63 @@ def measure_device(request: MeasureRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the file does not work.
     """
-    name = request.runner or best_runner(
-        planted=bool(request.faults),
-        device_faults=has_device_fault(request.faults),
-        has_assembler=lambda: False,
-    )
-    choice = RunnerChoice(
-        name=name, target=request.target, ptx_version=request.ptx_version,
-        faults=request.faults, device=request.device,
-    )  # fmt: skip
+    name = hardware_runner(request.runner)
+    report = _Report(request)
     started = time.monotonic()
+    for assembler in _assemblers(request):
+        choice = RunnerChoice(
+            name=name, target=request.target, ptx_version=request.ptx_version,
+            faults=request.faults, device=request.device,
+            assembler=None if assembler is None else str(assembler.path),
+        )  # fmt: skip
+        _measure(choice, assembler, request, report)
+    return report.end(seconds=time.monotonic() - started)
+
+
+def _assemblers(request: MeasureRequest) -> Sequence[Assembler | None]:
+    """Return the assemblers whose code is measured, older ones first; None is the driver's."""
+    if request.compilers is None:
+        return [None if request.assembler is None else find(request.assembler)]
+    if request.assembler is not None:
+        raise UsageError(
+            f"--assembler {request.assembler} names one compiler and --compilers "
+            f"{request.compilers} several; leave one of the two out"
+        )
+    selected = select(request.compilers)
+    found: list[Assembler | None] = []
+    for candidate in selected.candidates:
+        if not isinstance(candidate.here, Assembler):
+            raise UsageError(
+                f"ptxas {candidate.name} is not here; fetch it with `warpfuzz compilers fetch "
+                f"{candidate.name}`"
+            )
+        found.append(candidate.here)
+    return [*found, None] if selected.driver else found
+
+
+def _measure(
+    choice: RunnerChoice, assembler: Assembler | None, request: MeasureRequest, report: _Report
+) -> None:
+    """Measure a device with the code of one compiler."""
+    most = None if assembler is None else assembler.highest_version
     with opened(choice) as ready:
         module = (
             Module.named(ready.target, ready.ptx_version)
             if request.ptx_version
-            else module_of_all(ready.target)
+            else module_of_all(ready.target, most)
         )
         units = units_of(module, request.only)
         forms = tuple(form for unit in units for form in unit.forms)
         device = Device(ready.runner, module, forms)
-        known = model_for(device.compiled.architecture)
+        known = model_for(device.compiled.oracle_target)
         with _confirmers(request, ready, device, module, forms) as (confirmer, map_fits):
             measurer = Measurer(
-                device, known, confirmer, images=request.images or _IMAGES[name],
+                device, known, confirmer, images=request.images or _IMAGES[choice.name],
                 seed=request.seed, map_fits=map_fits,
             )  # fmt: skip
-            report = _Report(request, ready, known)
-            results = []
+            report.begin(ready, known, device.compiled.release, assembler)
             for result in measurer.measure(units):
                 report.unit(result)
-                results.append(result)
-    return report.end(results, seconds=time.monotonic() - started)
 
 
 @contextmanager
@@ -114,48 +151,86 @@ def _confirmers(
         yield crew, crew.pool.map
 
 
+@dataclass(kw_only=True)
+class _Measured:
+    """What was found with one compiler."""
+
+    ready: OpenRunner
+    known: Model
+    release: str
+    """Of CUDA; empty where the device reads the PTX itself."""
+    compiler: str
+    """As it is shown; empty where none was named."""
+    results: list[MeasuredResult]
+
+    @property
+    def model(self) -> Model:
+        """The model of these results."""
+        day = datetime.now(tz=UTC).date().isoformat()
+        with_ = f", {self.compiler}" if self.compiler else ""
+        source = f"warpfuzz measure, {self.ready.device}{with_}, {day}"
+        return measured_model(self.known.base, self.results, source)
+
+
 class _Report:
     """Prints results as they come, and what they amount to."""
 
-    def __init__(self, request: MeasureRequest, ready: OpenRunner, known: Model) -> None:
-        self.request, self.ready, self.known = request, ready, known
+    def __init__(self, request: MeasureRequest) -> None:
+        self.request = request
+        self.measured: list[_Measured] = []
         self.out = console()
-        if not request.json:
-            self.out.print(f"Measuring {ready.device}.", markup=False, soft_wrap=True)
+
+    def begin(
+        self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
+    ) -> None:
+        """Say what is measured now."""
+        compiler = "" if assembler is None else f"ptxas {assembler.version}"
+        self.measured.append(
+            _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
+        )
+        if not self.request.json:
+            with_ = f" with code of {compiler}" if compiler else ""
+            self.out.print(f"Measuring {ready.device}{with_}.", markup=False, soft_wrap=True)
 
     def unit(self, result: MeasuredResult) -> None:
         """Print one unit."""
+        now = self.measured[-1]
+        now.results.append(result)
         if self.request.json:
-            emit(_as_json(result))
+            emit({**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})})
         elif result.contradiction is not None:
             _print_refusal(self.out, result, result.contradiction)
         else:
             _print_figures(self.out, result)
 
-    def end(self, results: list[MeasuredResult], *, seconds: float) -> bool:
+    def end(self, *, seconds: float) -> bool:
         """Print the sum, and write the file; tell whether something is another than known."""
+        ready, known = self.measured[-1].ready, self.measured[-1].known
+        results = [result for one in self.measured for result in one.results]
         refused = [result.unit.name for result in results if result.contradiction is not None]
         figures = [figure for result in results for figure in result.figures]
-        same = sum(figure.is_known for figure in figures)
+        told = [figure for figure in figures if figure.is_told]
+        open_ = sum(not figure.is_told and figure.is_known for figure in figures)
+        asked, same = len(figures) - open_, sum(figure.is_known for figure in told)
+        differs = not all(figure.is_known for figure in figures)
         images = sum(result.images for result in results)
-        day = datetime.now(tz=UTC).date().isoformat()
-        model = measured_model(
-            self.known.base, results, f"warpfuzz measure, {self.ready.device}, {day}"
-        )
+        ordered = sorted(self.measured, key=lambda one: parse_release(one.release or "unknown"))
+        model = joined_model([(one.release, one.model) for one in ordered])
         output = self.request.output
         if output is not None:
             durable.write_output(output, model_text(model).encode())
         if self.request.json:
             emit({"summary": {
-                "device": self.ready.device, "target": self.known.base, "figures": len(figures),
-                "as_in_model": same, "refused": refused, "images": images,
+                "device": ready.device, "target": known.base, "figures": asked,
+                "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
                 "seconds": round(seconds, 1), "seed": self.request.seed,
-                "known_model": self.known.name, "model": model.digest[:12],
+                "known_model": known.name, "model": model.digest[:12],
                 "output": None if output is None else str(output),
             }})  # fmt: skip
-            return bool(refused) or same < len(figures)
+            return bool(refused) or differs
         self.out.print(
-            f"{same} of {counted(len(figures), 'figure')} as in the model of {self.known.base}"
+            f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
+            + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
             + f". {images:,} random images agree. {seconds:.0f} s.",
             markup=False, soft_wrap=True,
@@ -164,10 +239,24 @@ class _Report:
             command = shlex.join(("warpfuzz", "run", "--model", str(output)))
             self.out.print(
                 f"Written to {output}: `{command}` judges by it"
-                + (", and refuses the units that are not in it." if refused else "."),
+                + _left_out(model, ready.target),
                 markup=False, soft_wrap=True,
             )  # fmt: skip
-        return bool(refused) or same < len(figures)
+        return bool(refused) or differs
+
+
+def _left_out(model: Model, target: str) -> str:
+    """Say what a campaign that is judged by the model leaves out."""
+    forms = [
+        form
+        for form in FORMS
+        if isinstance(form, ProductForm)
+        and is_valued(form, module_of_all(target))
+        and not model.judges(form)
+    ]
+    if not forms:
+        return "."
+    return f", and leaves out {counted(len(forms), 'form')} of which it has no figures."
 
 
 def _as_json(result: MeasuredResult) -> dict[str, Any]:

@@ -7,9 +7,18 @@ from pathlib import Path
 from corpus.naming import named_entry
 from fuzz.explain.folder import write_reproduction
 from fuzz.output import console, emit
+from runners.assemblers.disassembly import find_disassembler
 
 
-def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> None:
+def reproduce(
+    case: str,
+    *,
+    corpus: Path,
+    output: Path | None,
+    disassembler: Path | None,
+    bisected: Path | None,
+    json: bool,
+) -> None:
     """Write the folder of a finding.
 
     Parameters
@@ -20,9 +29,18 @@ def reproduce(case: str, *, corpus: Path, output: Path | None, json: bool) -> No
         Where it is looked for by its id.
     output
         The folder; None: one named after the finding, here.
+    disassembler
+        An nvdisasm; None: the one that is here.
+    bisected
+        A file with what `warpfuzz bisect --json` printed of the finding.
     """
     entry = named_entry(case, corpus)
-    made = write_reproduction(entry, output or Path(f"repro-{entry.id}"))
+    made = write_reproduction(
+        entry,
+        output or Path(f"repro-{entry.id}"),
+        disassembler=find_disassembler(disassembler),
+        bisected=bisected,
+    )
     if json:
         emit({"id": entry.id, "path": str(made.path), "files": list(made.files)})
         return

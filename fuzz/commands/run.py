@@ -31,6 +31,7 @@ from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
     best_runner,
+    hardware_runner,
     has_device_fault,
     judge_by,
     visible_devices,
@@ -170,14 +171,30 @@ def _planting(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in ("faults", "ptx_pass", "front_end", "level")}
 
 
-def _runner(options: Mapping[str, Any]) -> str:
-    """Return the name of the runner that is asked for, or of the best there is."""
-    if options["runner"] is not None:
-        return str(options["runner"])
+def _runner(
+    options: Mapping[str, Any],
+    *,
+    planted: bool | None = None,
+    has_assembler: Callable[[], bool] = lambda: bool(discover().assemblers),
+) -> str:
+    """Return the name of the runner that is asked for, or of the best there is.
+
+    Parameters
+    ----------
+    planted
+        Whether an assembler alone shows nothing; None: where something changes the programs.
+    has_assembler
+        Whether a ptxas is here.
+    """
+    if options["runner"] is not None or options["fleet"] is not None:
+        # A fleet is one of GPUs, which the machine that drives it need not have.
+        return hardware_runner(options["runner"])
+    if planted is None:
+        planted = any(value not in (None, ()) for value in _planting(options).values())
     return best_runner(
-        planted=any(value not in (None, ()) for value in _planting(options).values()),
+        planted=planted,
         device_faults=has_device_fault(options["faults"]),
-        has_assembler=lambda: bool(discover().assemblers),
+        has_assembler=has_assembler,
     )
 
 
@@ -280,12 +297,8 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
             "--include-undefined runs programs whose results nobody promises, and --compilers "
             "reports every result that differs; leave one of the two out"
         )
-    name = options["runner"] or best_runner(
-        # What front ends write, the simulated device runs.
-        planted=bool(options["front_ends"]),
-        device_faults=False,
-        has_assembler=lambda: True,
-    )
+    # What front ends write, the simulated device runs.
+    name = _runner(options, planted=bool(options["front_ends"]), has_assembler=lambda: True)
     if options["front_ends"] and name == "ptxas":
         raise UsageError(
             "--front-end writes programs that run, and --runner ptxas runs none; choose --runner "

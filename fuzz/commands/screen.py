@@ -19,11 +19,13 @@ from fuzz.console import prometheus_there
 from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
+    NOTHING_COMPARED,
     ScreenedDevice,
     announce,
     device_row,
     finding_row,
     print_screening,
+    refuted_words,
     screening_view,
     tests_of,
     views,
@@ -38,8 +40,7 @@ from fuzz.output import (
 )
 from fuzz.runner import (
     RunnerChoice,
-    best_runner,
-    has_device_fault,
+    hardware_runner,
     opened,
     visible_devices,
 )
@@ -48,7 +49,7 @@ from fuzz.screening.examining import Examiner, keep
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from fuzz.signals import ended_by_signals
-from oracle.errors import UsageError, WarpfuzzError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
 from strategies.draws import Selection
@@ -99,7 +100,7 @@ def run_screening(request: ScreenRequest) -> bool:
     UsageError
         If the options do not go together, or the set is damaged or for another target.
     DeviceLostError, InfrastructureError
-        If a device is gone, or nothing can be run.
+        If a device is gone, or nothing can be run, or nothing was compared.
     """
     seconds = parse_duration(request.time)
     check_report(request.report)
@@ -129,7 +130,22 @@ def run_screening(request: ScreenRequest) -> bool:
     errors = [device.error for device in devices if device.error is not None]
     if errors:
         raise errors[0]
-    return any(device.is_wrong for device in devices)
+    idle = [device.name for device in devices if not device.cases]
+    if idle and not stop.is_set():
+        raise InfrastructureError(f"{', '.join(idle)}: {NOTHING_COMPARED}")
+    wrong = any(device.is_wrong for device in devices)
+    refuted = [
+        refuted_words(device, one)
+        for device in devices
+        if device.screen is not None
+        for one in device.screen.refuted
+    ]
+    if refuted and not wrong:
+        raise InfrastructureError(
+            f"{refuted[0]}; nothing else is wrong. Distill the set again, or get it from where it "
+            "is right"
+        )
+    return wrong
 
 
 @contextmanager
@@ -146,11 +162,7 @@ def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator
 
 
 def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[ScreenedDevice]:
-    name = request.runner or best_runner(
-        planted=True,
-        device_faults=has_device_fault(request.faults),
-        has_assembler=lambda: False,
-    )
+    name = hardware_runner(request.runner)
     if name != "cuda" and request.devices:
         raise UsageError(
             f"--device {request.devices[0]} names a GPU, and the runner is {name}; leave it out, "
@@ -168,6 +180,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
     return [
         ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
+            set_name=str(request.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
@@ -204,7 +217,12 @@ def _screen_one(
             )
             if made is not None and request.model is not None:
                 _check_model(made, request.model)
-            examiner = Examiner(description=description, device=device.name, uuid=ready.uuid)
+            examiner = Examiner(
+                description=description,
+                device=device.name,
+                uuid=ready.uuid,
+                set_name=Path(device.set_name).name,
+            )
             sightings: list[Sighting] = []
             screen = Screen(
                 ready,

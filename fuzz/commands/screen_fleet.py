@@ -13,6 +13,7 @@ from rich.console import Console
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
+from fuzz.console.screening import NOTHING_COMPARED
 from fuzz.fleet.crew import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.output import (
@@ -27,7 +28,7 @@ from fuzz.output import (
     starting,
     write_junit,
 )
-from fuzz.runner import best_runner, has_device_fault
+from fuzz.runner import hardware_runner
 from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError
 
@@ -64,11 +65,7 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
                 f"--{name.removesuffix('s')} is for the GPUs of one machine, and --fleet takes all "
                 "of a cluster; leave one of the two out"
             )
-    runner = options["runner"] or best_runner(
-        planted=True,
-        device_faults=has_device_fault(options["faults"]),
-        has_assembler=lambda: False,
-    )
+    runner = hardware_runner(options["runner"])
     words, files = _arguments(options, runner)
     known = known_with(options["known"])
     corpus = create_corpus(options["corpus"], generator=generator())
@@ -106,6 +103,8 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     _report(options, devices, rows, time.monotonic() - begun)
     report_expired(known)
     failed = [f"{device.name}: {device.error}" for device in devices if device.error]
+    if not screening.stop.is_set():
+        failed += [f"{row['device']}: {NOTHING_COMPARED}" for row in _idle(devices)]
     if failed:
         raise InfrastructureError(
             f"{len(failed)} of {counted(len(devices), 'GPU')} could not be screened to the end: "
@@ -124,14 +123,16 @@ def _arguments(
             words += [option, str(options[name])]
     for fault in options["faults"]:
         words += ["--fault", fault]
-    for name, path in (("set", options["path"]), ("model.toml", options["model"])):
+    for option, path in (("", options["path"]), ("--model", options["model"])):
         if path is None:
             continue
+        # Its own name stands in what is said of it.
+        name = f"{option.lstrip('-') or 'set'}-{Path(path).name}"
         try:
             files[name] = Path(path).read_bytes()
         except OSError as error:
             raise UsageError(f"{path} cannot be read ({error.strerror}); give a file") from None
-        words += [f"@{name}"] if name == "set" else ["--model", f"@{name}"]
+        words += [*filter(None, (option,)), f"@{name}"]
     return words, files
 
 
@@ -157,6 +158,11 @@ def _watch(screening: FleetScreening, out: Console, begun: float) -> None:
 
 def _rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
     return [row for device in devices for row in _rows_of(device)]
+
+
+def _idle(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
+    """Return the rows of what was screened without an error, and compared nothing."""
+    return [row for row in _rows(devices) if not row["error"] and not row["cases"]]
 
 
 def _rows_of(device: FleetDevice) -> list[dict[str, Any]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
 from corpus import Finding
 from fuzz.findings.replay import Answer, Sample, Way, asked
+from fuzz.output import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +136,13 @@ class Conclusion:
         names, cells = self.names, column.cells
         match column.course:
             case Course.UNKNOWN:
-                reasons = dict.fromkeys(cell.reason for cell in cells.values() if cell.reason)
+                # The same words for every such level: they are told once.
+                reasons = distinct(
+                    cell.reason
+                    for other in self.columns
+                    if other.course is Course.UNKNOWN
+                    for cell in other.cells.values()
+                )
                 return "; ".join(reasons) or "no version can be asked"
             case Course.ALWAYS | Course.NEVER:
                 known = [index for index, cell in cells.items() if cell.known]
@@ -149,6 +157,20 @@ class Conclusion:
                 ]
                 prefix = "not monotonic: " if len(changes) > 1 else ""
                 return prefix + ", then ".join(changes)
+
+
+def distinct(reasons: Iterable[str]) -> list[str]:
+    """Return the first of all reasons that differ in versions and levels alone."""
+    found: dict[str, list[str]] = {}
+    for reason in filter(None, reasons):
+        found.setdefault(_VERSION.sub("#", reason), []).append(reason)
+    return [
+        first if len(others) == 0 else f"{first} (and so for {counted(len(others), 'other')})"
+        for first, *others in (list(dict.fromkeys(some)) for some in found.values())
+    ]
+
+
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 def _levels(levels: Sequence[int]) -> str:

@@ -26,7 +26,7 @@ from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import MainForm, MmaForm
 from oracle.program import Program, requirements
-from oracle.targets import Module, parse_target, parse_version
+from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
 from runners.cuda.compilation import is_ptx
@@ -90,11 +90,21 @@ class Matrix:
         Who compiles.
     jobs
         Compilers that run at the same time.
+    newest
+        The newest PTX ISA version that a member reads; one that is not in it is given every module.
     """
 
-    def __init__(self, device: Device, members: Sequence[Member], *, jobs: int) -> None:
+    def __init__(
+        self,
+        device: Device,
+        members: Sequence[Member],
+        *,
+        jobs: int,
+        newest: Mapping[Member, PtxVersion] | None = None,
+    ) -> None:
         self.device = device
         self.members = tuple(members)
+        self._newest = newest or {}
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="compile")
         self._codes: dict[str, dict[str, str]] = {}
 
@@ -106,13 +116,18 @@ class Matrix:
         for member in self.members:
             member.close()
 
+    def readers(self, version: str) -> tuple[Member, ...]:
+        """Return the members that read modules of a PTX ISA version."""
+        own = parse_version(version)
+        return tuple(one for one in self.members if own <= self._newest.get(one, own))
+
     def start(self, module: KernelModule, members: Sequence[Member] | None = None) -> Building:
-        """Start compiling a module, by all members or by some."""
+        """Start compiling a module, by all members that read its version or by some members."""
         return Building(
             module=module,
             waiting={
                 member: self._pool.submit(self.device.compile_with, member.compiler, module)
-                for member in (self.members if members is None else members)
+                for member in (self.readers(module.version) if members is None else members)
             },
         )
 

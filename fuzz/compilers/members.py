@@ -5,15 +5,22 @@ A `Place` is where the binaries of a matrix run; `fitting` are the members that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Protocol, cast
 
-from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
+from fuzz.runner import OpenRunner, RunnerChoice, newest_written, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
-from oracle.targets import DEFAULT_TARGET
+from oracle.targets import (
+    DEFAULT_TARGET,
+    VERSIONS,
+    PtxVersion,
+    newest_for_cuda,
+    parse_target,
+    parse_version,
+)
 from runners.assemblers.assembler import Assembler
 from runners.compilers import DRIVER, Selected
 from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
@@ -29,6 +36,7 @@ from runners.protocol import (
     Runner,
     Trouble,
 )
+from strategies.program_draws import Versions, versions_up_to
 
 NOWHERE = "ptxas"
 """Name of the runner that runs nothing: compilers alone."""
@@ -120,6 +128,23 @@ class Member:
         if isinstance(self.here, Installed):
             return _knows(self.here, target, version)
         return architecture in self.here.targets and self.here.accepts(version, target)
+
+    def newest(self, place: Place) -> PtxVersion | None:
+        """Return the newest PTX ISA version of modules that it compiles for a place; None: none."""
+        row = parse_target(place.target)
+        cuda = place.opened.cuda if place.opened is not None else ""
+        driver = newest_for_cuda(cuda) if cuda else VERSIONS[-1]
+        if isinstance(self.here, Installed):
+            # What it writes, the driver reads.
+            found = newest_written(self.here.spelled, place.target)
+        elif self.here is None:
+            found = VERSIONS[-1]
+        else:
+            found = self.here.highest_version if place.architecture in self.here.targets else None
+        if not isinstance(self.here, Assembler):
+            found = min(found, driver) if found is not None and driver is not None else None
+        read = [one for one in VERSIONS if found is not None and one <= found]
+        return max(filter(row.known_to, read), default=None)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
@@ -243,47 +268,6 @@ def device_of(opened: OpenRunner) -> Device:
     )
 
 
-def versions_described(members: Sequence[Member], among: Sequence[Member]) -> str:
-    """Name the versions of members, whatever their levels, neighbours together."""
-    found = {member.version for member in members}
-    groups: list[list[str]] = [[]]
-    for version in dict.fromkeys(member.version for member in among):
-        if version in found:
-            groups[-1].append(version)
-        elif groups[-1]:
-            groups.append([])
-    return ", ".join(_span(versions) for versions in groups if versions)
-
-
-def described(members: Sequence[Member], among: Sequence[Member]) -> str:
-    """Name members, neighbouring versions with the same levels together.
-
-    Parameters
-    ----------
-    among
-        All members, oldest first: which versions are neighbours.
-    """
-    levels: dict[str, tuple[int, ...]] = {}
-    for member in members:
-        levels[member.version] = (*levels.get(member.version, ()), member.level)
-    groups: list[tuple[tuple[int, ...], list[str]]] = []
-    for version in dict.fromkeys(member.version for member in among):
-        own = levels.get(version, ())
-        if groups and groups[-1][0] == own:
-            groups[-1][1].append(version)
-        else:
-            groups.append((own, [version]))
-    return ", ".join(
-        f"{_span(versions)} {' '.join(f'-O{level}' for level in sorted(own))}"
-        for own, versions in groups
-        if own
-    )
-
-
-def _span(versions: Sequence[str]) -> str:
-    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where binaries run, and what is compiled for it."""
@@ -295,6 +279,8 @@ class Place:
     ptx_version: str
     architecture: str
     """Whose machine code is made."""
+    drawn: bool = False
+    """Whether nobody asked for a version, so that rounds draw it from what members read."""
 
     def check_runs(self, compiled: Compiled) -> None:
         """Raise UsageError if the device cannot show what a compiler made of a module."""
@@ -339,6 +325,7 @@ def placed(choice: RunnerChoice) -> Iterator[Place]:
             target=target,
             ptx_version=ptx_version,
             architecture=architecture,
+            drawn=choice.ptx_version is None,
         )
 
 
@@ -349,6 +336,11 @@ class Fitting:
     members: tuple[Member, ...]
     skipped: tuple[str, ...]
     """Sentences about the others."""
+    versions: Versions
+    """PTX ISA versions that rounds draw from: those that some member reads, and most often one
+    that all of them do."""
+    newest: Mapping[Member, PtxVersion]
+    """The newest that a member reads, of each."""
 
 
 def fitting(members: Sequence[Member], place: Place) -> Fitting:
@@ -359,21 +351,29 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
     UsageError
         If none is left.
     """
-    fit, skipped = [], []
+    fit: dict[Member, PtxVersion] = {}
+    skipped = []
+    asked = place.ptx_version
     advice = "choose --runner cuda, or name others with --compilers"
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
         if member.here is None and not on_gpu:
             skipped.append("the driver's compiler is left out: it needs --runner cuda")
-        elif member.knows(place.target, place.ptx_version, place.architecture):
-            fit.append(member)
+        elif place.drawn and (newest := member.newest(place)) is not None:
+            fit[member] = newest
+        elif not place.drawn and member.knows(place.target, asked, place.architecture):
+            fit[member] = parse_version(asked)
         else:
             advice = "choose another --target or --ptx-version, or name others with --compilers"
+            which = "any PTX ISA" if place.drawn else f"PTX ISA {asked}"
             skipped.append(
-                f"{member.named} is left out: it does not know {place.target} with PTX "
-                f"ISA {place.ptx_version} on {place.architecture}"
+                f"{member.named} is left out: it does not know {place.target} with {which} on "
+                f"{place.architecture}"
             )
     sentences = tuple(dict.fromkeys(skipped))
     if not fit:
         raise UsageError(f"no compiler is left: {'; '.join(sentences)}; {advice}")
-    return Fitting(members=tuple(fit), skipped=sentences)
+    versions = Versions.only(asked)
+    if place.drawn:
+        versions = versions_up_to(place.target, max(fit.values()), main=min(fit.values()))
+    return Fitting(members=tuple(fit), skipped=sentences, versions=versions, newest=fit)

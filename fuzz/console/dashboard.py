@@ -421,5 +421,5 @@ def _group(group: FindingGroup, kinds: int) -> Text:
     )
     line.append(f" {group.cases:>9,}  ", style="known" if known else "")
     line.append_text(plain(group.what, style="known" if known else ""))
-    line.append_text(plain(group.remark, style="known" if known else "quiet"))
+    line.append_text(plain(f"{group.each_kind}{group.remark}", style="known" if known else "quiet"))
     return line

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -17,13 +18,14 @@ from corpus import Kind, durable, open_corpus
 from fuzz.campaign.hosts import fleet_row, fleet_words, missing_words
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
-from fuzz.checks.protocol import Counts
+from fuzz.checks.protocol import BY_MEMBER, Counts
 from fuzz.console.dashboard import dashboard, screened_words
 from fuzz.findings.families import (
     FamilyState,
     FindingGroup,
     finding_groups,
     group_counts,
+    in_words,
 )
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain
 from oracle.errors import UsageError, WarpfuzzError
@@ -52,6 +54,9 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
         out.print(f"{words[0].upper()}{words[1:]}.", markup=False, soft_wrap=True)
     if any(words[0] == "undefined" for words in status.counts):
         out.print(undefined_table(status.counts))
+    members = member_counts(status.counts)
+    if members:
+        out.print(members_table(members))
     for note in status.notes:
         out.print(f"note: {note['note']}", style="odd", markup=False, soft_wrap=True)
     if status.families:
@@ -84,6 +89,9 @@ def _concluded(status: CampaignStatus) -> str:
         found = status.families or status.gone
         sentence = "against" if found else f"{status.words.agreement}:"
         sentence += f" {status.words.subject} ({status.words.where})"
+        silent = [name for name, one in member_counts(status.counts).items() if not one["images"]]
+        if silent and status.compared:
+            sentence += f"; nothing was compared of {', '.join(silent)}"
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -205,6 +213,38 @@ def undefined_table(counts: Counts) -> RenderableType:
     return table
 
 
+_MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
+
+
+def member_counts(counts: Counts) -> Mapping[str, Mapping[str, int]]:
+    """Return the counters of each of those who are compared with each other, by their names."""
+    found: dict[str, dict[str, int]] = {}
+    for words, count in counts.items():
+        if words[0] == BY_MEMBER:
+            found.setdefault(words[1], dict.fromkeys(_MEMBER_COLUMNS, 0))[words[2]] = count
+    return found
+
+
+def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
+    """Return the table: how much each compiler had compared, only compiled, and could not read."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("compiler", no_wrap=True)
+    headings = ("programs compared", "images", "compiled", "not compiled", "PTX too new for it")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    # Levels of one version mostly have the same figures.
+    rows: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for name, one in members.items():
+        version, _, level = name.rpartition(" ")
+        figures = tuple(one[column] for column in _MEMBER_COLUMNS)
+        rows.setdefault((version, figures), []).append(level)
+    for (version, figures), levels in rows.items():
+        style = "" if figures[0] else "odd"
+        cells = [f"{count:,}" for count in figures]
+        table.add_row(plain(" ".join((version, *levels))), *cells, style=style)
+    return table
+
+
 def told_apart_words(status: CampaignStatus) -> str:
     """Say how many cases were compared, only accepted or rejected, and not asked."""
     words = f"{counted(status.compared, status.words.case)} compared"
@@ -229,8 +269,11 @@ class _Line:
     remark: str
     what: str
     shapes: tuple[str, ...]
+    kinds: str
     cases: int
     example: str
+    ids: tuple[str, ...]
+    """Of the findings that stand for the groups, as far as they are stored."""
 
 
 _TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
@@ -257,11 +300,21 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
             remark=remark,
             what=what,
             shapes=tuple(shape.rstrip(",") for shape, _ in members if shape),
+            kinds=in_words(sum((Counter(group.kinds) for _, group in members), Counter())),
             cases=sum(group.cases for _, group in members),
-            example=min((group.shown.text for _, group in members), key=len).partition(" ")[0],
+            example=_example(members[0][1]),
+            ids=tuple(
+                group.shown.saved.id for _, group in members if group.shown.saved is not None
+            ),
         )
         for (kind, remark, what, _), members in lines.items()
     ]
+
+
+def _example(group: FindingGroup) -> str:
+    """Return the instruction of a group without operands, and the PTX ISA version of its module."""
+    opcode = group.shown.text.partition(" ")[0]
+    return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
 
 def families_table(families: Iterable[FamilyState], rows: int | None = None) -> RenderableType:
@@ -270,18 +323,26 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
     table.add_column("kind", no_wrap=True)
     table.add_column("cases", justify="right", no_wrap=True)
     table.add_column("what", ratio=4, overflow="fold")
-    table.add_column("smallest, without operands", ratio=5, overflow="fold")
+    table.add_column("instruction, without operands", ratio=3, overflow="fold")
+    table.add_column("smallest case", no_wrap=True)
     lines = _lines(families)
     shown = lines if rows is None else lines[:rows]
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
-        what.append(harmless(line.remark, one_line=True), style="known" if line.known else "quiet")
+        remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
+        what.append(remark, style="known" if line.known else "quiet")
         table.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
             f"{line.cases:,}",
             what,
             plain(line.example, style="quiet"),
+            _ids(line.ids),
         )
     if len(shown) < len(lines):
-        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "")
+        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
     return table
+
+
+def _ids(ids: Sequence[str]) -> str:
+    """Return the first id, and how many others a line stands for."""
+    return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)

@@ -17,13 +17,16 @@ from fuzz.console.devices import readings, throttling
 from fuzz.output import Test, console, counted, duration, emit, plain
 from fuzz.runner import RunnerChoice
 from fuzz.screening.examining import Kept
-from fuzz.screening.screen import Screen, Tally
+from fuzz.screening.screen import Refuted, Screen, Tally
 from fuzz.screening.sets import SetProgram
 from oracle.errors import WarpfuzzError
 from runners.cuda.messages import DeviceHealth
 
 _COLUMNS = 44
 """Multiprocessors in a row of the map: three rows for an H200."""
+
+
+NOTHING_COMPARED = "no image was compared in the time; give it longer (--time)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,8 @@ class DeviceView:
     device: DeviceStatus
     tally: Tally
     programs: int
+    ran: int
+    """Programs that were run."""
     launches: int
     left_out: int
     per_second: float
@@ -46,9 +51,10 @@ def _device(view: DeviceView) -> list[Text]:
     lines = [head]
     if told := readings(view.device):
         lines.append(told)
-    counts = (
-        f"  {counted(view.programs, 'program')}, {counted(view.launches, 'launch', 'launches')}"
-    )
+    programs = counted(view.ran, "program")
+    if view.programs > view.ran:
+        programs += f" run of {view.programs:,}"
+    counts = f"  {programs}, {counted(view.launches, 'launch', 'launches')}"
     if view.left_out:
         counts += f", {view.left_out} left out"
     lines.append(plain(counts, style="quiet"))
@@ -84,6 +90,8 @@ class ScreenedDevice:
 
     name: str
     choice: RunnerChoice
+    set_name: str = ""
+    """The file of the set; empty where programs are made meanwhile."""
     screen: Screen | None = None
     error: WarpfuzzError | None = None
     started: float = 0.0
@@ -94,6 +102,11 @@ class ScreenedDevice:
     """Those of them that nobody was told of yet."""
     incoming: list[SetProgram] = field(default_factory=list)
     """Programs that the screen has yet to take in."""
+
+    @property
+    def cases(self) -> int:
+        """How many images were compared on it."""
+        return self.screen.tally.total.cases if self.screen is not None else 0
 
     @property
     def is_wrong(self) -> bool:
@@ -116,6 +129,7 @@ class ScreenedDevice:
             device=device_status(name, screen.ready.uuid, screen.health or DeviceHealth()),
             tally=screen.tally,
             programs=screen.programs,
+            ran=screen.ran,
             launches=screen.launches,
             left_out=len(screen.left_out),
             per_second=screen.tally.total.cases / max(seconds, 1e-9),
@@ -185,6 +199,13 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
                 markup=False,
                 soft_wrap=True,
             )
+        for one in screen.refuted:
+            out.print(
+                f"{device.name}: {refuted_words(device, one)}",
+                style="bad",
+                markup=False,
+                soft_wrap=True,
+            )
         for item in screen.left_out:
             out.print(
                 f"{device.name}: {item.source.entry} left out: {item.failures[-1]}",
@@ -202,6 +223,12 @@ def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: P
             markup=False,
             soft_wrap=True,
         )
+
+
+def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
+    """Say that a set is wrong, and what became of its program."""
+    fate = "it is judged by the oracle" if one.images else "it is left out"
+    return f"the set {device.set_name} is wrong: {one.entry}: {one.sentence}; {fate}"
 
 
 def device_row(device: ScreenedDevice) -> dict[str, object]:
@@ -224,10 +251,15 @@ def device_row(device: ScreenedDevice) -> dict[str, object]:
         "cases_per_second": round(total.cases / device.seconds) if device.seconds else None,
         "busy": round(screen.busy / device.seconds, 4) if device.seconds else None,
         "programs": screen.programs,
+        "programs_run": screen.ran,
         "launches": screen.launches,
         "left_out": [
             {"program": item.source.entry, "why": str(item.failures[-1])}
             for item in screen.left_out
+        ],
+        "wrong_in_the_set": [
+            {"program": one.entry, "images": one.images, "why": one.sentence}
+            for one in screen.refuted
         ],
         "health": health,
         "throttling": throttling(health.throttle_reasons) if health is not None else "",
@@ -250,8 +282,8 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
     tests = []
     for device in devices:
         screen = device.screen
-        if screen is None or device.error is not None:
-            said = str(device.error)
+        if not device.cases or device.error is not None:
+            said = str(device.error or NOTHING_COMPARED)
             tests.append(
                 Test(
                     group="warpfuzz.screen",
@@ -264,18 +296,31 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
             )
         if screen is None:
             continue
-        for number in screen.tally.multiprocessors.tolist():
+        multiprocessors = screen.tally.multiprocessors
+        for number in multiprocessors.tolist():
             rate = screen.tally.rate(number)
             tests.append(
                 Test(
                     group=f"warpfuzz.screen.{device.name}",
                     name=f"multiprocessor {number}",
-                    seconds=device.seconds,
+                    # All of a device take their turns at once: together its time.
+                    seconds=device.seconds / multiprocessors.size,
                     result="failure" if rate.wrong else "passed",
                     message=str(rate),
                     text="\n".join(one.finding.sentence for one in device.kept),
                 )
             )
+        tests += [
+            Test(
+                group=f"warpfuzz.screen.{device.name}",
+                name=one.entry,
+                seconds=0.0,
+                result="error",
+                message="the set is wrong",
+                text=refuted_words(device, one),
+            )
+            for one in screen.refuted
+        ]
         tests += [
             Test(
                 group=f"warpfuzz.screen.{device.name}",

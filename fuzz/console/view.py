@@ -156,6 +156,7 @@ def _news(family: FamilyState) -> str:
     remark = FindingGroup(members=(family,)).remark
     stored = f" ({family.saved.id})" if family.saved is not None else ""
     line = f"{family.title}{remark}; smallest case{stored}: {family.text}"
+    line += f" (PTX ISA {family.version})" if family.version else ""
     return harmless(line, one_line=True)
 
 

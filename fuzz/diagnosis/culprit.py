@@ -9,30 +9,27 @@ the ISA leaves fragments open between them, both are named.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
-from itertools import count, islice
-from typing import Any
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
+from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_step
 from fuzz.diagnosis.multiplication import wrong_alone
+from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
-from oracle.forms import MmaForm
+from oracle.forms import StoreForm
 from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
 from oracle.lane_steps import LaneStep, StoreRegisters
 from oracle.matrices import Matrix
-from oracle.operations import Operation
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.tracing import Event, Trace, trace
-from runners.protocol import Images
 from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
 from strategies.programs.forms import store_form
 
@@ -65,88 +62,6 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
         return None
 
 
-def in_place_culprits(bench: Bench, program: Program, images: Images) -> Sequence[Culprit | None]:
-    """Return what overwrites its multiplicands, for each image that comes out wrong.
-
-    That is believed of a multiplication whose D is in the registers of A or B if the image comes
-    out right with D elsewhere, and wrong without that; where several do so in one program, with
-    the D of all others elsewhere. None where neither shows it.
-    """
-    found: list[Culprit | None] = [None] * len(images)
-    forms = _forms_in_place(program)
-
-    @cache
-    def wrong(moved: frozenset[MmaForm]) -> NDArray[np.bool_] | None:
-        results = bench.results(_with_d_elsewhere(program, moved), images)
-        return None if results is None else results.wrong
-
-    # What does not come out wrong again may have come out right for no reason.
-    again = wrong(frozenset()) if forms else None
-    if again is None:
-        return found
-    for form in forms:
-        cured = np.zeros(len(images), bool)
-        for others in (frozenset[MmaForm](), frozenset(forms) - {form}):
-            before, after = wrong(others), wrong(others | {form})
-            if before is not None and after is not None:
-                cured |= again & before & ~after
-        # What is wrong in registers of its own as well may be right there by chance.
-        if not cured.any() or wrong_alone(bench, alone(form), ()) is not None:
-            continue
-        for index in np.flatnonzero(cured).tolist():
-            found[index] = found[index] or Culprit(
-                steps=("wmma.mma",), within=unit_of(form), condition=IN_PLACE, form=form
-            )
-    return found
-
-
-def _in_place(step: Step) -> MmaForm | None:
-    """Return what multiplies with its D in registers of A or B."""
-    return step.form if isinstance(step, Multiply) and step.d in (step.a, step.b) else None
-
-
-def _forms_in_place(program: Program) -> tuple[MmaForm, ...]:
-    """Return the forms of a program's multiplications in place, in the order of the program."""
-    return tuple(dict.fromkeys(filter(None, map(_in_place, walk(program.steps)))))
-
-
-def _with_d_elsewhere(program: Program, forms: Collection[MmaForm]) -> Program:
-    """Return a program in which multiplications in place have a D of their own.
-
-    It is copied to where it was afterwards.
-
-    Parameters
-    ----------
-    forms
-        Of those that are changed.
-    """
-    names = {use.name for step in walk(program.steps) for use in step.uses}
-    fresh = (f"d{number}" for number in count() if f"d{number}" not in names)
-    # In the order of the program, not of a set: the same program every time.
-    elsewhere = {form: next(fresh) for form in _forms_in_place(program) if form in forms}
-    return replace(program, steps=_moved(elsewhere, program.steps))
-
-
-def _moved(elsewhere: Mapping[MmaForm, str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    made: list[Step] = []
-    for step in steps:
-        inside: dict[str, Any] = {
-            field: _moved(elsewhere, block) for field, block in step.blocks.items()
-        }
-        step = replace(step, **inside)
-        form = _in_place(step)
-        if form is not None and form in elsewhere and isinstance(step, Multiply):
-            made.append(replace(step, d=elsewhere[form]))
-            step = Elementwise(
-                operation=Operation.COPY,
-                matrix=form.matrix("d"),
-                source=elsewhere[form],
-                destination=step.d,
-            )
-        made.append(step)
-    return tuple(made)
-
-
 class _Search:
     """The experiments on one program, the plainest steps first."""
 
@@ -155,7 +70,7 @@ class _Search:
 
     def culprit(self, program: Program, image: NDArray[np.uint8]) -> Culprit | None:
         bench = self._bench
-        (found,) = in_place_culprits(bench, program, image[None])
+        (found,) = shared_register_culprits(bench, program, image[None])
         if found is not None:
             return found
         traced = trace(program, image, target=bench.target)
@@ -286,7 +201,7 @@ def _accumulating(matrix: Matrix) -> Bare | None:
 def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, Content]]]:
     """Iterate over the multiplications of a program, and over what is only loaded and stored.
 
-    Each has the loads and the store that are next to it in the program.
+    Each has the loads that are next to it in the program, and one of the stores of its result.
     """
     for event in traced.events:
         step = event.step
@@ -297,13 +212,19 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
                 maker = _maker(traced, event, getattr(step, operand))
                 if maker is not None and isinstance(maker.step, Load):
                     loads[operand] = apart(program, maker.step, operand)
-            store = base.store
-            for other in traced.events:
-                after = other.step
-                if isinstance(after, Store) and _maker(traced, other, after.fragment) is event:
-                    store = apart(program, after, "d")
-                    break
-            yield replace(base.loading(loads), store=store), event.inputs
+            loaded = base.loading(loads)
+            # What one store of a result hides, another may show; a store that the program has not
+            # is no part of what is wrong with it.
+            alike = [
+                (apart(program, other.step, "d"), _maker(traced, other, other.step.fragment))
+                for other in traced.events
+                if isinstance(other.step, Store)
+                and other.step.form.matrix == base.store.form.matrix
+            ]
+            own = [store for store, maker in alike if maker is event]
+            stores = own or [store for store, _ in alike[:1]]
+            for store in dict.fromkeys(stores or [base.store]):
+                yield replace(loaded, store=store), event.inputs
         elif isinstance(step, Store):
             maker = _maker(traced, event, step.fragment)
             plain = _accumulating(replace(step.form.matrix, operand="c"))
@@ -325,6 +246,11 @@ def _maker(traced: Trace, event: Event, name: str) -> Event | None:
     return maker
 
 
+def in_company(culprit: Culprit | None) -> bool:
+    """Whether all that is known of a step is that it is wrong beside others."""
+    return culprit is not None and culprit.condition == _IN_COMPANY
+
+
 def _wrong_in_company(
     bench: Bench, program: Program, image: NDArray[np.uint8], traced: Trace
 ) -> Culprit | None:
@@ -344,9 +270,13 @@ def _wrong_in_company(
     Returns
     -------
     Culprit or None
-        None where what is stored in between makes the program right, or is right itself.
+        None where what is stored in between makes the program right, or is right itself, or
+        the stores are wrong that look at it.
     """
     if len(traced.events) > _MOST_STEPS:
+        return None
+    if not all(_shows(bench, form) for form in dict.fromkeys(_looking(traced))):
+        # What is looked at through a wrong store is wrong, whoever made it.
         return None
     steps: list[Step] = []
     buffers = list(program.buffers)
@@ -378,6 +308,23 @@ def _wrong_in_company(
                 steps=_names(step), condition=_IN_COMPANY, form=getattr(step, "form", None)
             )
     return None
+
+
+def _looking(traced: Trace) -> Iterator[StoreForm]:
+    """Iterate over the stores by which fragments are looked at."""
+    for event in traced.events:
+        store = None if event.step.writes is None else _stored(event.step.writes, "seen")
+        if isinstance(store, Store):
+            yield store.form
+
+
+def _shows(bench: Bench, form: StoreForm) -> bool:
+    """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
+    plain = _accumulating(replace(form.matrix, operand="c"))
+    if plain is None:
+        return True
+    store = Store(form=form, fragment="d", place=Place(buffer="d"))
+    return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
 def _stored(use: Use, name: str) -> Store | StoreRegisters | None:

@@ -11,6 +11,7 @@ from fuzz.runner import kind_of_failure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
 from oracle.forms import Form, ProductForm
+from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit
@@ -63,6 +64,17 @@ class Culprit:
         return f"{self.name}/{self.condition}" if self.condition else self.name
 
 
+@dataclass(kw_only=True)
+class Remembered:
+    """What experiments on a runner have shown, so that each program need not show it again."""
+
+    right_alone: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """By opcode and module: whether a multiplication is right by itself."""
+    believed: set[tuple[str, str]] = field(default_factory=set)
+    """Opcodes of multiplications that come out wrong by themselves, and how their operands share
+    registers there (`shared_registers`)."""
+
+
 class Bench:
     """A device on which programs are tried.
 
@@ -74,10 +86,20 @@ class Bench:
         Whose target and version programs are written for.
     copies
         Warps of a launch that work on each image; it is right if all of them are.
+    remembered
+        What was found out before on this runner. It is added to.
     """
 
-    def __init__(self, runner: Runner, module: KernelModule, *, copies: int = 1) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        module: KernelModule,
+        *,
+        copies: int = 1,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._runner, self._copies = runner, copies
+        self.remembered = Remembered() if remembered is None else remembered
         self.module = Module.named(module.target, module.version)
         self.target = module.target
         """Whose model computes: that of the device, once something ran there."""
@@ -93,7 +115,7 @@ class Bench:
         try:
             compiled = self._runner.compile(emit(program, module=self.module))
             if isinstance(compiled, Compiled):
-                self.target = compiled.architecture
+                self.target = compiled.oracle_target
             expected = execute(program, images, target=self.target).images
         except (UsageError, UndefinedProgramError):
             return None
@@ -111,7 +133,11 @@ class Bench:
         else:
             isolation = isolate(self._runner, compiled, many, limit=_FAILED_RUNS)
             actual, alive = isolation.images, isolation.ran
-        differs = (actual != np.repeat(expected, self._copies, axis=0)).any(axis=1) | ~alive
+        many_expected = np.repeat(expected, self._copies, axis=0)
+        differs = ~alive
+        differs[
+            contradicting(program, many, actual, target=self.target, expected=many_expected)
+        ] = True
         differs = differs.reshape(len(images), self._copies)
         shown = np.arange(len(images)) * self._copies + differs.argmax(axis=1)
         return Results(

@@ -277,30 +277,29 @@ _MISPLACED = tuple(
 
 class _WithoutC(Warps):
     def multiply(self, step: Multiply) -> Planes:
-        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
 
 
 class _WithoutProduct(Warps):
     def multiply(self, step: Multiply) -> Planes:
-        c = self.names[step.c]["bits"]
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         if step.form.c_type == step.form.d_type:
             return {"bits": c}
-        a, b = (self.names[name]["bits"] for name in (step.a, step.b))
         none = np.zeros_like(a), np.zeros_like(b)
         return {"bits": multiply(step.form, *none, c, model=self.model)}
 
 
 class _Twice(Warps):
     def multiply(self, step: Multiply) -> Planes:
-        a, b = (self.names[name]["bits"] for name in (step.a, step.b))
+        a, b, _ = (planes["bits"] for planes in self.operands(step))
         once = super().multiply(step)["bits"]
         return {"bits": multiply(step.form, a, b, once, model=self.model)}
 
 
 class _Exchanged(Warps):
     def multiply(self, step: Multiply) -> Planes:
-        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, b, a, c, model=self.model)}
 
 
@@ -311,10 +310,10 @@ class _Flushed(Warps):
 
     def multiply(self, step: Multiply) -> Planes:
         a, b, c = (
-            _flushed(self.names[name]["bits"], step.form.matrix(operand).type)
+            _flushed(planes["bits"], step.form.matrix(operand).type)
             if operand in self.flushed
-            else self.names[name]["bits"]
-            for operand, name in (("a", step.a), ("b", step.b), ("c", step.c))
+            else planes["bits"]
+            for operand, planes in zip("abc", self.operands(step), strict=True)
         )
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 

@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, Witness, arithmetic_of, unit_of
+from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
+from oracle.forms import MmaSyncForm
 from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.lane_steps import (
@@ -98,6 +99,12 @@ def wrong_vector(bench: Bench) -> Culprit | None:
         if found is not None:
             return found
     return None
+
+
+def wrong_multiplication(bench: Bench, form: MmaSyncForm) -> Culprit | None:
+    """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
+    step = MultiplyLanes(form=form, d="d", a="a", b="b", c="c")
+    return _Alone(step=step, buffers=()).culprit(bench, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,11 +206,6 @@ class _Alone:
         )
         if not isinstance(step, MultiplyLanes):
             return found
-        if step.d in (step.a, step.b):
-            elsewhere = replace(self, step=replace(step, d="d"))
-            again = bench.results(elsewhere.program, elsewhere.images(events))
-            if again is not None and not again.wrong.any():
-                return replace(found, within=unit_of(step.form), condition=IN_PLACE)
         if results.wrong[-_DRAWN:].any():
             return found
         # Right where sums are exact.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from corpus import Entry, Finding, Kind, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
-from fuzz.findings.case import ACTUAL, EXPECTED, PROGRAM, REWRITTEN, subject_of
+from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.making import Making
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
@@ -229,7 +229,7 @@ class ValueFacts:
     actual: NDArray[np.uint8] | None
     """uint8 (image_bytes,); None if nothing came out."""
     architecture: str
-    """Whose model expects this."""
+    """Whose model expects this: "sm_90", or "sm_90@12.4" for code of a compiler of CUDA 12.4."""
 
     @classmethod
     def of(cls, entry: Entry) -> ValueFacts:
@@ -242,7 +242,9 @@ class ValueFacts:
         """
         subject = subject_of(entry)
         files = entry.finding.files
-        architecture = str(entry.finding.details.get("architecture", entry.finding.target))
+        details = entry.finding.details
+        architecture = str(details.get("architecture", entry.finding.target))
+        architecture = str(details.get(JUDGED, architecture))
         stored = _image(entry, EXPECTED, subject.program) if EXPECTED in files else None
         expected = (
             trace(subject.program, subject.image, target=architecture).image

@@ -13,19 +13,28 @@ import msgspec
 
 from corpus import Entry, durable
 from fuzz.explain.facts import ValueFacts
+from fuzz.explain.inline_kernel import inline_kernel
+from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_value_finding
 from oracle.errors import InfrastructureError, UsageError
+from runners.assemblers.disassembly import Disassembler
 
 _TEMPLATE = Path(__file__).with_name("standalone.cu")
-_MARK = "//@DATA@\n"
+_MARK, _KERNEL_MARK = "//@DATA@\n", "//@KERNEL@\n"
 _BYTES_IN_LINE = 16
 _PART_CHARACTERS = 8000
 """Of one string literal; compilers take at least 65,536 (C++17, annex B), and some 16,380."""
 
 
 def cuda_source(
-    case: dict[str, Any], *, ptx: str, image: bytes, expected: bytes, about: Sequence[str]
+    case: dict[str, Any],
+    *,
+    ptx: str,
+    image: bytes,
+    expected: bytes,
+    about: Sequence[str],
+    architecture: str,
 ) -> str:
     """Return the text of `repro.cu`.
 
@@ -35,6 +44,8 @@ def cuda_source(
         Contents of `repro.json`.
     about
         Lines of comment for the top.
+    architecture
+        What nvcc compiles for, such as "sm_90".
     """
     results = [
         f"    {{{_string(one['name'])}, {_string(one['type'])}, {one['bits'] // 8}, "
@@ -73,7 +84,13 @@ def cuda_source(
         "",
     ]
     comment = "".join(f"// {line}\n" for line in about)
-    return comment + "//\n" + _TEMPLATE.read_text().replace(_MARK, "\n".join(data))
+    kernel = inline_kernel(ptx, "compiled_by_nvcc")
+    text = (
+        _TEMPLATE.read_text().replace("@ARCH@", architecture).replace("@LEVEL@", f"{case['opt']}")
+    )
+    text = text.replace("@HAS_KERNEL@", "1" if kernel else "0")
+    text = text.replace(_KERNEL_MARK, f"{kernel or ''}\n").replace(_MARK, "\n".join(data))
+    return comment + "//\n" + text
 
 
 def _string(text: str) -> str:
@@ -119,13 +136,21 @@ class Reproduction:
     """Names, in the order of the alphabet."""
 
 
-def write_reproduction(entry: Entry, output: Path) -> Reproduction:
+def write_reproduction(
+    entry: Entry,
+    output: Path,
+    *,
+    disassembler: Disassembler | None = None,
+    bisected: Path | None = None,
+) -> Reproduction:
     """Write the folder of a finding.
 
     Parameters
     ----------
     output
         The folder; made if it is not there, refused if it holds anything else.
+    disassembler, bisected
+        As `reproduction` takes them.
 
     Raises
     ------
@@ -136,7 +161,7 @@ def write_reproduction(entry: Entry, output: Path) -> Reproduction:
     """
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
-    files = reproduction(entry)
+    files = reproduction(entry, disassembler=disassembler, bisected=bisected)
     try:
         output.mkdir(parents=True, exist_ok=True)
         others = sorted({path.name for path in output.iterdir()} - files.keys())
@@ -158,8 +183,17 @@ def write_reproduction(entry: Entry, output: Path) -> Reproduction:
     return Reproduction(path=output, files=tuple(sorted(files)))
 
 
-def reproduction(entry: Entry) -> Mapping[str, bytes]:
+def reproduction(
+    entry: Entry, *, disassembler: Disassembler | None = None, bisected: Path | None = None
+) -> Mapping[str, bytes]:
     """Return the files of a finding's folder, by name.
+
+    Parameters
+    ----------
+    disassembler
+        What shows the machine code of compilers; None if none is here.
+    bisected
+        A file with what `warpfuzz bisect --json` printed of the finding: what each compiler does.
 
     Raises
     ------
@@ -169,7 +203,9 @@ def reproduction(entry: Entry) -> Mapping[str, bytes]:
         If a file of it is broken.
     """
     if is_value_finding(entry):
-        return _of_values(ValueFacts.of(entry))
+        asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
+        facts = ValueFacts.of(entry)
+        return _of_values(facts, machine_code(facts, disassembler, asked))
     return _of_module(entry)
 
 
@@ -196,16 +232,21 @@ def _of_module(entry: Entry) -> Mapping[str, bytes]:
     }
 
 
-def _of_values(facts: ValueFacts) -> Mapping[str, bytes]:
+def _of_values(facts: ValueFacts, compilers: MachineCode) -> Mapping[str, bytes]:
     document = facts.document()
     image, expected = facts.subject.image.tobytes(), facts.expected.tobytes()
     about = [
         " ".join(text.replace("\\", "/").split())
         for text in (facts.finding.family.title, f"finding {facts.finding.id}; see README.md")
     ]
-    source = cuda_source(document, ptx=facts.kernel, image=image, expected=expected, about=about)
+    architecture = str(facts.finding.details.get("architecture", facts.finding.target))
+    source = cuda_source(
+        document, ptx=facts.kernel, image=image, expected=expected, about=about,
+        architecture=architecture,
+    )  # fmt: skip
     files = {
-        "README.md": value_page(facts).encode(),
+        **compilers.files,
+        "README.md": value_page(facts, compilers.lines).encode(),
         "expected.bin": expected,
         "input.bin": image,
         "kernel.ptx": facts.kernel.encode(),

@@ -16,7 +16,7 @@ from oracle.formats import Format
 from oracle.forms import LdmatrixForm, ProductForm
 from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeRegisters
 from oracle.legality import Verdict, explain
-from oracle.models import Figure, NanRule
+from oracle.models import NO_FIGURES, Figure, NanRule
 from oracle.program import walk
 from oracle.steps import Elementwise, Instruction, Load, Multiply
 from oracle.tracing import Event
@@ -27,8 +27,8 @@ _MULTIPLICATIONS = 6
 """Steps of a chain that are derived: the last ones."""
 
 
-def value_page(facts: ValueFacts) -> str:
-    """Return the page as Markdown."""
+def value_page(facts: ValueFacts, compilers: Sequence[str] = ()) -> str:
+    """Return the page as Markdown; `compilers` are lines about what compilers make of it."""
     lines = [
         f"# {escaped(facts.finding.family.title)}",
         "",
@@ -41,6 +41,7 @@ def value_page(facts: ValueFacts) -> str:
         *_arithmetic(facts),
         *_permission(facts),
         *_confidence(facts),
+        *compilers,
         *_reproduction(facts),
     ]
     return "\n".join(lines).rstrip() + "\n"
@@ -264,9 +265,25 @@ def _confidence(facts: ValueFacts) -> list[str]:
     return [
         "## How sure the expected value is",
         "",
-        f"It comes from the model of {facts.architecture} (that of {model.base}).",
+        f"It comes from the model of {model.target} (that of {model.base}){_code(facts)}.",
         *table(("figure", "value", "confidence", "source"), rows),
     ]
+
+
+def _code(facts: ValueFacts) -> str:
+    """Name the compiler whose figures count, where they depend on it."""
+    model, form = facts.trace.model, facts.form
+    if model.compiler is None or not isinstance(form, ProductForm):
+        return ""
+    whose = model.expansion_of(form)
+    if whose == "all":
+        return ""
+    if whose == NO_FIGURES:
+        return (
+            f", whose figures are of other compilers than that of CUDA {model.compiler}: any value "
+            "that the ISA permits is taken as right"
+        )
+    return f", for code of compilers of CUDA {whose}"
 
 
 def _shown_figure(figure: Figure[Any]) -> str:
@@ -281,7 +298,8 @@ def _reproduction(facts: ValueFacts) -> list[str]:
     other = ["python repro.py --ptx module.ptx        # what was written first"]
     commands = [
         "python repro.py                         # needs PyCUDA and NumPy",
-        "nvcc -o repro repro.cu -lcuda && ./repro",
+        f"nvcc -arch={_architecture(facts)} -Xptxas -O{facts.level} -o repro repro.cu -lcuda && "
+        "./repro",
         "python repro.py --ptxas PATH --opt 0     # another compiler, another level",
         *(other if facts.rewritten is not None else []),
         *(["./repro module.ptx"] if facts.rewritten is not None else []),
@@ -314,13 +332,18 @@ def _reproduction(facts: ValueFacts) -> list[str]:
         "",
         *fenced("\n".join(commands), "sh"),
         "Both print each differing element and end with exit code 1; with 0 if every byte of the "
-        "image is as expected.",
+        "image is as expected. `repro.cu` needs nvcc alone: it holds the PTX, and the ptxas of the "
+        "nvcc that builds it compiles that, at the level behind `-Xptxas`.",
         "",
         *compiled,
         *simulated,
         *hang,
         *_files(facts),
     ]
+
+
+def _architecture(facts: ValueFacts) -> str:
+    return str(facts.finding.details.get("architecture", facts.finding.target))
 
 
 def _files(facts: ValueFacts) -> Sequence[str]:
@@ -377,6 +400,7 @@ def _expected(finding: Finding) -> list[str]:
             Verdict.LEGAL: "has to be accepted",
             Verdict.ILLEGAL: "has to be rejected",
             Verdict.UNDEFINED: "may be accepted or rejected: its behaviour is undefined",
+            Verdict.NOT_JUDGED: "may be accepted or rejected: warpfuzz does not know it",
         }[explanation.verdict]
         verdict = explanation.verdict
         lines.append(f"{code(text)} is **{verdict}** in this module, so that it {owed}.")

@@ -1,8 +1,13 @@
 // Runs one kernel on one memory image, and compares every byte with what is expected.
 // One file, nothing else: the PTX, the image and the expected bytes are below.
 //
-//   nvcc -o repro repro.cu -lcuda && ./repro
-//   ./repro [--times N] [--copies N] [--device N] [--opt 0..3] [FILE.ptx or FILE.cubin]
+//   nvcc -arch=@ARCH@ -Xptxas -O@LEVEL@ -o repro repro.cu -lcuda && ./repro
+//   ./repro [--times N] [--copies N] [--device N] [--driver] [--opt 0..3] [FILE.ptx or FILE.cubin]
+//
+// The kernel is in this file as PTX in C++, so that the ptxas of this nvcc compiles it: take the
+// nvcc of the toolkit whose ptxas you ask about (/usr/local/cuda-13.0/bin/nvcc), and its -O level
+// behind -Xptxas. With --driver, and where a compiler other than nvcc built this, the driver
+// compiles the same PTX at --opt.
 //
 // Exit codes: 0 every byte is as expected; 1 some are not, or the kernel could not be compiled or
 // run; 2 wrong options; 3 something is missing here: a device, a file.
@@ -38,6 +43,26 @@ struct Buffer {
 };
 
 //@DATA@
+
+#if defined(__CUDACC__) && @HAS_KERNEL@
+//@KERNEL@
+
+// The kernel as the ptxas of nvcc compiled it.
+CUfunction built_in() {
+    cudaFunction_t function;
+    const cudaError_t result =
+        cudaGetFuncBySymbol(&function, reinterpret_cast<const void *>(&compiled_by_nvcc));
+    if (result != cudaSuccess) {
+        std::printf("FAILED: cudaGetFuncBySymbol: %s\n", cudaGetErrorString(result));
+        std::exit(kMismatch);
+    }
+    return reinterpret_cast<CUfunction>(function);
+}
+const char *const kBuilt = "the kernel that nvcc compiled";
+#else
+CUfunction built_in() { return nullptr; }
+const char *const kBuilt = nullptr;
+#endif
 
 // Leaves the program where the driver reports an error: `code` says what that means.
 void check(CUresult result, const char *what, int code) {
@@ -206,7 +231,8 @@ bool launch(CUfunction kernel, unsigned copies, long number_of_launch) {
 
 int main(int argc, char **argv) {
     long times = 1, ordinal = 0, copies = kCopies, level = kLevel;
-    std::string code, source = "the PTX in repro.cu";
+    std::string code, source = kBuilt ? kBuilt : "the PTX in repro.cu";
+    bool by_driver = kBuilt == nullptr;
     for (int i = 1; i < argc; ++i) {
         long *option = nullptr;
         if (std::strcmp(argv[i], "--times") == 0) option = &times;
@@ -215,6 +241,9 @@ int main(int argc, char **argv) {
         if (std::strcmp(argv[i], "--opt") == 0) option = &level;
         if (option != nullptr && i + 1 < argc) {
             *option = number(argv[++i]);
+        } else if (std::strcmp(argv[i], "--driver") == 0) {
+            by_driver = true;
+            source = "the PTX in repro.cu";
         } else if (option != nullptr || std::strncmp(argv[i], "--", 2) == 0) {
             std::fprintf(stderr, "%s: see the top of repro.cu for the options\n", argv[i]);
             return kUsage;
@@ -227,6 +256,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "--copies and --times must be at least 1\n");
         return kUsage;
     }
+    by_driver = by_driver || !code.empty();
     if (code.empty())
         for (const char *part : kPtx) code += part;
 #ifndef _WIN32
@@ -240,13 +270,14 @@ int main(int argc, char **argv) {
     check(cuDeviceGetName(name, sizeof name, device), "cuDeviceGetName", kMissing);
     int driver = 0;
     check(cuDriverGetVersion(&driver), "cuDriverGetVersion", kMissing);
-    std::printf("%s, CUDA %d.%d, %s, -O%ld\n", name, driver / 1000, driver % 1000 / 10,
-                source.c_str(), level);
+    const std::string at = by_driver ? ", -O" + std::to_string(level) : "";
+    std::printf("%s, CUDA %d.%d, %s%s\n", name, driver / 1000, driver % 1000 / 10, source.c_str(),
+                at.c_str());
     // The primary context: cuCtxCreate has another signature from CUDA 13 on.
     CUcontext context;
     check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain", kMissing);
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent", kMissing);
-    CUfunction kernel = load(code, static_cast<int>(level));
+    CUfunction kernel = by_driver ? load(code, static_cast<int>(level)) : built_in();
     bool matches = true;
     for (long i = 1; i <= times; ++i)
         matches = launch(kernel, static_cast<unsigned>(copies), i) && matches;

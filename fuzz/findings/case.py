@@ -45,6 +45,8 @@ from strategies.programs import GENERATOR_VERSION
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
 WRONG_STEP = "wrong step"
+JUDGED = "judged as"
+"""The detail that names the target with its compiler (`oracle.targets.split_compiler`)."""
 """Detail of a case: what experiments show to be wrong."""
 ATTRIBUTED = frozenset(
     {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.FLAKY}
@@ -113,8 +115,12 @@ class Evidence:
 
 
 def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong."""
-    return case.kind in ATTRIBUTED and WRONG_STEP not in case.details
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return case.kind in ATTRIBUTED and not told
 
 
 def case_of(
@@ -147,8 +153,11 @@ def case_of(
     found = evidence.differences()
     if found:
         details["differing elements"] = len(found)
-        details["confidence"] = confidence(subject.program, architecture)
-        model = model_for(architecture)
+        judged = architecture if shown.compiled is None else shown.compiled.oracle_target
+        if judged != architecture:
+            details[JUDGED] = judged
+        details["confidence"] = confidence(subject.program, judged)
+        model = model_for(judged)
         details["model"] = model.name
         if model.file:
             details["model file"] = Path(model.file).name
@@ -159,7 +168,7 @@ def case_of(
         family=evidence.family,
         instructions=instructions_of(subject.program),
         target=opened.target,
-        ptx_version=opened.ptx_version,
+        ptx_version=subject.module.version,
         oracle=OracleVerdict(verdict="legal"),
         runners=(
             RunnerVerdict(

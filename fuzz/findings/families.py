@@ -14,16 +14,18 @@ group; `finding_groups` does the same for families that a campaign has not ended
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Family, Kind, Saved, ShrinkStatus
-from corpus.families import cause_key, group_identity
+from corpus import Case, Family, Kind, Saved, ShrinkStatus
+from corpus.families import cause_key, compilers_of, group_identity
 from corpus.known import KnownEntry
+from fuzz.compilers.spans import described, spanned, versions_described
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.verdicts import (
     TELLING,
@@ -282,12 +284,22 @@ def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference])
 
 
 def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
-    """Return the family of runs that failed: what was said, less its numbers."""
-    lines = [line for line in failure.detail.splitlines() if line.strip()]
+    """Return the family of runs that failed: what was said, less its numbers.
+
+    Words of a compiler say what is wrong with it, whatever the program is about.
+    """
     if kind is Kind.DIVERGENCE:
         return _family(kind, None, under_a_condition(failure))
+    if kind is Kind.COMPILE_FAILURE and failure.detail.strip():
+        form = None
+    return _family(kind, form, what_was_said(failure))
+
+
+def what_was_said(failure: Failure) -> str:
+    """Return the first words of a failure, less their numbers."""
+    lines = [line for line in failure.detail.splitlines() if line.strip()]
     words = f"{failure.message} {lines[0].strip()}" if lines else failure.message
-    return _family(kind, form, _NUMBERS.sub("#", words)[:200])
+    return _NUMBERS.sub("#", words)[:200]
 
 
 def under_a_condition(failure: Failure) -> str:
@@ -360,6 +372,79 @@ PROVISIONAL = "provisional: no experiment told which step is wrong"
 """What is said of a group that is named after what it looks like."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A compiler at a level that was asked about a finding."""
+
+    version: str
+    """Such as "V13.5.37"."""
+    level: int
+    wrong: bool
+
+
+_LEVEL = re.compile(r"-O([0-3])")
+
+
+def asked_of(case: Case) -> tuple[Asked, ...]:
+    """Return what each compiler did, oldest first; nothing where compilers were not compared."""
+    levels = [(one, _LEVEL.fullmatch(one.options)) for one in case.runners]
+    return tuple(
+        Asked(
+            version=one.version, level=int(level[1]), wrong=one.outcome not in ("match", "accepted")
+        )
+        for one, level in levels
+        if level is not None
+    )
+
+
+def accused(case: Case) -> str:
+    """Return the instruction of a case that its family names; without a name, what it is about.
+
+    Of several that have the name the one is meant that has most of the title's qualifiers.
+    """
+    head = case.family.title.removeprefix(f"{case.kind}: ").partition(": ")[0]
+    words = head.replace(",", " ").split()
+    named = [
+        text
+        for text in case.instructions
+        if any(part.startswith(f"{word}.") for word in words for part in text.split())
+    ]
+    if named:
+        return max(named, key=lambda text: len({*words} & {*re.split(r"[.\s]", text)}))
+    multiplied = (text for text in case.instructions if text.startswith(("wmma.mma", "ldmatrix")))
+    return next(multiplied, case.instructions[0])
+
+
+def without_compilers(family: Family) -> str:
+    """Return the title of a family without the compilers that it ends with."""
+    who = compilers_of(family.key)
+    return family.title.removesuffix(f": {who}") if who else family.title
+
+
+def who_has(families: Iterable[tuple[str, Sequence[Asked]]]) -> str:
+    """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any.
+
+    Parameters
+    ----------
+    families
+        Those of the cause: the key of each, and what compilers did.
+    """
+    found = list(families)
+    named = list(dict.fromkeys(filter(None, (compilers_of(key) for key, _ in found))))
+    if len(named) < 2:
+        return "".join(named)
+    asked = [one for _, some in found for one in some]
+    everybody = list(dict.fromkeys(replace(one, wrong=False) for one in asked))
+    # A finding that was made smaller may show in fewer than it was named after.
+    wrong = {replace(one, wrong=False) for one in asked if one.wrong}
+    wrong.update(*(spanned(who, everybody) for who in named))
+    if len(wrong) == len(everybody):
+        return "every compiler"
+    members = [one for one in everybody if one in wrong]
+    some = described if all("-O" in who for who in named) else versions_described
+    return f"only {some(members, everybody)}"
+
+
 @dataclass(kw_only=True)
 class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
@@ -373,6 +458,8 @@ class FamilyState:
     """What the oracle says of it."""
     message: str
     """What the runner says of it."""
+    version: str = ""
+    """PTX ISA version of its module."""
     known: KnownEntry | None = None
     cases: int = 0
     """Cases drawn so far that belong here."""
@@ -380,11 +467,13 @@ class FamilyState:
     shrink: ShrinkStatus = ShrinkStatus.RAW
     provisional: bool = False
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
+    asked: tuple[Asked, ...] = ()
+    """What each compiler did that its finding was compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindingGroup:
-    """Families of one cause, all of them known under the same name, or none of them known."""
+    """Families of one cause, whoever has it: all of them known, or none of them."""
 
     members: tuple[FamilyState, ...]
     """Those of the worst kind first; never empty."""
@@ -405,9 +494,24 @@ class FindingGroup:
         return self.shown.title
 
     @property
+    def who(self) -> str:
+        """The compilers that have it, in words; "" where it is not theirs."""
+        return who_has((one.key, one.asked) for one in self.members)
+
+    @property
     def what(self) -> str:
-        """The title without the kind."""
-        return self.title.removeprefix(f"{self.kind}: ")
+        """The title without the kind, and with every compiler that has it."""
+        shown = Family(key=self.shown.key, title=self.title)
+        what = without_compilers(shown).removeprefix(f"{self.kind}: ")
+        return f"{what}: {self.who}" if self.who else what
+
+    @property
+    def kinds(self) -> Mapping[Kind, int]:
+        """Cases of each kind, the worst first."""
+        counts = Counter[Kind]()
+        for member in self.members:
+            counts[member.kind] += member.cases
+        return counts
 
     @property
     def known(self) -> KnownEntry | None:
@@ -418,8 +522,14 @@ class FindingGroup:
     def remark(self) -> str:
         """What is to be read behind the title: what it is known as, or how little its name says."""
         if self.known is not None:
-            return f" (known: {self.known.id})"
+            names = dict.fromkeys(one.known.id for one in self.members if one.known is not None)
+            return f" (known: {', '.join(names)})"
         return f" ({PROVISIONAL})" if self.shown.provisional else ""
+
+    @property
+    def each_kind(self) -> str:
+        """How many cases are of each kind, in words; "" where all are of one."""
+        return in_words(self.kinds)
 
     @property
     def cases(self) -> int:
@@ -427,9 +537,15 @@ class FindingGroup:
         return sum(member.cases for member in self.members)
 
 
+def in_words(kinds: Mapping[Kind, int]) -> str:
+    """Say how many cases are of each kind; "" where all are of one."""
+    parts = [f"{kind} {count:,}" for kind, count in kinds.items()]
+    return f" ({', '.join(parts)})" if len(parts) > 1 else ""
+
+
 def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     """Group families by cause: worst first, what is known last."""
-    members: dict[tuple[object, str | None], list[FamilyState]] = {}
+    members: dict[tuple[object, bool], list[FamilyState]] = {}
     for family in families:
         members.setdefault(group_name(family), []).append(family)
     groups = [
@@ -441,10 +557,9 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
     )
 
 
-def group_name(family: FamilyState) -> tuple[object, str | None]:
+def group_name(family: FamilyState) -> tuple[object, bool]:
     """Return what a family has in common with the others of its group."""
-    known = family.known.id if family.known is not None else None
-    return group_identity(family.kind, family.key), known
+    return group_identity(family.kind, family.key), family.known is not None
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
@@ -469,9 +584,11 @@ def finding_row(family: FamilyState) -> dict[str, object]:
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
         "provisional": family.provisional,
+        "compilers": compilers_of(family.key) or None,
         "path": str(family.saved.path) if family.saved else None,
         "title": family.title,
         "text": family.text,
+        "ptx_version": family.version,
         "cases": family.cases,
         "shrink": family.shrink.value,
         "message": family.message,

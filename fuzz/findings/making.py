@@ -251,12 +251,12 @@ def _passed(made: Making) -> list[str]:
 
 def commands_of(entry: Entry) -> list[tuple[str, str]]:
     """Return the commands that a page of a finding names, each with what it does."""
-    path = str(entry.path)
-    return [
-        ("run it again", replay_command(entry)),
-        ("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(Making.of(entry))])),
-        ("without warpfuzz", shlex.join(["warpfuzz", "repro", path])),
-    ]
+    path, made = str(entry.path), Making.of(entry)
+    found = [("run it again", replay_command(entry))]
+    # The simulated device runs PTX: no ptxas has to do with what came out there.
+    if made.runner != "sim" or made.front_end is not None or made.assembler is not None:
+        found.append(("since when", shlex.join(["warpfuzz", "bisect", path, *_passed(made)])))
+    return [*found, ("without warpfuzz", shlex.join(["warpfuzz", "repro", path]))]
 
 
 def remember(*commands: str | None) -> None:

@@ -206,7 +206,8 @@ def expectation_of(finding: Finding, *, target: str, version: PtxVersion) -> Exp
     ]
     if Verdict.ILLEGAL in verdicts:
         return Expectation.REJECT
-    return Expectation.OPEN if Verdict.UNDEFINED in verdicts else Expectation.ACCEPT
+    open_ones = {Verdict.UNDEFINED, Verdict.NOT_JUDGED}
+    return Expectation.ACCEPT if open_ones.isdisjoint(verdicts) else Expectation.OPEN
 
 
 class ProgramQuestion:

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
-from fuzz.findings.verdicts import judge
+from fuzz.findings.verdicts import Verdict, judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute
+from oracle.permission import contradicting
 from oracle.program import Program
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Runner
@@ -88,7 +89,8 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
     ran = runner.run(compiled, images)
     if isinstance(ran, Failure):
         return _failed(ran, subject, compiled)
-    expected = execute(subject.program, subject.image[None], target=compiled.architecture).images
+    target = compiled.oracle_target
+    expected = execute(subject.program, subject.image[None], target=target).images
     wrong = (ran.images != expected).any(axis=1)
     different = distinct(ran.images[wrong])[:_JUDGED_COPIES]
     inputs = np.repeat(subject.image[None], len(different), axis=0)
@@ -96,9 +98,14 @@ def attempt(runner: Runner, subject: Subject) -> Attempt:
         subject.program,
         inputs,
         different,
-        target=compiled.architecture,
+        target=target,
         expected=np.broadcast_to(expected, different.shape),
     )
+    if Verdict.MATCH in verdicts:  # by the bounds alone: the model has no figures of the compiler
+        every = images[wrong], ran.images[wrong], np.broadcast_to(expected, images[wrong].shape)
+        bad = contradicting(subject.program, *every[:2], target=target, expected=every[2])
+        wrong[np.delete(np.flatnonzero(wrong), bad)] = False
+        verdicts = tuple(one for one in verdicts if one is not Verdict.MATCH)
     return Attempt(
         kind=max(verdicts).kind if verdicts else None,
         actual=ran.images,

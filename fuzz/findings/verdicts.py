@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from corpus import Kind
 from oracle.errors import InfrastructureError
-from oracle.execution import execute
+from oracle.execution import execute, has_figures
 from oracle.formats import FORMATS, Format
 from oracle.forms import MainForm, ProductForm
 from oracle.image import different, locate
@@ -76,7 +76,8 @@ class Verdict(IntEnum):
     """What an image says, from best to worst."""
 
     MATCH = 0
-    """Every byte is what the model of the target computes."""
+    """Every byte is what the model of the target computes; or what the ISA permits, if the model
+    has no figures of the compiler."""
     DEVIATION = 1
     """Some byte is not, and the ISA permits what is there."""
     VIOLATION = 2
@@ -118,7 +119,7 @@ def judge(
     actual : uint8 (count, image_bytes)
         After it.
     target
-        Whose model computes.
+        Whose model computes; "sm_90@12.4" for code of a compiler of CUDA 12.4.
     expected : uint8 (count, image_bytes)
         What it expects, from a caller who has asked it already.
     """
@@ -128,8 +129,9 @@ def judge(
     verdicts = [Verdict.MATCH] * len(images)
     if len(differ):
         allowed = permitted(program, images[differ], target=target).allows(actual[differ])
+        within = Verdict.DEVIATION if has_figures(program, target=target) else Verdict.MATCH
         for index, image_allowed in zip(differ.tolist(), allowed, strict=True):
-            verdicts[index] = Verdict.DEVIATION if image_allowed.all() else Verdict.VIOLATION
+            verdicts[index] = within if image_allowed.all() else Verdict.VIOLATION
     return tuple(verdicts)
 
 

@@ -28,7 +28,7 @@ from fuzz.checks.protocol import (
 )
 from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
 from fuzz.output import counted
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
 
 _TEND_SECONDS = 2.0
@@ -50,6 +50,9 @@ _GATHER_OF_AN_ACTOR = 1e-3
 """Seconds of gathering news for each actor there is: an exchange costs the driver 1 ms
 (benchmarks/fleet_driver.py), so that it keeps up with them."""
 _MOST_GATHER = 1.0
+_PLACE_SECONDS = 120.0
+"""How long the first actor may wait for a place: so long an autoscaler takes for a node."""
+_NO_GPU = "no GPU that Ray sees; `--runner sim` takes processors and the simulated device"
 _BEGIN_DEATHS = 10
 """Actors in a row that may die while they begin; then none is started any more."""
 _JOB_DEATHS = 10
@@ -220,10 +223,15 @@ class FleetCrew:
         Raises
         ------
         UsageError, DeviceLostError, InfrastructureError
-            If none can open a runner.
+            If none can open a runner, or there is no place for any.
         """
         earlier: list[Event] = []
+        begun = time.monotonic()
         while True:
+            if not self._cluster.places() and time.monotonic() - begun > _PLACE_SECONDS:
+                raise InfrastructureError(
+                    f"no actor had a place within {_PLACE_SECONDS:.0f} s: the cluster has {_NO_GPU}"
+                )
             for event in self.poll(1.0):
                 earlier.append(event)
                 if isinstance(event, Opened):
@@ -459,12 +467,12 @@ class FleetCrew:
         if actor.facts is not None:
             return  # another of its processes
         first = self._first = self._first or facts
-        mine = (facts.target, facts.ptx_version, facts.members)
-        if mine != (first.target, first.ptx_version, first.members):
+        mine = (facts.target, facts.versions, facts.members)
+        if mine != (first.target, first.versions, first.members):
             message = (
                 f"{facts.device} would take part with {facts.target} and PTX ISA "
-                f"{facts.ptx_version}, and the campaign is of {first.target} and "
-                f"{first.ptx_version} ({first.device}); --target and --ptx-version make them the "
+                f"{facts.versions}, and the campaign is of {first.target} and "
+                f"{first.versions} ({first.device}); --target and --ptx-version make them the "
                 "same, or run a campaign for each"
             )
             self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
@@ -669,4 +677,9 @@ def cluster_at(
             f"--fleet {address} needs Ray, which is not installed: pip install 'warpfuzz[fleet]' "
             "(in a clone: '.[fleet]'), or divide the work with --shard"
         ) from None
-    return RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
+    cluster = RayCluster(address, gpus=gpus, workers=workers, most=most, host=host)
+    # Other clusters may be given nodes when somebody asks for them.
+    if gpus and address == "local" and not cluster.places():
+        cluster.close()
+        raise InfrastructureError(f"--fleet local: this machine has {_NO_GPU}")
+    return cluster

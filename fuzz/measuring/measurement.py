@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from oracle.measuring.units import (
     random_tiles,
 )
 from oracle.models import (
+    Compilers,
     Confidence,
     DoubleChain,
     ExactSum,
@@ -34,6 +35,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
+from oracle.targets import parse_release
 
 _EXACT_IMAGES = 64
 _SCALAR_IMAGES = 1024
@@ -56,6 +58,11 @@ class MeasuredFigure:
     def is_known(self) -> bool:
         """Whether the model's value explains everything that was seen."""
         return self.known in (self.finding.value, *self.finding.others)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the probes tell its value from all others."""
+        return all(other == self.finding.value for other in self.finding.others)
 
     @property
     def value(self) -> Any:
@@ -218,8 +225,8 @@ class Measurer:
             order: int(np.count_nonzero(multiplied(form, *tiles, model) != returned))
             for order, model in models.items()
         }
-        value = min(counts, key=lambda one: counts[one])
-        finding = Finding(value=value, others=(), refuting=max(counts.values()))
+        finding = _counted(counts)
+        value = finding.value
         row = self.known.scalar_for(form)
         known = None if row is None else row.order.value
         figure = MeasuredFigure(name="order", finding=finding, known=known)
@@ -236,9 +243,9 @@ class Measurer:
             overflow: int(np.count_nonzero(exact_result(form, overflow, *tiles) != returned))
             for overflow in OVERFLOWS
         }
-        value = min(counts, key=lambda one: counts[one])
-        finding = Finding(value=value, others=(), refuting=max(counts.values()))
-        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values[name])
+        finding = _counted(counts)
+        value = finding.value
+        figure = MeasuredFigure(name=name, finding=finding, known=self.known.exact.values.get(name))
         result = MeasuredResult(
             unit=unit, probes=returned.size, figures=(figure,), contradiction=None
         )
@@ -257,6 +264,13 @@ class Measurer:
         if wrong:
             return replace(result, figures=(), contradiction=_first(wrong, result.unit.first))
         return replace(result, images=self.images)
+
+
+def _counted(counts: Mapping[str, int]) -> Finding:
+    """Return what is found of a figure, from how many results each of its values does not give."""
+    value = min(counts, key=lambda one: counts[one])
+    others = tuple(one for one in counts if one != value and counts[one] == counts[value])
+    return Finding(value=value, others=others, refuting=max(counts.values()))
 
 
 def _figure(value: Any) -> Figure[Any]:
@@ -324,12 +338,12 @@ def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dic
 
 
 def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
-    """Return the model that a measurement found; refused units are not in it.
+    """Return the model that a measurement found; what was refused or not asked is not in it.
 
     Raises
     ------
     UsageError
-        If a unit of integers or bits was refused: a model cannot be without.
+        If units of integers overflow in several ways.
     """
     confidence = Confidence.MEASURED
     exact: dict[str, Figure[str]] = {}
@@ -342,13 +356,6 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
                     f"{result.unit.name} overflows otherwise than the other units of integers, "
                     "which no model can say; write no model, and report the units"
                 )
-    missing = [name for name in ("plain", "satfinite", "bits") if name not in exact]
-    if missing:
-        for name in missing:
-            exact[name] = Figure(
-                value="clamp" if name == "satfinite" else "wrap",
-                confidence=Confidence.PUBLISHED, source="PTX ISA 9.7.14.4.5; not measured",
-            )  # fmt: skip
     doubles = [result for result in results if result.unit.kind == "double" and result.figures]
     return Model(
         target=target, base=target,
@@ -365,3 +372,71 @@ def measured_model(target: str, results: Sequence[MeasuredResult], source: str) 
         doubles=measured_doubles(doubles[0], confidence, source) if doubles else None,
         exact=ExactSum(**exact),
     )  # fmt: skip
+
+
+def joined_model(measured: Sequence[tuple[str, Model]]) -> Model:
+    """Return one model of the measurements of a device with several compilers.
+
+    What one instruction of the unit computes holds for all compilers, if those that were asked
+    agree. A chain that starts at zero and meets C in an addition of its own, sums that are added
+    up, and scalar arithmetic are several instructions that a compiler chose: such figures are those
+    of the compilers that were asked, and of releases between two that agree.
+
+    Parameters
+    ----------
+    measured
+        The release of each compiler ("12.4", "unknown", or empty where the device has none) and
+        what was measured of its code, older compilers first.
+    """
+    _, last = measured[-1]
+    known = [(release, model) for release, model in measured if release]
+    if not known:
+        return last
+    doubles = [model.doubles for _, model in known if model.doubles is not None]
+    return replace(
+        last,
+        dots=_ranged([(release, row) for release, model in known for row in model.dots], known),
+        scalars=_ranged(
+            [(release, row) for release, model in known for row in model.scalars], known
+        ),
+        doubles=doubles[-1] if doubles else None,
+    )
+
+
+AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
+
+
+def _ranged(
+    rows: Sequence[tuple[str, AnyDot]], known: Sequence[tuple[str, Model]]
+) -> tuple[AnyDot, ...]:
+    """Return each row once for every range of compilers that agree about it."""
+    by_unit: dict[tuple[str, str, tuple[str, ...]], dict[str, AnyDot]] = {}
+    for release, row in rows:
+        by_unit.setdefault((row.instruction, row.types, row.shapes), {})[release] = row
+    made: list[AnyDot] = []
+    for unit in by_unit.values():
+        groups: list[list[str]] = []
+        for release, _ in known:
+            row_here = unit.get(release)
+            before = unit[groups[-1][-1]] if groups and groups[-1] else None
+            if row_here is None:
+                # It was refused, or is not there: what lies between is not told.
+                groups.append([])
+            elif before is not None and before.values == row_here.values:
+                groups[-1].append(release)
+            else:
+                groups.append([release])
+        filled = [group for group in groups if group]
+        for group in filled:
+            row = unit[group[-1]]
+            if len(filled) == 1 and not _is_expansion(row):
+                made.append(row)
+            else:
+                first, last = (parse_release(group[index]) for index in (0, -1))
+                made.append(replace(row, compilers=Compilers(first=first, last=last)))
+    return tuple(made)
+
+
+def _is_expansion(row: TruncatedDot | ScalarDot) -> bool:
+    """Whether several instructions compute it, which a compiler chose."""
+    return isinstance(row, ScalarDot) or row.sums is not None or row.addend.value == "last"

@@ -126,13 +126,21 @@ def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
     return found
 
 
-def set_program(batch: Batch, number: int, count: int, module: Module) -> SetProgram:
-    """Return a program with its first images, and what the oracle says of them."""
-    return _with_images(batch, number, batch.images(count), module)
+def set_program(
+    batch: Batch, number: int, count: int, module: Module, *, target: str | None = None
+) -> SetProgram:
+    """Return a program with its first images, and what the oracle says of them.
+
+    Parameters
+    ----------
+    target
+        The oracle's, with the compiler whose code runs; None: that of the module, with the newest.
+    """
+    return _with_images(batch, number, batch.images(count), target or module.target.name)
 
 
-def _with_images(batch: Batch, number: int, images: Images, module: Module) -> SetProgram:
-    expected = execute(batch.program, images, target=module.target.name).images
+def _with_images(batch: Batch, number: int, images: Images, target: str) -> SetProgram:
+    expected = execute(batch.program, images, target=target).images
     return SetProgram(
         entry=f"program_{number}",
         program=batch.program,

@@ -120,6 +120,8 @@ class Examiner:
     """Such as "GPU 2"."""
     uuid: str = ""
     """Of the device; empty where it has none."""
+    set_name: str = ""
+    """The file of the set; empty where there is none."""
     findings: dict[str, ScreenFinding] = field(default_factory=dict)
     """By the key of the family, without the kind."""
     _examined: set[str] = field(default_factory=set)
@@ -246,6 +248,8 @@ class Examiner:
             "again after a pause": _words(cool, one.sm),
         }
         words[_INSTRUCTIONS] = name
+        if self.set_name:
+            words[_SET] = self.set_name
         if self.description.model:
             words["model"] = self.description.model
         return self._found(screen, key, item, evidence, one.image, words)
@@ -296,7 +300,8 @@ class Examiner:
 
 
 _MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK = "multiprocessor", "instructions", "clock of the device"
-_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, "model")
+_SET = "set"
+_NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
 """Details that the sentence about a finding leaves to its title and its page."""
 
 

@@ -100,7 +100,7 @@ class IdleScreening:
                 self._report.trouble = str(error)
 
     def _screen(self, ready: OpenRunner) -> None:
-        module = Module.named(ready.target, ready.ptx_version)
+        module = Module.named(self._ready.target, self._ready.ptx_version)
         description = describe(module, seed=self._seed, covers={})
         examiner = Examiner(
             description=description, device=f"GPU {ready.choice.device}", uuid=ready.uuid
@@ -124,7 +124,7 @@ class IdleScreening:
 
     def _take_in(self, screen: Screen, module: Module) -> None:
         number, batch = self._verified.popleft()
-        program = set_program(batch, number, _IMAGES, module)
+        program = set_program(batch, number, _IMAGES, module, target=self._ready.oracle_target)
         screen.add(replace(program, entry=f"{batch.entry}_of_round_{number}"))
         if screen.programs > _PROGRAMS:
             screen.drop()

@@ -8,23 +8,25 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.findings.families import form_name
-from fuzz.findings.verdicts import differences
+from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from fuzz.screening.sets import Description, SetProgram
-from oracle.errors import InfrastructureError, UsageError
+from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
+from oracle.execution import execute
+from oracle.models import model_for
 from oracle.targets import Module
 from runners.cuda.messages import DeviceHealth
 from runners.emission import emit_screening
 from runners.ledger import ROWS, Differing, Ledger, Rate
 from runners.protocol import Compiled, Failure
-from runners.screening import Screened, Screener, Screening
+from runners.screening import References, Screened, Screener, Screening
 from strategies.features import main_form
 
 
@@ -138,6 +140,8 @@ class Item:
     differing: int = 0
     """Images that differed so far."""
     failures: list[Failure] = field(default_factory=list)
+    asked: bool = False
+    """Whether the oracle was asked what has to come out: a set may say something else."""
     suspect: bool = False
     """Whether its next launch is to be alone: the last one failed, and another one that was on its
     way may be to blame."""
@@ -153,6 +157,18 @@ class Sighting:
     wrong: int = 1
     """How many differed, or failed."""
     failure: Failure | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refuted:
+    """A program of a set that expects what the oracle does not."""
+
+    entry: str
+    """Name of the program."""
+    images: int
+    """Images of which that is so; 0 where the ISA promises nothing of the program."""
+    sentence: str
+    """What is expected, and what the oracle says."""
 
 
 class Screen:
@@ -196,10 +212,14 @@ class Screen:
         self.tally = Tally()
         self.health: DeviceHealth | None = None
         self.launches = 0
+        self.ran = 0
+        """Programs of which a launch came to its end."""
         self.busy = 0.0
         """Seconds in which a launch ran."""
         self.left_out: list[Item] = []
         """Programs that were given up, because they brought the device down."""
+        self.refuted: list[Refuted] = []
+        """Programs that are judged by the oracle since it was found to expect something else."""
         self._description = description
         self._pattern = pattern
         self._random = random.Random(seed)
@@ -215,7 +235,7 @@ class Screen:
         self._newcomer = True
         """Whether a new program comes next: every other launch is one of those that are there, so
         that the device is busy while there are many to compile."""
-        self._waiting: deque[tuple[Item, Screening]] = deque()
+        self._waiting: deque[tuple[Item, References, Screening]] = deque()
         self._bytes_per_second = 0.0
         """Bytes of images that one multiprocessor ran lately in a second."""
         self._examined = 0.0
@@ -255,8 +275,8 @@ class Screen:
             return
         if not self._waiting:
             raise InfrastructureError(
-                "no program of the set can be run any more; all of them brought the device down, "
-                "as said above"
+                "no program of the set can be run any more: they brought the device down, or the "
+                "ISA leaves them undefined, as said above"
             )
         self._collect()
 
@@ -288,10 +308,9 @@ class Screen:
         examine = now - self._examined >= _EXAMINED_EVERY
         if examine:
             self._examined = now
-        launch = self.runner.screen(
-            item.compiled, item.source.references, limit=limit, examine=examine
-        )
-        self._waiting.append((item, launch))
+        references = item.source.references
+        launch = self.runner.screen(item.compiled, references, limit=limit, examine=examine)
+        self._waiting.append((item, references, launch))
         if alone:
             self.finish()
 
@@ -353,12 +372,16 @@ class Screen:
         return compiled
 
     def _collect(self) -> None:
-        item, launch = self._waiting.popleft()
+        item, references, launch = self._waiting.popleft()
         outcome = launch.collect()
         if isinstance(outcome, Failure):
             self._failed(item, outcome)
             return
+        if references is not item.source.references or self._corrects(item, outcome.ledger):
+            # It was compared with what is known to be wrong.
+            return
         self.launches += 1
+        self.ran += not item.per_second
         self.busy += outcome.seconds
         self.health = outcome.health or self.health
         ledger = outcome.ledger
@@ -372,6 +395,45 @@ class Screen:
             for one in ledger.differing:
                 self._count_bits(item, one)
             self._seen(Sighting(item=item, differing=ledger.differing, wrong=wrong))
+
+    def _corrects(self, item: Item, ledger: Ledger) -> bool:
+        """Ask the oracle before a program is called wrong; tell whether the set was."""
+        if item.asked or not ledger.wrong.any():
+            return False
+        item.asked = True
+        source = item.source
+        images, said = source.references.images, source.references.expected
+        target = self._description.architecture
+        try:
+            expected = execute(source.program, images, target=target).images
+        except WarpfuzzError as error:
+            if item in self._items:
+                self._items.remove(item)
+            item.source = replace(source, references=References(images=images, expected=said))
+            self.refuted.append(Refuted(entry=source.entry, images=0, sentence=str(error)))
+            return True
+        verdicts = judge(source.program, images, said, target=target, expected=expected)
+        digest = model_for(target).digest[:12]
+        same_model = self._description.model.rpartition(" ")[2] in ("", digest)
+        right = any(np.array_equal(one.actual, expected[one.image]) for one in ledger.differing)
+        # Another model may expect anything that the ISA permits, if the device computes by it.
+        worst = Verdict.MATCH if same_model or right else Verdict.DEVIATION
+        wrong = [number for number, verdict in enumerate(verdicts) if verdict > worst]
+        if not wrong:
+            return False
+        first = wrong[0]
+        byte = int(np.flatnonzero(said[first] != expected[first])[0])
+        item.source = replace(source, references=References(images=images, expected=expected))
+        self.refuted.append(
+            Refuted(
+                entry=source.entry,
+                images=len(wrong),
+                sentence=f"{len(wrong)} of {len(images)} images expect what the model "
+                f"{model_for(target).name} does not compute: image {first}, byte {byte}, "
+                f"{said[first, byte]:#04x} in the set, {expected[first, byte]:#04x} by the oracle",
+            )
+        )
+        return True
 
     def _count_bits(self, item: Item, one: Differing) -> None:
         expected = item.source.references.expected[one.image]

@@ -103,7 +103,7 @@ class _Verdicts:
             for subject in subjects:
                 ran = self._runner.run(code, subject.images, entry=entry)
                 found.append(
-                    _worst(program, subject.images, ran.images, code.architecture)
+                    _worst(program, subject.images, ran.images, code.oracle_target)
                     if isinstance(ran, Ran)
                     else _kind(ran)
                 )
@@ -111,14 +111,14 @@ class _Verdicts:
         images = np.stack([subject.image for subject in subjects])
         ran = self._runner.run(code, images, entry=entry)
         if isinstance(ran, Ran):
-            verdicts = judge(program, images, ran.images, target=code.architecture)
+            verdicts = judge(program, images, ran.images, target=code.oracle_target)
             return [_named(verdict) for verdict in verdicts]
         if len(images) == 1:
             return [_kind(ran)]
         isolation = isolate(self._runner, code, images, entry=entry, limit=_FAILED_RUNS)
         kinds: list[Kind | None] = [None] * len(subjects)
         sound = np.flatnonzero(isolation.ran)
-        verdicts = judge(program, images[sound], isolation.images[sound], target=code.architecture)
+        verdicts = judge(program, images[sound], isolation.images[sound], target=code.oracle_target)
         for index, verdict in zip(sound.tolist(), verdicts, strict=True):
             kinds[index] = _named(verdict)
         for culprit in isolation.culprits:

@@ -60,7 +60,14 @@ def dot_product(
         c = conversions.widen(c)
     last = rule.addend.value == "last"
     start = np.zeros_like(c) if last else c
-    d = _chain(a, b, start, multiplicand, rule, scratch, keeps_c=keeps_c)
+    members = rule.blocks(a.shape[2])
+    chains = [members] if rule.sums is None else [(block,) for block in members]
+    d = _chain(a, b, start, multiplicand, rule, scratch, chains[0], keeps_c=keeps_c)
+    for blocks in chains[1:]:
+        so_far = d.copy()  # working memory that the next block takes
+        d = _chain(a, b, np.zeros_like(c), multiplicand, rule, scratch, blocks, keeps_c=False)
+        assert rule.addition is not None
+        d = _sum(so_far, d, accumulator, rule.addition.value)
     if rule.addition is not None and last:
         d = _sum(d, c.transpose(1, 2, 0), accumulator, rule.addition.value)
     result = format_named(rule.d_type)
@@ -133,13 +140,13 @@ def _chain(
     multiplicand: Format,
     rule: TruncatedDot,
     scratch: Scratch,
+    members: tuple[tuple[int, ...], ...],
     *,
     keeps_c: bool,
 ) -> Array:
-    """Return the chain of blocks, patterns of the accumulator's format."""
-    members = rule.blocks(a.shape[2])
+    """Return the chain of blocks with these ks, patterns of the accumulator's format."""
     ks = tuple(chain.from_iterable(members))
-    if ks != tuple(range(len(ks))):
+    if ks != tuple(range(a.shape[2])):
         a, b = a.T.take(ks, axis=0).T, b.transpose(1, 2, 0).take(ks, axis=0).transpose(2, 0, 1)
     ends = accumulate(map(len, members), initial=0)
     blocks = [slice(start, end) for start, end in pairwise(ends)]

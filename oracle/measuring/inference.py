@@ -236,7 +236,9 @@ class _Search:
     def consistent(self, values: Values) -> dict[str, Any]:
         """Return a hypothesis with the figures that its others ask for, and no more."""
         made = dict(values)
-        if made["addend"] == "last":
+        if made.get("sums") is None or made["block"] >= self.depth:
+            made.pop("sums", None)
+        if made["addend"] == "last" or "sums" in made:
             made.setdefault("addition", made["rounding"])
         else:
             made.pop("addition", None)
@@ -255,6 +257,7 @@ class _Search:
             "block": (*range(self.depth, 0, -1), *range(self.depth + 1, 33)),
             "interleaved": (0, *(run for run in range(1, self.depth // 2 + 1))),
             "order": ("rising", "falling"),
+            "sums": (None, "separate"),
             "addend": ("first", "last"),
             "addition": ROUNDINGS,
             "fraction_bits": tuple(range(8, 31)),
@@ -306,15 +309,15 @@ class _Search:
         every = self.all()
         for block in every["block"]:
             for run in (0, *(run for run in range(1, block) if block % run == 0)):
-                for order, accumulator, addend in product(
-                    every["order"], every["accumulator"], every["addend"]
+                for sums, order, accumulator, addend in product(
+                    every["sums"], every["order"], every["accumulator"], every["addend"]
                 ):
                     change = {
-                        "block": block, "interleaved": run, "order": order,
+                        "block": block, "interleaved": run, "order": order, "sums": sums,
                         "accumulator": accumulator, "addend": addend,
                     }  # fmt: skip
                     rule = rule_of(self.evidence.types, self.consistent({**values, **change}))
-                    key = (rule.blocks(self.depth), accumulator, addend)
+                    key = (rule.blocks(self.depth), rule.sums is None, accumulator, addend)
                     if key not in seen:
                         seen.add(key)
                         yield change

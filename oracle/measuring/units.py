@@ -21,7 +21,7 @@ from oracle.measuring.dots import NUMBERS
 from oracle.models import Confidence, ExactSum, Figure, Model
 from oracle.multiply import multiply, product
 from oracle.scratch import own_scratch
-from oracle.targets import VERSIONS, Module
+from oracle.targets import VERSIONS, Module, PtxVersion
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -67,11 +67,30 @@ class MeasuredUnit:
         return "double" if self.first.a_type.name == "f64" else "dot"
 
 
-def module_of_all(target: str) -> Module:
-    """Return a target's module in the first PTX ISA version that has all of its forms."""
+def module_of_all(target: str, most: PtxVersion | None = None) -> Module:
+    """Return a target's module in the first PTX ISA version that has all of its forms.
+
+    Parameters
+    ----------
+    most
+        The highest PTX ISA version that the compiler reads.
+
+    Raises
+    ------
+    UsageError
+        If the compiler reads none that knows the target.
+    """
     modules = [
-        module for version in VERSIONS if (module := Module.named(target, str(version))).exists
+        module
+        for version in VERSIONS
+        if (most is None or version <= most)
+        and (module := Module.named(target, str(version))).exists
     ]
+    if not modules:
+        raise UsageError(
+            f"no PTX ISA version up to {most}, the highest that the compiler reads, knows {target}; "
+            "name a newer compiler, or another --target"
+        )
     return max(modules, key=lambda module: sum(is_available(form, module) for form in _FORMS))
 
 

@@ -20,6 +20,7 @@ SASS
 """
 
 from oracle.models.figures import (
+    Compilers,
     Confidence,
     DoubleChain,
     ExactSum,
@@ -30,9 +31,11 @@ from oracle.models.figures import (
     Unit,
     weakest,
 )
-from oracle.models.model import Model, forget_models, model_for, use_model
+from oracle.models.model import NO_FIGURES, Model, forget_models, model_for, use_model
 
 __all__ = [
+    "NO_FIGURES",
+    "Compilers",
     "Confidence",
     "DoubleChain",
     "ExactSum",

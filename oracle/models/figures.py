@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from oracle.formats import Format, format_named
+from oracle.targets import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +37,7 @@ _ORDER = tuple(Confidence)
 
 def weakest(labels: Iterable[Confidence]) -> Confidence:
     """Return the least sure of some labels."""
-    return max(labels, key=_ORDER.index)
+    return max(labels, key=_ORDER.index, default=_ORDER[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,24 @@ class Unit:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compilers:
+    """Releases of compilers, one after the other."""
+
+    first: Release
+    last: Release | None
+    """None: all later ones, too."""
+
+    def include(self, release: Release) -> bool:
+        """Whether a release is one of them."""
+        return self.first <= release and (self.last is None or release <= self.last)
+
+    def __str__(self) -> str:
+        if self.last is None:
+            return f"{self.first} and later"
+        return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DotUnit(Unit):
     """Figures of what computes a dot product of floats other than f64."""
 
@@ -79,6 +98,9 @@ class DotUnit(Unit):
     """Formats of D, A, B and C, as the opcode has them: "f32.bf16.bf16.f32"."""
     shapes: tuple[str, ...] = ()
     """Names of the shapes that it is for; none stands for all."""
+    compilers: Compilers | None = None
+    """Those in whose code it computes so, where several instructions stand for the one; None:
+    in that of all."""
 
     @property
     def d_type(self) -> str:
@@ -109,11 +131,14 @@ class TruncatedDot(DotUnit):
     out to the blocks in turn."""
     order: Figure[str]
     """"rising": the block with the lowest k comes first; "falling": that with the highest."""
+    sums: Figure[str] | None = None
+    """"separate": each block but the first starts at zero, and the sums of the blocks are added in
+    their order, as IEEE 754 adds. None: each block adds to the sum of those before it."""
     addend: Figure[str]
     """"first": C takes part in the first block. "last": the chain starts at zero, and C is added
     to its end, as IEEE 754 adds."""
     addition: Figure[str] | None = None
-    """Rounding of the addition of C behind the chain; None where C comes first."""
+    """Rounding of those additions of C and of the sums of blocks; None where there are none."""
     fraction_bits: Figure[int]
     """Bits kept below the binary point at the block's largest exponent."""
     zero_exponent: Figure[int]
@@ -230,9 +255,10 @@ class DoubleChain(Unit):
 class ExactSum(Unit):
     """Exact sums of integers and counts of bits, in 32 bits."""
 
-    plain: Figure[str]
-    """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite."""
-    satfinite: Figure[str]
+    plain: Figure[str] | None = None
+    """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite. None, as of the others:
+    nobody has measured it."""
+    satfinite: Figure[str] | None = None
     """The same with .satfinite."""
-    bits: Figure[str]
+    bits: Figure[str] | None = None
     """The same of a count of single bits."""

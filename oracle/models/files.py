@@ -7,6 +7,7 @@
     [[dot]]                            # f16, bf16 and tf32: oracle.models.TruncatedDot
     instruction = "wmma.mma"
     types = ["f32.f16.f16.f32"]        # of D, A, B and C; several that are alike in all figures
+    compilers = "12.4 to 12.6"         # or "12.4", "12.8 and later"; without it, all
     block = 16
     zero_exponent = { value = -133, confidence = "inferred", source = "as of bf16" }
     ...
@@ -17,14 +18,17 @@
 
 A figure is a value, or a table with a value, a confidence and a source; what is not given comes
 from the table around it, and there from the top of the file. A figure that a unit does not have,
-such as `narrowing` where the accumulator's format is that of D, is left out.
+such as `narrowing` where the accumulator's format is that of D, is left out. What a compiler makes
+of an instruction that the target has no unit for may change from release to release: `compilers`
+names those whose code computes so.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +37,7 @@ from oracle.formats import FORMATS
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.models.figures import (
     ROUNDINGS,
+    Compilers,
     Confidence,
     DotUnit,
     DoubleChain,
@@ -44,7 +49,7 @@ from oracle.models.figures import (
     Unit,
 )
 from oracle.models.model import Model, model_for
-from oracle.targets import parse_target
+from oracle.targets import parse_release, parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
 AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
@@ -103,6 +108,7 @@ DOT: Mapping[str, Choice | Whole] = {
     "block": Whole(least=1, most=32),
     "interleaved": Whole(least=0, most=16),
     "order": _DIRECTION,
+    "sums": Choice(words=("separate",)),
     "addend": Choice(words=("first", "last")),
     "addition": _ROUNDING,
     "fraction_bits": Whole(least=8, most=30),
@@ -134,6 +140,9 @@ EXACT: Mapping[str, Choice | Whole] = dict.fromkeys(("plain", "satfinite", "bits
 """What each figure of an `ExactSum` can be."""
 
 _PATTERN = Whole(least=0, most=0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
+_COMPILERS = re.compile(
+    r"(?P<first>[0-9]{1,3}\.[0-9]{1,3})(?: to (?P<last>[0-9]{1,3}\.[0-9]{1,3})|(?P<open> and later))?"
+)
 _INSTRUCTIONS = Choice(words=("wmma.mma", "mma"))
 _NAN_ORDERS = ("a", "b", "c")
 
@@ -190,15 +199,20 @@ class _Reader:
             self.complete(dot, f"[[dot]] ({dot.types})")
         scalars = self.units(ScalarDot, SCALAR, table, "scalar")
         dot_units: tuple[DotUnit, ...] = (*dots, *scalars)
-        served = Counter(
-            (unit.instruction, unit.types, shape)
-            for unit in dot_units
-            for shape in unit.shapes or ("",)
-        )
-        for key, count in served.items():
-            if count > 1:
+        served: dict[tuple[str, str, str], list[DotUnit]] = {}
+        for unit in dot_units:
+            for shape in unit.shapes or ("",):
+                served.setdefault((unit.instruction, unit.types, shape), []).append(unit)
+        for key, units in served.items():
+            if any(
+                _overlap(one.compilers, other.compilers) for one, other in combinations(units, 2)
+            ):
                 words = " ".join(part for part in key if part)
-                raise self.wrong(f"[[dot]] of {words}", "stands there twice; leave one out")
+                raise self.wrong(
+                    f"[[dot]] of {words}",
+                    "stands there twice for one compiler; leave one out, or give each its own "
+                    'compilers, such as "12.4 to 12.6"',
+                )
         doubles = None
         if "double" in table:
             doubles = self.doubles(self.table(table, "double"), table)
@@ -253,10 +267,32 @@ class _Reader:
             raise self.wrong(where, f'shapes is {shapes!r}; give an array such as ["m16n16k8"]')
         made = []
         for one in types:
-            given = {"instruction": instruction, "types": one, "shapes": tuple(shapes)}
-            own = ("instruction", "types", "shapes")
+            given = {
+                "instruction": instruction, "types": one, "shapes": tuple(shapes),
+                "compilers": self.compilers(row, where),
+            }  # fmt: skip
+            own = ("instruction", "types", "shapes", "compilers")
             made.append(self.unit(kind, schema, row, top, where, own=own, given=given))
         return made
+
+    def compilers(self, row: Table, where: str) -> Compilers | None:
+        """Return the compilers that a table is about; None for all."""
+        if "compilers" not in row:
+            return None
+        given = row["compilers"]
+        match = _COMPILERS.fullmatch(given) if isinstance(given, str) else None
+        found = None
+        if match is not None:
+            first = parse_release(match["first"])
+            last = None if match["open"] else parse_release(match["last"] or match["first"])
+            found = Compilers(first=first, last=last)
+        if found is None or (found.last is not None and found.last < found.first):
+            raise self.wrong(
+                where,
+                f'compilers is {given!r:.80}; give releases of CUDA such as "12.4", "12.4 to 12.6" '
+                'or "12.8 and later", or leave it out: then it is for all',
+            )
+        return found
 
     def complete(self, dot: TruncatedDot, where: str) -> None:
         """Check what depends on several figures."""
@@ -264,7 +300,10 @@ class _Reader:
             raise self.wrong(where, 'accumulator is "f16", and C or D is f32; give "f32"')
         multiplicand = FORMATS[dot.multiplicand]
         needed = {
-            "addition": (dot.addend.value == "last", 'addend is "last"'),
+            "addition": (
+                dot.addend.value == "last" or dot.sums is not None,
+                'addend is "last", or sums is "separate"' if dot.sums else 'addend is "last"',
+            ),
             "narrowing": (
                 dot.accumulator.value != dot.d_type, f"D is {dot.d_type} and the accumulator is "
                 f"{dot.accumulator.value}",
@@ -367,6 +406,13 @@ class _Reader:
         return found
 
 
+def _overlap(one: Compilers | None, other: Compilers | None) -> bool:
+    """Whether a compiler is in both; None is all compilers."""
+    if one is None or other is None:
+        return True
+    return one.include(other.first) or other.include(one.first)
+
+
 def model_of(target: str, model: Model | str | Path | None) -> Model:
     """Return a model, that of a TOML file, or, where None is given, the one of a target.
 
@@ -390,6 +436,8 @@ def model_text(model: Model) -> str:
             lines.append(f'types = ["{unit.types}"]')
             if unit.shapes:
                 lines.append(f"shapes = [{', '.join(map(_quoted, unit.shapes))}]")
+            if unit.compilers is not None:
+                lines.append(f"compilers = {_quoted(str(unit.compilers))}")
             lines += _figures(unit)
     if model.doubles is not None:
         lines += ["", "[double]", *_figures(model.doubles)]
@@ -401,6 +449,8 @@ def _figures(unit: Unit) -> list[str]:
     """Write figures down; a confidence and a source that most have are said once."""
     figures = dict(unit.named)
     pairs = [(figure.confidence, figure.source) for figure in figures.values()]
+    if not pairs:
+        return []
     confidence, source = max(pairs, key=pairs.count)
     lines = [f'confidence = "{confidence}"', f"source = {_quoted(source)}"]
     for name, figure in figures.items():

@@ -11,14 +11,41 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oracle.availability import notes_of
 from oracle.errors import UsageError
-from oracle.models.figures import Confidence, Figure, weakest
-from oracle.targets import parse_target
+from oracle.models.figures import Confidence, DotUnit, Figure, weakest
+from oracle.targets import parse_target, split_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from oracle.forms import ProductForm
-    from oracle.models.figures import DotUnit, DoubleChain, ExactSum, ScalarDot, TruncatedDot, Unit
+    from oracle.models.figures import DoubleChain, ExactSum, ScalarDot, TruncatedDot, Unit
+    from oracle.targets import Release
+
+
+AnyDot = TypeVar("AnyDot", bound=DotUnit)
+
+NO_FIGURES = "none"
+"""What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
+
+
+def _rows_of(rows: tuple[AnyDot, ...], form: ProductForm) -> list[AnyDot]:
+    """Return the rows that are for a form, one for each range of compilers."""
+    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+    return [
+        row
+        for row in rows
+        if (row.instruction, row.types) == (form.mnemonic, types)
+        and (not row.shapes or form.shape.name in row.shapes)
+    ]
+
+
+def _holds(row: DotUnit, compiler: Release) -> bool:
+    return row.compilers is None or row.compilers.include(compiler)
+
+
+def _age(row: DotUnit) -> tuple[int, ...]:
+    """Return what sorts older compilers before newer ones."""
+    return () if row.compilers is None else row.compilers.first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +58,8 @@ class Model:
     """The target whose figures these are, such as "sm_90"."""
     file: str = ""
     """The file of a model that is not built in, as it was named."""
+    compiler: Release | None = None
+    """The release of the compiler whose code is meant; None: the newest that figures are of."""
     dots: tuple[TruncatedDot, ...]
     scalars: tuple[ScalarDot, ...] = ()
     doubles: DoubleChain | None
@@ -41,7 +70,7 @@ class Model:
     def digest(self) -> str:
         """SHA-256 of the values of all figures, in hexadecimal; sources and names are left out."""
         rows = [
-            (row.instruction, row.types, row.shapes, tuple(row.values.items()))
+            (row.instruction, row.types, row.shapes, str(row.compilers or ""), *row.values.items())
             for row in self._dot_units
         ]
         doubles = None if self.doubles is None else tuple(self.doubles.values.items())
@@ -72,9 +101,13 @@ class Model:
 
         The choice among several f64 NaNs has its own label.
         """
+        newest = self.compiler or max(
+            (row.compilers.first for row in self._dot_units if row.compilers), default=None
+        )
         return weakest(
             figure.confidence
             for unit in self.units
+            if newest is None or not isinstance(unit, DotUnit) or _holds(unit, newest)
             for figure in unit.figures
             if self.doubles is None or figure is not self.doubles.nan
         )
@@ -88,11 +121,8 @@ class Model:
             If the target does not have the form.
         """
         self._require(form)
-        if form.op is not None:
-            return {"bits": self.exact.bits}
         if not form.a_type.is_float:
-            name = "satfinite" if form.satfinite else "plain"
-            return {name: self.exact.named[name]}
+            return {_exact_name(form): self.exact_for(form)}
         if form.a_type.name == "f64":
             return dict(self.double_chain.named)
         return dict((self.scalar_for(form) or self.dot_for(form)).named)
@@ -109,6 +139,30 @@ class Model:
     def confidence_for(self, form: ProductForm) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
         return weakest(figure.confidence for figure in self.figures_for(form).values())
+
+    def judges(self, form: ProductForm) -> bool:
+        """Whether it has figures of a form."""
+        try:
+            self.figures_for(form)
+        except UsageError:
+            return False
+        return True
+
+    def exact_for(self, form: ProductForm) -> Figure[str]:
+        """Return how a form of integers or single bits overflows.
+
+        Raises
+        ------
+        UsageError
+            If the model does not say so.
+        """
+        figure: Figure[str] | None = self.exact.named.get(_exact_name(form))
+        if figure is None:
+            raise UsageError(
+                f"the model {self.name} has no figures for {form.opcode}; measure them, or choose "
+                "another form or model"
+            )
+        return figure
 
     @property
     def double_chain(self) -> DoubleChain:
@@ -144,11 +198,32 @@ class Model:
 
     def find_dot(self, form: ProductForm) -> TruncatedDot | None:
         """Return what `dot_for` does, or None where the model has nothing."""
-        return _serving(self.dots, form)
+        return self._serving(self.dots, form)
+
+    def expansion_of(self, form: ProductForm) -> str:
+        """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
+
+        Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
+        what this one does lies within the bounds of the ISA (`oracle.permitted`), and no more is
+        known.
+        """
+        row = self.find_dot(form) or self.scalar_for(form)
+        if row is None or row.compilers is None:
+            return "all"
+        if self.compiler is not None and not _holds(row, self.compiler):
+            return NO_FIGURES
+        return str(row.compilers)
 
     def scalar_for(self, form: ProductForm) -> ScalarDot | None:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""
-        return _serving(self.scalars, form)
+        return self._serving(self.scalars, form)
+
+    def _serving(self, rows: tuple[AnyDot, ...], form: ProductForm) -> AnyDot | None:
+        """Return the row that is for a form; of several the newest compiler's, if none fits."""
+        found = sorted(_rows_of(rows, form), key=_age)
+        if self.compiler is not None:
+            found = [row for row in found if _holds(row, self.compiler)] or found
+        return found[-1] if found else None
 
     def dot(self, multiplicand: str, accumulator: str) -> TruncatedDot:
         """Return the figures of wmma.mma for one format of multiplicands and one of C and D.
@@ -169,18 +244,11 @@ class Model:
         )
 
 
-AnyDot = TypeVar("AnyDot", bound="DotUnit")
-
-
-def _serving(rows: tuple[AnyDot, ...], form: ProductForm) -> AnyDot | None:
-    """Return the row that is for a form."""
-    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
-    for row in rows:
-        if (row.instruction, row.types) == (form.mnemonic, types) and (
-            not row.shapes or form.shape.name in row.shapes
-        ):
-            return row
-    return None
+def _exact_name(form: ProductForm) -> str:
+    """Return which figure of `ExactSum` decides a form of integers or single bits."""
+    if form.op is not None:
+        return "bits"
+    return "satfinite" if form.satfinite else "plain"
 
 
 _BASES = {
@@ -213,21 +281,23 @@ def model_for(target: str) -> Model:
     ----------
     target
         Such as "sm_90", "sm_90a" or "sm_121f". Suffixes change nothing here: they add
-        instructions, not arithmetic of those that are there.
+        instructions, not arithmetic of those that are there. "sm_90@12.4" is code of a compiler of
+        CUDA 12.4 (`oracle.targets.split_compiler`).
 
     Raises
     ------
     UsageError
         If the target is unknown, or has no warp-level matrix instructions.
     """
-    number = parse_target(target).number
+    name, compiler = split_compiler(target)
+    number = parse_target(name).number
     if number in _IN_USE:
-        return replace(_IN_USE[number], target=target)
-    return _of_target(target, number)
+        return replace(_IN_USE[number], target=name, compiler=compiler)
+    return _of_target(name, number, compiler)
 
 
 @cache
-def _of_target(target: str, number: int) -> Model:
+def _of_target(target: str, number: int, compiler: Release | None) -> Model:
     base = _BASES.get(number)
     if base is None:
         raise UsageError(
@@ -243,7 +313,7 @@ def _of_target(target: str, number: int) -> Model:
             doubles=None if model.doubles is None else _inferred(model.doubles, base),
             exact=_inferred(model.exact, base),
         )
-    return replace(model, target=target)
+    return replace(model, target=target, compiler=compiler)
 
 
 @cache

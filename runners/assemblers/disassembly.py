@@ -27,6 +27,8 @@ _DEADLINE_SECONDS = 120.0
 # predicate: "        /*0090*/              @!P0 HMMA.16816.F32 R4, R8, R10, R4 ;".
 _KERNEL = re.compile(r"^\.text\.(\S+):\s*$")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
+_WHOLE_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(\S.*?;)")
+_LABEL = re.compile(r"^(\.L_\w+):\s*$")
 # Matrix multiplications of all types, and the loads and moves of matrices (CUDA Binary Utilities,
 # Instruction Set Reference, "Hopper": HMMA, IMMA, BMMA, DMMA, LDSM, MOVM; "Blackwell": QMMA, OMMA).
 _MATRIX = re.compile(r"(?:[HIBDQO]MMA|LDSM|STSM|MOVM)(?:\.|$)")
@@ -49,6 +51,17 @@ class Disassembler:
             If it does not take the cubin: it may be older than what made it, or too new for the
             architecture (nvdisasm 13.5 refuses sm_70 and sm_72).
         """
+        return matrix_instructions(self._listing(cubin))
+
+    def instructions(self, cubin: bytes) -> dict[str, list[str]]:
+        """Return the instructions of each kernel, without their addresses, by its name.
+
+        Raises as `expansions`.
+        """
+        return all_instructions(self._listing(cubin))
+
+    def _listing(self, cubin: bytes) -> str:
+        """Disassemble a cubin."""
         with temporary_folder() as folder:
             with writing(folder):
                 (folder / "a.cubin").write_bytes(cubin)
@@ -61,7 +74,35 @@ class Disassembler:
                 f"{self.path} cannot disassemble a cubin ({told.ending}: {first!r}); give "
                 f"another release of nvdisasm with --disassembler (`pip install {WHEEL}`)"
             )
-        return matrix_instructions(told.output)
+        return told.output
+
+
+def all_instructions(listing: str) -> dict[str, list[str]]:
+    """Return the instructions in nvdisasm's listing, by the name of the kernel.
+
+    What a kernel branches to stands before it as a label, and trailing padding is left out.
+    """
+    found: dict[str, list[str]] = {}
+    kernel: list[str] = []
+    for line in listing.splitlines():
+        start = _KERNEL.match(line)
+        label = _LABEL.match(line)
+        whole = _WHOLE_INSTRUCTION.match(line)
+        if start is not None:
+            kernel = found.setdefault(start[1], [])
+        elif label is not None:
+            kernel.append(f"{label[1]}:")
+        elif whole is not None:
+            kernel.append(" ".join(whole[1].split()))
+    return {name: _without_padding(texts) for name, texts in found.items()}
+
+
+def _without_padding(texts: list[str]) -> list[str]:
+    """Cut what stands behind the last instruction that does something: a jump to itself, NOPs."""
+    end = len(texts)
+    while end and (texts[end - 1] == "NOP ;" or texts[end - 1].endswith(":")):
+        end -= 1
+    return texts[:end]
 
 
 def matrix_instructions(listing: str) -> dict[str, Counter[str]]:

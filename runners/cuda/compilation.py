@@ -36,6 +36,15 @@ class Compiler(Protocol):
         ...
 
 
+_RELEASE = re.compile(r"V?(\d+\.\d+)(?:\.|$)")
+
+
+def release_of(version: str) -> str:
+    """Return the release of CUDA of a compiler's version: "12.4" of "V12.4.131"; else "unknown"."""
+    match = _RELEASE.match(version)
+    return "unknown" if match is None else match[1]
+
+
 def is_ptx(code: bytes) -> bool:
     """Whether what an assembler wrote is PTX: it begins with a comment or the version."""
     return code.lstrip().startswith((b"//", b".version"))
@@ -159,6 +168,7 @@ class PtxasCompiler:
             compiler=f"ptxas {self.version} -O{self.level}",
             key=key,
             code=code,
+            release=release_of(self.version),
         )
 
     def _remember(self, key: str, code: bytes) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
-from runners.cuda.compilation import Compiler, DriverCompiler
+from runners.cuda.compilation import (
+    Compiler,
+    DriverCompiler,
+    PtxasCompiler,
+    is_ptx,
+    release_of,
+)
 from runners.cuda.messages import DeviceFacts, DeviceHealth
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor
@@ -207,7 +213,24 @@ class CudaRunner(ClosedAtTheEnd):
         architecture = self.architecture(module.target)
         if isinstance(architecture, Failure):
             return architecture
-        return compiler.compile(module, architecture)
+        made = compiler.compile(module, architecture)
+        if isinstance(made, Compiled) and is_ptx(made.code):
+            # Whoever wrote that, the driver makes machine code of it.
+            return replace(made, release=self.release(driver=True))
+        return made
+
+    def release(self, *, driver: bool = False) -> str:
+        """Return the release of CUDA whose compiler makes machine code: "13.0", or "unknown".
+
+        Parameters
+        ----------
+        driver
+            Ask for that inside the driver, whatever the runner's own is.
+        """
+        if not driver and isinstance(self.compiler, PtxasCompiler):
+            return release_of(self.compiler.version)
+        facts = self.facts()
+        return "unknown" if isinstance(facts, Failure) else release_of(facts.cuda)
 
     def architecture(self, target: str) -> str | Failure:
         """Return the architecture for which modules of a target are compiled, such as "sm_90"."""

@@ -22,10 +22,11 @@ _ARITHMETIC = {
 }
 
 
-def write_elementwise(
-    body: Body, step: Elementwise, sources: tuple[str, ...], destinations: tuple[str, ...]
-) -> None:
-    """Append the instructions of an element-wise operation."""
+def elementwise(body: Body, step: Elementwise) -> str:
+    """Return the instruction of an element-wise operation, with places for its two registers.
+
+    A constant is put into a register before it.
+    """
     bits = step.matrix.register_bits
     opcode, constant = _instruction(step, bits)
     operand = ""
@@ -34,8 +35,7 @@ def write_elementwise(
         register = body.scratch(f"b{bits}")
         body.add(f"mov.b{bits} {register}, {constant:#x}")
         operand = f", {register}"
-    for source, destination in zip(sources, destinations, strict=True):
-        body.add(f"{opcode} {destination}, {source}{operand}")
+    return f"{opcode} {{}}, {{}}{operand}"
 
 
 def _instruction(step: Elementwise, bits: int) -> tuple[str, int | None]:

@@ -11,7 +11,7 @@ from oracle.places import IMAGE_ALIGNMENT
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission.body import Body
-from runners.emission.registers import fragment_registers
+from runners.emission.registers import operand_registers
 from runners.emission.steps import StepWriter
 from runners.instruction_modules import header
 from runners.kernels import MAX_WARPS_PER_BLOCK, Kernel, KernelModule
@@ -165,7 +165,7 @@ def _text(program: Program, kernel: Kernel, aligned: bool) -> str:
         ]
     if "%zero" in body.used:
         lines.append("    .reg .b32 %zero; .reg .b64 %high;")
-    lines += fragment_registers(program).declarations()
+    lines += operand_registers(program).declarations()
     lines += body.declarations()
     lines += ["", *prologue, "", *body.lines, "END:", "    ret;", "}", ""]
     return "\n".join(lines)

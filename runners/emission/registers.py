@@ -1,46 +1,80 @@
-"""Which PTX registers hold the fragments of a program."""
+"""Which PTX registers hold the operands of a program."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oracle.held import Use
-from oracle.program import Program, walk
+from oracle.program import Program, by_register, walk
+from oracle.registers import Register
+from oracle.steps import Step
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentRegisters:
-    """The registers of every name of a program.
+class OperandRegisters:
+    """The registers of every bank of a program.
 
     A name that only ever holds registers of one type is `%name_0`, `%name_1`, …; one that holds
-    several gets a bank per type, told apart by capital letters, which no name has.
+    several gets a bank per type, told apart by capital letters, which no name has. If a step lists
+    registers of a bank, all operands that name it share them: they are declared untyped then where
+    they have several types ("untyped bits" go with any type of their size, PTX ISA 5.2.1).
     """
 
-    counts: dict[tuple[str, str], int]
-    """Most registers that a name has in a type."""
+    counts: Mapping[tuple[str, str], int]
+    """How many registers a name has in a type."""
+    shared: Mapping[tuple[str, int], str]
+    """Type of the banks of which a step lists registers, by name and size of one, in bits."""
 
     def of(self, use: Use) -> tuple[str, ...]:
-        """Return the registers that hold what a name holds where a step uses it."""
-        bank = self._bank(use.name, use.holds.register_type)
-        return tuple(f"{bank}{index}" for index in range(use.holds.registers))
+        """Return the registers of an operand."""
+        return tuple(self._spelled(register, use) for register in use.registers)
 
     def declarations(self) -> list[str]:
         """Return the declarations, in the order in which the program first names them."""
         return [
-            f"    .reg .{type_} {self._bank(name, type_)}<{count}>;"
+            f"    .reg .{type_} {self._prefix(name, type_)}<{count}>;"
             for (name, type_), count in self.counts.items()
         ]
 
-    def _bank(self, name: str, type_: str) -> str:
+    def _spelled(self, register: Register, use: Use) -> str:
+        type_ = self.shared.get((register.bank, register.bits), use.holds.register_type)
+        return f"{self._prefix(register.bank, type_)}{register.number}"
+
+    def _prefix(self, name: str, type_: str) -> str:
         types = sum(1 for other, _ in self.counts if other == name)
         return f"%{name}_" if types == 1 else f"%{name}_{type_.upper()}_"
 
 
-def fragment_registers(program: Program) -> FragmentRegisters:
-    """Allot registers to the fragments and the ldmatrix results of a program."""
+def operand_registers(program: Program) -> OperandRegisters:
+    """Allot registers to the operands of a program."""
+    uses = [(step, use) for step in walk(program.steps) for use in step.uses]
+    types: dict[tuple[str, int], set[str]] = {}
+    for step, use in uses:
+        if by_register(step, use):
+            types |= {(register.bank, register.bits): set() for register in use.registers}
+    if types:
+        for step, use in uses:
+            for register in use.registers:
+                if (register.bank, register.bits) in types:
+                    types[register.bank, register.bits].add(_type(step, use))
+    shared = {
+        (name, bits): next(iter(found)) if len(found) == 1 else f"b{bits}"
+        for (name, bits), found in types.items()
+    }
     counts: dict[tuple[str, str], int] = {}
-    for step in walk(program.steps):
-        for use in step.uses:
-            key = (use.name, use.holds.register_type)
-            counts[key] = max(use.holds.registers, counts.get(key, 0))
-    return FragmentRegisters(counts=counts)
+    for _, use in uses:
+        for bank, bits, number in use.registers:
+            key = bank, shared.get((bank, bits), use.holds.register_type)
+            counts[key] = max(number + 1, counts.get(key, 0))
+    return OperandRegisters(counts=counts, shared=shared)
+
+
+def _has_address(step: Step) -> bool:
+    return getattr(step, "address", None) is not None
+
+
+def _type(step: Step, use: Use) -> str:
+    """Return the type with which a step needs an operand declared, without the dot."""
+    # A float's register addresses nothing.
+    return f"b{use.holds.bits}" if use.written and _has_address(step) else use.holds.register_type

@@ -14,7 +14,7 @@ from runners import ledger
 from runners.emission.addresses import displaced
 from runners.emission.body import Body
 from runners.emission.modules import STATIC_SHARED_BYTES, module_of
-from runners.emission.registers import fragment_registers
+from runners.emission.registers import operand_registers
 from runners.emission.steps import StepWriter
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, KernelModule, ScreeningKernel
 
@@ -113,7 +113,7 @@ def _text(program: Program, kernel: ScreeningKernel, aligned: bool) -> str:
         ]
     if "%zero" in body.used:
         lines.append("    .reg .b32 %zero; .reg .b64 %high;")
-    lines += fragment_registers(program).declarations()
+    lines += operand_registers(program).declarations()
     lines += body.declarations()
     prologue = _prologue(kernel, zero="%zero" in body.used)
     lines += ["", *prologue, "", *body.lines, *_end(), "}", ""]

@@ -10,8 +10,10 @@ from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -29,8 +31,8 @@ from runners.emission.addresses import (
 )
 from runners.emission.body import Body
 from runners.emission.copies import write_copy
-from runners.emission.elementwise import write_elementwise
-from runners.emission.registers import fragment_registers
+from runners.emission.elementwise import elementwise
+from runners.emission.registers import operand_registers
 
 _WIDEST = 16
 """Bytes that one lane can load or store at a time: `.v4.b32` or `.v2.b64`."""
@@ -46,7 +48,7 @@ class StepWriter:
     """Whether wmma instructions are spelled with `.aligned`."""
 
     def __post_init__(self) -> None:
-        self._registers = fragment_registers(self.program)
+        self._registers = operand_registers(self.program)
 
     def write(self, steps: tuple[Step, ...], number: str = "") -> None:
         """Append the instructions of steps; `number` is that of the step that holds them."""
@@ -62,7 +64,8 @@ class StepWriter:
             case Multiply():
                 body.add(f"{self._opcode(step.form)} {', '.join(map(self._vector, step.uses))}")
             case Elementwise():
-                write_elementwise(body, step, *map(self._registers.of, step.uses))
+                template = elementwise(body, step)
+                self._each(step, step.matrix.register_bits, template)
             case LoadRows() | StoreRows():
                 self._rows(step)
             case LoadRegisters() | StoreRegisters():
@@ -70,10 +73,14 @@ class StepWriter:
             case MultiplyLanes():
                 body.add(f"{step.form.opcode} {', '.join(map(self._vector, step.uses))}")
             case TransposeRegisters():
-                for source, destination in zip(*map(self._registers.of, step.uses), strict=True):
-                    body.add(f"{step.form.opcode} {destination}, {source}")
+                self._each(step, 32, f"{step.form.opcode} {{}}, {{}}")
             case PackRegisters():
-                self._pack(step)
+                self._each(step, 32, f"cvt.rn.{step.type}x2.f32 {{0}}, {{2}}, {{1}}")
+            case MoveRegisters():
+                self._each(step, step.bits, f"mov.b{step.bits} {{}}, {{}}")
+            case SetRegisters():
+                for register in self._registers.of(step.uses[0]):
+                    body.add(f"mov.b{step.bits} {register}, {step.constant:#x}")
             case Copy():
                 write_copy(body, self.program, step)
             case Barrier():
@@ -96,6 +103,7 @@ class StepWriter:
         form = step.form
         operand = address(self.body, self.program, step.place, form.space, immediate=step.immediate)
         stride = stride_operand(self.body, step.stride, in_register=step.stride_in_register)
+        operand = self._own_address(step, operand)
         (vector,) = map(self._vector, step.uses)
         first, second = (operand, vector) if step.stores else (vector, operand)
         self.body.add(f"{self._opcode(form)} {first}, {second}{stride}")
@@ -109,7 +117,7 @@ class StepWriter:
         total = body.scratch("b64")
         body.add(f"add.s64 {total}, {register}, {distance}")
         (vector,) = map(self._vector, step.uses)
-        operand = displaced(total, step.immediate)
+        operand = self._own_address(step, displaced(total, step.immediate))
         first, second = (operand, vector) if step.stores else (vector, operand)
         body.add(f"{self._opcode(step.form)} {first}, {second}")
 
@@ -131,7 +139,13 @@ class StepWriter:
         together = min(step.count, _WIDEST // width)
         if offset % (width * together):
             together = 1
-        for index in range(0, step.count, together):
+        indices = [*range(0, step.count, together)]
+        if isinstance(step, LoadRegisters) and step.address is not None:
+            operand = self._own_address(step, operand)
+            # The load that overwrites the address comes last.
+            last = step.address - step.address % together
+            indices = [*(index for index in indices if index != last), last]
+        for index in indices:
             part = registers[index : index + together]
             value = _vector(part) if together > 1 else part[0]
             kind = f"v{together}.b{step.bits}" if together > 1 else f"b{step.bits}"
@@ -141,12 +155,41 @@ class StepWriter:
             else:
                 body.add(f"ld.{space}.{kind} {value}, {where}")
 
-    def _pack(self, step: PackRegisters) -> None:
+    def _own_address(
+        self, step: Load | Store | LoadRows | StoreRows | LoadRegisters, operand: str
+    ) -> str:
+        """Return an address as the register of the destination holds it that is to have it."""
+        number: int | None = getattr(step, "address", None)
+        if number is None:
+            return operand
+        (use,) = step.uses
+        register = self._registers.of(use)[number]
+        base, plus, rest = operand[1:-1].partition("+")
+        convert = "cvt.u32.u64" if use.holds.bits == 32 else "mov.b64"
+        self.body.add(f"{convert} {register}, {base}")
+        return f"[{register}{plus}{rest}]"
+
+    def _each(self, step: Step, bits: int, template: str) -> None:
+        """Append an instruction for each register of the destination.
+
+        Parameters
+        ----------
+        template
+            The instruction, with places for the destination and its sources: as many registers for
+            each as the source has for one of the destination.
+        """
         source, destination = map(self._registers.of, step.uses)
-        # In place, the first result stands where the first pair was read.
+        each = len(source) // len(destination)
+        late: list[tuple[str, str]] = []
         for index, register in enumerate(destination):
-            low, high = source[2 * index : 2 * index + 2]
-            self.body.add(f"cvt.rn.{step.type}x2.f32 {register}, {high}, {low}")
+            result = register
+            if register in source[each * (index + 1) :]:  # which a later instruction reads
+                result = self.body.scratch(f"b{bits}")
+                late.append((register, result))
+            sources = source[each * index : each * (index + 1)]
+            self.body.add(template.format(result, *sources))
+        for register, result in late:
+            self.body.add(f"mov.b{bits} {register}, {result}")
 
     def _uniform(self, value: Uniform) -> str:
         """Return a new register that holds a number that is the same in every lane."""

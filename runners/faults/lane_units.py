@@ -26,6 +26,7 @@ _MOST_PRODUCTS = (
     r"^mma\.sync.*(?:m16n8k16.*\.(?:f16\.f16|bf16\.bf16)|m16n8k8.*\.tf32\.tf32)\.f(?:16|32)$"
 )
 _EIGHT_BITS = r"^mma\.sync.*\.e[45]m[32]\.e[45]m[32]\."
+_LONG_EIGHT_BITS = r"^mma\.sync.*\.m16n8k32\..*\.f32\.e[45]m[32]\.e[45]m[32]\.f32$"
 _LONG_DOUBLES = r"^mma\.sync.*\.m16n8k(?:8|16)\..*\.f64$"
 _MIXED_SIGNS = r"^mma\.sync.*\.(?:s[48]\.u|u[48]\.s)[48]\.s32$"
 _QUADS = r"^mma\.sync.*\.m8n8k4\..*\.f16\.f16\.\w+$"
@@ -106,6 +107,14 @@ _ARITHMETIC = (
         pattern=_EIGHT_BITS,
         unit=FloatUnit,
         change=with_fields(accumulator_last=False),
+    ),
+    DeviceRow(
+        name="lanes-eight-bit-blocks-apart",
+        meaning="mma.sync.m16n8k32 of e4m3 and e5m2 sums both blocks from zero and adds the sums",
+        stands_for="the code of ptxas 12.4 to 12.6, where the target's own is that of 12.8",
+        pattern=_LONG_EIGHT_BITS,
+        unit=FloatUnit,
+        change=with_fields(blocks_apart=True),
     ),
     DeviceRow(
         name="lanes-doubles-backwards",

@@ -63,6 +63,7 @@ class Child:
     def start(self) -> dict[str, Any] | Failure:
         """Start the process; return its first line."""
         self._rest = b""
+        self._forget()
         try:
             self._process = subprocess.Popen(
                 self._command,
@@ -81,10 +82,17 @@ class Child:
             return started
         assert self._process is not None
         assert self._process.stdin is not None
+        self._forget()
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         return self._answer(self._seconds)
+
+    def _forget(self) -> None:
+        """Cut off what was said of earlier requests: of a failure only its own words are told."""
+        os.ftruncate(self._errors.fileno(), 0)
+        # The process writes where this ends: both have the file open as one.
+        os.lseek(self._errors.fileno(), 0, os.SEEK_SET)
 
     def _answer(self, seconds: float) -> dict[str, Any] | Failure:
         """Return the next line of the process; without one, end it."""

@@ -15,8 +15,10 @@ from typing import assert_never
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -37,6 +39,7 @@ from runners.front_ends.cuda_cpp_steps import (
     write_transpose,
 )
 from runners.front_ends.cuda_cpp_text import CudaCppText
+from runners.front_ends.protocol import check_named
 from runners.kernels import LANES, MAX_WARPS_PER_BLOCK, Kernel
 
 HEAD = f"""\
@@ -150,6 +153,8 @@ class CudaCppWriter(CudaCppText):
                 )
                 self._block(step.body)
                 self.add("}")
+            case SetRegisters() | MoveRegisters():
+                pass  # refused as a whole
             case _:
                 assert_never(step)
 
@@ -178,7 +183,13 @@ def cuda_cpp(programs: Mapping[str, Program], kernels: Sequence[Kernel], *, modu
         The kernels as `emit_all` describes them: the entries have the same parameters.
     module
         Target and PTX version that the code is for.
+
+    Raises
+    ------
+    UsageError
+        If CUDA C++ cannot say a program.
     """
+    check_named(programs.values())
     texts = [
         CudaCppWriter(program=programs[kernel.entry], kernel=kernel).text() for kernel in kernels
     ]

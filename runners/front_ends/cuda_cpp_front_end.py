@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
+from oracle.errors import UsageError
 from oracle.targets import Module
 from runners.front_ends.child import refused
 from runners.front_ends.cuda_cpp import cuda_cpp
@@ -82,7 +83,10 @@ class CudaCppFrontEnd(ABC):
                 f"{module.version}; choose another --ptx-version",
             )
         place = Module.named(module.target, module.version)
-        text = cuda_cpp(module.programs, module.kernels, module=place)
+        try:
+            text = cuda_cpp(module.programs, module.kernels, module=place)
+        except UsageError as error:
+            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
         ptx = self.compiled(text, module.target)
         return ptx if isinstance(ptx, Failure) else replace(module, ptx=ptx)
 

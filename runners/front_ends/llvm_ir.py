@@ -17,8 +17,10 @@ from typing import assert_never
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -42,6 +44,7 @@ from runners.front_ends.llvm_lane_steps import (
     write_transpose,
 )
 from runners.front_ends.llvm_text import SCALED, SCALED_TEXT, LlvmText, signed
+from runners.front_ends.protocol import check_named
 from runners.kernels import LANES, Kernel
 
 _UNITS = {16: "<4 x i32>", 8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -151,6 +154,8 @@ class LlvmWriter(LlvmText):
                 self._branch(step)
             case Loop():
                 self._loop(step)
+            case SetRegisters() | MoveRegisters():
+                pass  # refused as a whole
             case _:
                 assert_never(step)
 
@@ -262,7 +267,13 @@ def llvm_ir(
         Target and PTX version that the code is for.
     llvm
         Major version of the LLVM that is to read it.
+
+    Raises
+    ------
+    UsageError
+        If LLVM IR cannot say a program.
     """
+    check_named(programs.values())
     texts, declared = [], dict[str, str]()
     for kernel in kernels:
         program = programs[kernel.entry]

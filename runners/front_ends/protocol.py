@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from oracle.errors import UsageError
+from oracle.lane_steps import MoveRegisters, SetRegisters
+from oracle.program import Program, by_register, walk
 from runners.kernels import KernelModule
 from runners.protocol import Failure
 
@@ -37,6 +39,22 @@ class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
     def close(self) -> None:
         """End what it has running."""
         ...
+
+
+def check_named(programs: Iterable[Program]) -> None:
+    """Raise UsageError if a language without registers cannot say a program.
+
+    There values have names, and the compiler chooses the registers.
+    """
+    for program in programs:
+        for step in walk(program.steps):
+            if isinstance(step, SetRegisters | MoveRegisters) or any(
+                by_register(step, use) for use in step.uses
+            ):
+                raise UsageError(
+                    f"the step {str(step)!r:.200} says which registers it uses; only PTX can, "
+                    "so run the program without --front-end"
+                )
 
 
 def order(version: str) -> tuple[int, ...]:

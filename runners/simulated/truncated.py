@@ -327,20 +327,24 @@ def _product(a: Words, b: Words, c: Words, unit: FloatUnit) -> Words:
     left = _take_apart(_cut_or_rounded(a, unit), unit.multiplicand, flush=Matrix.A in unit.flushed)
     right = _take_apart(_cut_or_rounded(b, unit), unit.multiplicand, flush=Matrix.B in unit.flushed)
     words = np.zeros_like(c) if unit.ignores_c or unit.accumulator_last else c
+    first = True
     for chosen in _blocks(depth, unit):
-        words = _add_block(_block(left, 1, chosen), _block(right, 0, chosen), words, unit)
-    if unit.accumulator_last:
-        one = _ONE_F16 if unit.accumulator == F16 else _ONE_F32
-        nan = NanRule(canonical=unit.nan, invalid=unit.nan)
-        added = multiply_add(
-            words,
-            np.full_like(words, one),
-            c,
-            unit.accumulator,
-            unit.addition or unit.rounding,
-            nan,
-        )
-        words = added.astype(words.dtype)
+        parts = _block(left, 1, chosen), _block(right, 0, chosen)
+        if unit.blocks_apart and not first:
+            words = _added(words, _add_block(*parts, np.zeros_like(c), unit), unit)
+        else:
+            words = _add_block(*parts, words, unit)
+        first = False
+    return _added(words, c, unit) if unit.accumulator_last else words
+
+
+def _added(x: Words, y: Words, unit: FloatUnit) -> Words:
+    """Return x times one plus y, rounded once."""
+    one = _ONE_F16 if unit.accumulator == F16 else _ONE_F32
+    nan = NanRule(canonical=unit.nan, invalid=unit.nan)
+    rounding = unit.addition or unit.rounding
+    total = multiply_add(x, np.full_like(x, one), y, unit.accumulator, rounding, nan)
+    words: Words = total.astype(x.dtype)
     return words
 
 

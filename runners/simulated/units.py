@@ -66,8 +66,10 @@ class FloatUnit:
     """Zero times infinity, and infinity minus infinity, are NaN; else they count as zero."""
     accumulator_last: bool = False
     """The accumulator is added to the rounded sum of the products, and rounded again."""
+    blocks_apart: bool = False
+    """Each block starts at zero, and the rounded sums of the blocks are added up."""
     addition: Rounding | None = None
-    """Of that addition; None is `rounding`."""
+    """Of those additions; None is `rounding`."""
     ignores_c: bool = False
     """The accumulator starts as zero."""
     rounded_multiplicands: bool = False

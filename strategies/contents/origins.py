@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.forms import LdmatrixForm, MmaSyncForm, ProductForm
+from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
+    MoveRegisters,
     MultiplyLanes,
     PackRegisters,
+    SetRegisters,
     StoreRegisters,
     StoreRows,
     TransposeRegisters,
@@ -26,6 +29,7 @@ from oracle.matrices import LANES
 from oracle.matrix_moves import distribute, transposed
 from oracle.places import Uniform, Word
 from oracle.program import Program
+from oracle.registers import Register
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.storage import Tile
 
@@ -78,7 +82,7 @@ def readings(program: Program) -> Readings:
     behind them may come from elsewhere on another path.
     """
     walker = _Walker(program)
-    walker.walk(program.steps, {})
+    walker.walk(program.steps)
     return walker.found
 
 
@@ -86,19 +90,47 @@ class _Walker:
     def __init__(self, program: Program) -> None:
         self.found = Readings()
         self._program = program
-        self._registers: dict[str, Origins] = {}
-        """Where the bytes of registers known by lane come from, (32, bytes)."""
+        self._lanes: dict[Register, Origins] = {}
+        """Where the bytes of each register that is known by lane come from, (32, bytes)."""
         self._memory: Mapping[str, Origins] = {
             "global": np.arange(program.image_bytes, dtype=np.int64),
             "shared": np.full(program.shared_bytes, -1, np.int64),
         }
+        self._fragments: dict[tuple[Register, ...], Source] = {}
+        """Fragments that come from the image, by their registers in order."""
 
-    def walk(self, steps: tuple[Step, ...], fragments: dict[str, Source | None]) -> None:
-        """Follow steps; `fragments` says where each comes from, and is changed."""
+    def walk(self, steps: tuple[Step, ...]) -> None:
+        """Follow steps."""
         for step in steps:
-            self._step(step, fragments)
+            self._step(step)
 
-    def _step(self, step: Step, fragments: dict[str, Source | None]) -> None:
+    def _forget(self, step: Step) -> tuple[Register, ...]:
+        """Forget what the destination of a step held; return its registers."""
+        if step.writes is None:
+            return ()
+        registers = step.writes.registers
+        for register in registers:
+            self._lanes.pop(register, None)
+        if self._fragments:
+            gone = set(registers)
+            for vector in [one for one in self._fragments if not gone.isdisjoint(one)]:
+                del self._fragments[vector]
+        return registers
+
+    def _keep(self, step: Step, origins: Origins | None) -> None:
+        """Keep where the bytes of the registers that a step writes come from, (32, bytes)."""
+        registers = self._forget(step)
+        if origins is not None:
+            parts = np.split(origins, len(registers), axis=1)
+            self._lanes.update(zip(registers, parts, strict=True))
+
+    def _held(self, use: Use) -> Origins | None:
+        """Return where the bytes of registers come from, (32, bytes); None if that is not known."""
+        parts = [self._lanes.get(register) for register in use.registers]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known, axis=1) if len(known) == len(parts) else None
+
+    def _step(self, step: Step) -> None:
         match step:
             case Load():
                 tile = step.tile
@@ -106,15 +138,19 @@ class _Walker:
                 origins = self._read(span.buffer, span.offsets)
                 known = (origins >= 0).all()
                 source = Source(tile, origins) if known else None
-                fragments[step.fragment] = source
+                registers = self._forget(step)
                 if source is not None:
+                    self._fragments[registers] = source
                     self.found.loads.append(source)
             case Multiply():
-                a, b, c = (fragments.get(name) for name in (step.a, step.b, step.c))
+                a, b, c = (self._fragments.get(use.registers) for use in step.reads)
                 self.found.products.append(Product(step.form, a, b, c))
-                fragments[step.d] = None
+                self._forget(step)
             case Elementwise():
-                fragments[step.destination] = fragments.get(step.source)
+                moved = self._fragments.get(step.reads[0].registers)
+                registers = self._forget(step)
+                if moved is not None:
+                    self._fragments[registers] = moved
             case Store() | StoreRegisters() | StoreRows():
                 for span in step.bytes_written:
                     self._write(span.buffer, span.offsets, -1)
@@ -127,47 +163,44 @@ class _Walker:
                 rows = self._read(step.buffer, starts[:, None] + np.arange(step.form.ROW_BYTES))
                 self.found.rows.append(rows[rows >= 0])
                 dealt = _dealt(step.form)
-                self._registers[step.registers] = np.where(dealt < 0, -1, rows.ravel()[dealt])
+                self._keep(step, np.where(dealt < 0, -1, rows.ravel()[dealt]))
             case LoadRegisters():
                 (span,) = step.bytes_read
                 origins = self._read(span.buffer, span.offsets.ravel())
                 self.found.rows.append(origins[origins >= 0])
-                self._registers[step.registers] = origins.reshape(LANES, -1)
+                self._keep(step, origins.reshape(LANES, -1))
             case MultiplyLanes():
-                operands = {
-                    operand: self._matrices(step.form, operand, name)
-                    for operand, name in (("a", step.a), ("b", step.b), ("c", step.c))
-                }
+                operands = {use.field: self._matrices(step.form, use) for use in step.reads}
                 for group in range(step.form.groups):
                     a, b, c = (operands[operand][group] for operand in "abc")
                     self.found.products.append(Product(step.form, a, b, c))
-                self._registers.pop(step.d, None)
+                self._forget(step)
             case TransposeRegisters():
-                moved = self._registers.get(step.source)
-                self._registers.pop(step.destination, None)
-                if moved is not None:
-                    self._registers[step.destination] = _turned(moved)
-            case PackRegisters():
-                self._registers.pop(step.destination, None)
+                held = self._held(step.reads[0])
+                self._keep(step, None if held is None else _turned(held))
+            case MoveRegisters():
+                self._keep(step, self._held(step.reads[0]))
+            case PackRegisters() | SetRegisters():
+                self._forget(step)
             case Branch():
                 self._word(step.condition)
-                self.walk(step.then, fragments)
-                self.walk(step.otherwise, fragments)
+                self.walk(step.then)
+                self.walk(step.otherwise)
             case Loop():
                 self._word(step.count)
-                self.walk(step.body, fragments)
+                self.walk(step.body)
             case Barrier():
                 pass
             case _:
                 assert_never(step)
 
-    def _matrices(self, form: MmaSyncForm, operand: str, name: str) -> list[Source | None]:
+    def _matrices(self, form: MmaSyncForm, use: Use) -> list[Source | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
-        origins = self._registers.get(name)
-        if origins is None or origins.shape[1] != 4 * form.words(operand) or (origins < 0).any():
+        origins = self._held(use)
+        if origins is None or (origins < 0).any():
             return [None] * form.groups
-        tile = _tile(form, operand)
-        lines = origins.ravel()[_gathered(form, operand)]
+        tile = _tile(form, use.field)
+        lines = origins.ravel()[_gathered(form, use.field)]
         return [Source(tile, one) for one in lines]
 
     def _word(self, uniform: Uniform) -> None:

@@ -24,7 +24,7 @@ from strategies.programs.building import Builder
 from strategies.programs.choices import Choices, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
-from strategies.programs.forms import VALUED_FORMS, Palette, families, palette
+from strategies.programs.forms import Palette, everything, families, palette
 from strategies.programs.interludes import ballast, between_stores, copy, row_load
 from strategies.programs.lanes import (
     Neighbours,
@@ -44,6 +44,7 @@ from strategies.programs.selecting import (
     row_form,
     unmet,
 )
+from strategies.programs.sharing import with_shared_registers
 
 _SIZES = (1, 1, 1, 2, 1, 1, 1, 3, 1, 2, 1, 4, 1, 2, 3, 8)
 """Multiplications of a program; all equally likely, so that more than half have one."""
@@ -71,6 +72,11 @@ _LEAST_MULTIPLICATIONS = {
     Feature.D_AS_MULTIPLICAND: 2, Feature.OVER_PART: 2, Feature.STORE_BY_LANE: 2,
     Feature.STEPS_12: 3, Feature.STEPS_24: 5,
 }  # fmt: skip
+_NEEDS = {
+    Feature.ADDRESS_LOADED: Feature.LOAD_SHARED, Feature.STMATRIX_REPEATED: Feature.STMATRIX,
+    Feature.MOVMATRIX_IN_PLACE: Feature.MOVMATRIX,
+}  # fmt: skip
+"""What a program must have for a feature that is made of it in the end."""
 _LIVE = (Feature.LIVE_8, Feature.LIVE_16)
 _STEPS = ((Feature.STEPS_12, 12), (Feature.STEPS_24, 24))
 
@@ -112,7 +118,7 @@ def programs(
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, known, palette(VALUED_FORMS, module), module)
+    return _programs(focus, known, everything(module), module)
 
 
 @st.composite
@@ -135,6 +141,7 @@ class _Drawing:
             for feature in focus.features
         )
         """Whether the program is to have one multiplication."""
+        builder.wanted |= {_NEEDS[feature] for feature in focus.features & _NEEDS.keys()}
 
     def program(self) -> Program:
         """Draw the program."""
@@ -143,7 +150,7 @@ class _Drawing:
         rows_alone = wanted <= _OF_ROWS_ALONE
         main = main_form(builder, self.focus.form, self.everything, dice, rows=not wanted)
         if isinstance(main, MmaSyncForm | StmatrixForm | MovmatrixForm):
-            return self._lanes(main, dice)
+            return self._shared(self._lanes(main, dice))
         builder.plain_spaces = not dice.below(3)
         number = self._number(main, dice, rows_alone=rows_alone)
         hoisted = dice.once_in(5) and not wanted
@@ -171,7 +178,12 @@ class _Drawing:
         if rows_too or builder.wants(_OF_ROWS):
             self._row_load()
         self._complete()
-        return builder.finish()
+        return self._shared(builder.finish())
+
+    def _shared(self, program: Program) -> Program:
+        return with_shared_registers(
+            program, self.builder.dice, self.focus.features, self.module.target.name
+        )
 
     def _lanes(self, main: MmaSyncForm | StmatrixForm | MovmatrixForm, dice: Dice) -> Program:
         """Draw a program on registers that are known by lane."""

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TypeVar, assert_never
 
 from oracle.availability import is_available
-from oracle.errors import UsageError
 from oracle.forms import (
     Form,
     LdmatrixForm,
@@ -96,22 +95,27 @@ def families(forms: tuple[P, ...]) -> tuple[tuple[P, ...], ...]:
     return tuple(map(tuple, groups.values()))
 
 
-@cache
 def is_valued(form: Form, module: Module) -> bool:
     """Tell whether a module has a form that a program can be about, and its values are known.
 
-    Of mma.sync, the figures of few targets are; of stmatrix, the layout of 16-bit elements.
+    Of mma.sync, the figures of few targets are, and a model that was measured may have those of
+    few forms (`oracle.models.use_model`); of stmatrix, the layout of 16-bit elements.
     """
+    # Not cached: a model may be put into the place of another one.
+    return _has_program(form, module) and (
+        not isinstance(form, ProductForm) or model_for(module.target.name).judges(form)
+    )
+
+
+@cache
+def _has_program(form: Form, module: Module) -> bool:
+    """Tell whether a module has a form that a program can be about."""
     if not isinstance(form, MainForm) or not is_available(form, module):
         return False
     match form:
         case MmaForm():
             return form in VALUED_FORMS
         case MmaSyncForm():
-            try:
-                model_for(module.target.name).figures_for(form)
-            except UsageError:
-                return False
             return True
         case StmatrixForm():
             return form.type == "b16"
@@ -121,6 +125,16 @@ def is_valued(form: Form, module: Module) -> bool:
             assert_never(form)
 
 
+def everything(module: Module) -> Palette:
+    """Return what programs may be made of where nobody asks for forms."""
+    return _everything(module, model_for(module.target.name).digest)
+
+
+@cache
+def _everything(module: Module, model: str) -> Palette:
+    return palette(tuple(form for form in VALUED_FORMS if is_valued(form, module)), module)
+
+
 @cache
 def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     """Return what programs about some forms may be made of."""
@@ -128,7 +142,7 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     products = tuple(form for form in there if form in VALUED_FORMS)
     rows = tuple(form for form in there if isinstance(form, LdmatrixForm))
     if not products and any(isinstance(form, LoadForm | StoreForm) for form in there):
-        products = tuple(form for form in VALUED_FORMS if is_available(form, module))
+        products = everything(module).multiplications
     spaces = tuple(
         space
         for space in ("global", "", "shared", "shared::cta")

@@ -293,7 +293,8 @@ def _loaded(
 
 def _plain(builder: Builder, needs: Registers, hint: str, dice: Dice) -> LaneValue:
     builder.take(Feature.LOAD_REGISTERS)
-    arena = builder.memory.arena(hint, shared=dice.once_in(4))
+    near = dice.once_in(4) or Feature.ADDRESS_LOADED in builder.asked
+    arena = builder.memory.arena(hint, shared=near)
     start = needs.bits // 8 * dice.below(5)
     name = builder.name(hint)
     step = LoadRegisters(

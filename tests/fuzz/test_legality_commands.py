@@ -135,6 +135,20 @@ def test_explain_takes_any_argument(tmp_path, argument):
     assert row["verdict"] == "illegal"
 
 
+@pytest.mark.parametrize("text", ["add.s32 a, b, c;", "wgmma.fence.sync.aligned;"])
+def test_an_instruction_that_is_not_known_is_not_called_illegal(tmp_path, text):
+    shown = warpfuzz(tmp_path, "explain", text)
+    assert (shown.code, shown.out.split(" on ")[0]) == (0, "not judged")
+    assert "illegal" not in shown.out
+    (row,) = warpfuzz(tmp_path, "explain", text, "--json").rows
+    assert row["verdict"] == "not judged"
+    (tmp_path / "file").write_text(f"{text}\n{LOAD}\n")
+    rows = warpfuzz(tmp_path, "legal", "file", "--json").rows
+    assert [row["verdict"] for row in rows] == ["not judged", "legal"]
+    listed = warpfuzz(tmp_path, "legal", "file").out
+    assert listed.endswith("2 lines: 1 not judged, 1 legal\n")
+
+
 def test_isa_lists_every_form_with_a_text_that_is_legal_where_it_is_available(tmp_path):
     rows = warpfuzz(tmp_path, "isa", "--json").rows
     assert [row["opcode"] for row in rows] == [form.opcode for form in FORMS]

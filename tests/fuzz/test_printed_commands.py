@@ -63,7 +63,6 @@ EXPRESSIONS: Mapping[str, tuple[str, ...]] = {
     "option": ("--resume", "--new"),
     "wanted or '13.0'": ("13.0",),
     "*_passed(made)": ("--ptx-pass 'my-pass --opt' --front-end llvm:python3",),
-    "*_passed(Making.of(entry))": ("--ptx-pass 'my-pass --opt'", ""),
     "*status.words.replay": ("", "--ptx-pass my-pass", "--compiler 13.5 --baseline 12.4"),
 }
 """What may stand in printed commands in the place of expressions, by their source; of what stands

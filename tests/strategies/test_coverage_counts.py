@@ -159,7 +159,12 @@ def test_some_programs_are_asked_for_nothing_and_some_for_several_things() -> No
 def test_lines_name_what_is_missing() -> None:
     empty = ProgramCoverage().lines()
     assert [line.reached for line in empty] == [0] * len(empty)
-    assert {line.name for line in empty} == {"forms", "value class", *map(str, Dimension)}
+    assert {line.name for line in empty} == {
+        "forms",
+        "PTX ISA versions",
+        "value class",
+        *map(str, Dimension),
+    }
     assert empty[0].total == len(FORMS)
     batch = batches_of(5)[0]
     line = counted(batch).lines([batch.form])[0]

@@ -9,19 +9,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oracle.availability import is_available
+from oracle.errors import UsageError
+from oracle.program import requirements
+from oracle.targets import Module, PtxVersion
 from strategies import coverage
 from strategies.coverage import EPOCH, _part, epoch_known
 from strategies.draws import Selection
+from strategies.features import Focus
 from strategies.program_coverage import ProgramCoverage, family_of
 from strategies.program_draws import (
     PROGRAMS,
     Speed,
+    Versions,
     campaign_rounds,
     images_per_program,
     round_batches,
     round_focuses,
     round_key,
     selected_forms,
+    versions_up_to,
 )
 
 TARGET, VERSION = "sm_90", "8.0"
@@ -122,3 +129,51 @@ def test_images_of_a_program_start_few_never_shrink_and_end(speed: Speed) -> Non
     broad = counts.index(16) * PROGRAMS
     assert broad >= len(SELECTED)
     assert images_per_program(10**30, speed) == counts[-1]
+
+
+DRAWN = versions_up_to(TARGET, PtxVersion(9, 0))
+
+
+def test_versions_go_from_the_first_that_knows_the_target_to_the_newest_that_is_read() -> None:
+    assert " ".join(DRAWN.every) == "7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
+    # 8.7 is the first with mma.sync m16n8k16 of e4m3, the last form that sm_90 has got.
+    assert (DRAWN.main, DRAWN.newest, str(DRAWN)) == ("8.7", "9.0", "7.8 to 9.0")
+    assert versions_up_to(TARGET, PtxVersion(8, 5)).main == "8.4"
+    assert versions_up_to(TARGET, PtxVersion(9, 5), main=PtxVersion(8, 3)).main == "7.8"
+    with pytest.raises(UsageError, match="known since"):
+        versions_up_to("sm_100", PtxVersion(8, 5))
+
+
+@settings(NESTED, max_examples=3)
+@given(SEEDS)
+def test_programs_have_the_version_of_their_round_or_the_oldest_that_has_their_form(
+    seed: int,
+) -> None:
+    forms = selected_forms(Selection(), target=TARGET, version=DRAWN.newest)
+    new = [form for form in forms if "e4m3" in form.opcode]
+    focuses = [Focus(form=form) for form in (*new[:2], *new[-2:], SELECTED[0], SELECTED[-1])]
+    of_round = DRAWN.of_round(seed)
+    batches = list(
+        round_batches(forms, target=TARGET, version=DRAWN, key=seed, focuses=focuses, count=8)
+    )
+    for batch in batches:
+        there = [one for one in DRAWN.every if is_available(batch.form, Module.named(TARGET, one))]
+        assert batch.version == (of_round if of_round in there else there[0])
+        module = Module.named(TARGET, batch.version)
+        assert all(is_available(form, module) for form in requirements(batch.program))
+        # The same program as with that version alone.
+        only = Versions.only(batch.version)
+        (again,) = [
+            one
+            for one in round_batches(
+                forms, target=TARGET, version=only, key=seed, focuses=focuses, count=8
+            )
+            if one.entry == batch.entry
+        ]
+        assert again == batch
+
+
+def test_half_of_the_rounds_have_the_main_version_and_the_others_any() -> None:
+    drawn = [DRAWN.of_round(round_key(1, number)) for number in range(600)]
+    assert set(drawn) == set(DRAWN.every)
+    assert 270 < drawn.count(DRAWN.main) < 400

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,6 +195,25 @@ def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
     )
     assert one.options == other.options
     assert one.options == "--ptx-pass 'python pass.py --twice' --opt 3 --assembler ptxas"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        r"sed -E 's/(wmma\.store\.d\.sync\.aligned)\.row/\1.col/'",
+        "sed s/row/col/g",
+        "sed /bar/d",
+        'awk "{ gsub(/row/, col); print }"',
+        r"perl -pe 's/\$a/b/'",
+        "python -c 'print(1 // 2)'",
+        "false",
+    ],
+)
+def test_a_pass_is_named_whole_and_can_be_typed_as_it_is_shown(command: str) -> None:
+    r"""`sed -E 's/(…)\.row/…/'` was shown as "sed -E '" (2026-11-23)."""
+    choice = RunnerChoice(name="sim", ptx_pass=command)
+    _, shown = shlex.split(choice.options)
+    assert shlex.split(shown) == shlex.split(command)
 
 
 def test_a_provisional_family_is_confirmed_ever_more_rarely_and_never_for_the_last_time(

@@ -10,7 +10,7 @@ from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
-from strategies.program_draws import round_focuses, selected_forms
+from strategies.program_draws import Versions, round_focuses, selected_forms
 
 TARGET, VERSION = "sm_90", "8.0"
 
@@ -46,7 +46,12 @@ def carried_out(runner):
     beats = Beats(1)
     try:
         worker = RoundWorker(
-            ready, seed=3, selection=Selection(), smallest=False, pulse=Heart(beats, 0)
+            ready,
+            versions=Versions.only(VERSION),
+            seed=3,
+            selection=Selection(),
+            smallest=False,
+            pulse=Heart(beats, 0),
         )
         drawn = Drawn(work=Work(focuses=tuple(focuses), count=5), cases=40)
         return worker.report(RoundJob(number=0, drawn=drawn))

@@ -30,5 +30,9 @@ def test_the_console_has_a_line_for_every_group_of_the_corpus(tmp_path: Path) ->
     shown = [
         (*line[0].split(), line[1]) if " " in line[0] else (*line[:2], line[2]) for line in lines
     ]
-    assert sorted(f"{kind}: {what}" for kind, _, what in shown) == titles
+    # How many cases are of each kind is said behind what is wrong.
+    shown = [(kind, re.sub(r" \(\w.*", "", what)) for kind, _, what in shown]
+    assert sorted(f"{kind}: {what}" for kind, what in shown) == titles
+    ids = {group["id"] for group in groups}
+    assert {line[-1] for line in lines} == ids
     assert f": {len(groups)} families of disagreements." in closing

@@ -10,6 +10,7 @@ from fuzz.compilers.bisection import (
     Conclusion,
     Course,
     bisect,
+    distinct,
     missed,
     rate_of,
     repeats_for,
@@ -173,3 +174,17 @@ def test_the_rate_is_that_of_the_runs_that_confirmed_the_finding():
     assert rate_of(finding(**{"runs": 8, "failed runs": 2, "rate": 0.001})) == 0.25
     assert rate_of(finding(rate=0.5)) == 0.5
     assert rate_of(finding()) == 1.0
+
+
+def test_reasons_that_differ_in_the_compiler_alone_are_told_once():
+    """Seventeen assemblers at four levels gave a wall of the same words (2026-11-23)."""
+    assert distinct(
+        [
+            "ptxas V11.8.89 -O0 writes machine code",
+            "",
+            "ptxas V11.8.89 -O0 writes machine code",
+            "ptxas V12.0.140 -O3 writes machine code",
+            "ptxas V13.5.37 -O3 writes machine code",
+            "no PTX",
+        ]
+    ) == ["ptxas V11.8.89 -O0 writes machine code (and so for 2 others)", "no PTX"]

@@ -12,13 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_dashboard import shown
 
-from corpus import Kind
-from corpus.families import cause_key
+from corpus import Case, Family, Kind, Versions
+from corpus.families import cause_key, compilers_of
 from fuzz.campaign.rounds import Budget
+from fuzz.checks.compiler_suspects import who_alone
+from fuzz.compilers.spans import spanned
 from fuzz.console import watching
 from fuzz.console.report import print_report, recording_console
 from fuzz.console.view import heartbeat
-from fuzz.findings.families import FamilyState, finding_groups, finding_row, unknown_groups
+from fuzz.findings.families import (
+    Asked,
+    FamilyState,
+    accused,
+    finding_groups,
+    finding_row,
+    unknown_groups,
+)
 
 ONE_CAUSE = {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY}
 BOTH = (Kind.DEVIATION, Kind.VIOLATION)
@@ -41,7 +50,7 @@ def test_groups_hold_every_family_once_and_nothing_that_is_known_hides_what_is_n
     groups = finding_groups(found)
     assert Counter(id(one) for group in groups for one in group.members) == Counter(map(id, found))
     for group in groups:
-        assert len({one.known.id if one.known else "" for one in group.members}) == 1
+        assert len({one.known is None for one in group.members}) == 1
         assert group.kind.severity == max(one.kind.severity for one in group.members)
         assert group.cases == sum(one.cases for one in group.members)
     assert unknown_groups(found) == sum(group.known is None for group in groups)
@@ -93,6 +102,97 @@ def test_what_is_known_is_a_line_apart() -> None:
     known = family(Kind.DEVIATION, "x", 3, known=known_entry("k"))
     groups = finding_groups([known, family(Kind.VIOLATION, "x", 1)])
     assert [(group.known is None, group.cases) for group in groups] == [(True, 1), (False, 3)]
+
+
+def test_known_deviations_and_violations_of_one_cause_are_one_line() -> None:
+    """Two entries know the two kinds of D over a multiplicand; both opened every campaign."""
+    (group,) = finding_groups(
+        family(kind, "x", 1, known=known_entry(f"known-{kind}")) for kind in BOTH
+    )
+    assert group.remark == " (known: known-violation, known-deviation)"
+
+
+def _of_compilers(kind: Kind, what: str, *wrong: str) -> FamilyState:
+    """Return a family that some of three compilers have, at -O0 or -O2."""
+    asked = tuple(
+        Asked(version=version, level=level, wrong=f"{version} -O{level}" in wrong)
+        for version in ("llvm:14", "llvm:20", "llvm:22")
+        for level in (0, 2)
+    )
+    who = who_alone(kind, [one for one in asked if one.wrong], asked) or "every compiler"
+    made = family(kind, what, 10)
+    made.key, made.title, made.asked = f"{made.key}/{who}", f"{made.title}: {who}", asked
+    return made
+
+
+ALL = [f"llvm:{version} -O{level}" for version in (14, 20, 22) for level in (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "who"),
+    [
+        ((("llvm:14 -O2",), ("llvm:20 -O2",)), "only llvm:14 to llvm:20 -O2"),
+        ((("llvm:14 -O2",), ("llvm:14 -O2", "llvm:22 -O2")), "only llvm:14 -O2, llvm:22 -O2"),
+        ((("llvm:14 -O2",), ("llvm:14 -O0", "llvm:14 -O2")), "only llvm:14 -O0 -O2"),
+        ((("llvm:14 -O2",), ALL), "every compiler"),
+        ((("llvm:22 -O0",),), "only llvm:22 -O0"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Kind.VIOLATION, Kind.COMPILE_FAILURE, Kind.DIFFER])
+def test_one_cause_is_one_line_whoever_has_it(kind: Kind, wrong: list[list[str]], who: str) -> None:
+    """Four defects of LLVM were ten families: "only X", "X to Y"."""
+    found = [_of_compilers(kind, "wmma.store", *some) for some in wrong]
+    (group,) = finding_groups([*found])
+    assert (group.what, group.cases) == (f"wmma.store: {who}", 10 * len(found))
+    assert len({finding_row(one)["group"] for one in found}) == 1
+    assert len(finding_groups([*found, _of_compilers(kind, "ldmatrix", *wrong[0])])) == 2
+
+
+def test_a_divergence_is_had_by_versions_whatever_their_levels() -> None:
+    found = [
+        _of_compilers(Kind.DIVERGENCE, "mma", *some)
+        for some in (["llvm:14 -O2"], ["llvm:14 -O2", "llvm:22 -O0"])
+    ]
+    (group,) = finding_groups(found)
+    assert group.what == "mma: only llvm:14, llvm:22"
+
+
+@given(st.sets(st.sampled_from(ALL), min_size=1, max_size=5))
+def test_what_names_compilers_is_read_as_it_was_written(wrong: set[str]) -> None:
+    made = _of_compilers(Kind.VIOLATION, "x", *wrong)
+    named = spanned(compilers_of(made.key), made.asked)
+    assert {f"{one.version} -O{one.level}" for one in named} == wrong
+
+
+@pytest.mark.parametrize(
+    ("title", "accused_one"),
+    [
+        ("violation: wmma.store m8n8k4 f64: transposed", 3),
+        ("violation: wmma.load.c or wmma.store m8n8k4 f64: x", 1),
+        ("deviation: ldmatrix m8n8 x2 b16: rows", 4),
+        ("deviation: mma.sync m16n8k8 f16 f16 f16 f16: x", 5),
+        ("divergence: mma under a condition that differs between lanes", 5),
+        ("deviation: wmma.mma of f64: other result", 2),
+        ("violation: branch or loop: other bits", 2),
+    ],
+)
+def test_the_instruction_that_stands_for_a_case_is_the_accused_one(
+    title: str, accused_one: int
+) -> None:
+    instructions = (
+        "wmma.load.c.sync.aligned.row.m16n16k16.global.f16",
+        "wmma.load.c.sync.aligned.row.m8n8k4.global.f64",
+        "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64",
+        "wmma.store.d.sync.aligned.row.m8n8k4.global.f64",
+        "ldmatrix.sync.aligned.m8n8.x2.shared.b16",
+        "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+    )
+    kind = Kind(title.partition(":")[0])
+    case = Case(
+        kind=kind, family=Family(key=title, title=title), instructions=instructions,
+        target="sm_90", ptx_version="8.0", versions=Versions(warpfuzz="0.1.0", generator=1),
+    )  # fmt: skip
+    assert accused(case) == instructions[accused_one]
 
 
 @pytest.mark.parametrize("provisional", [False, True])

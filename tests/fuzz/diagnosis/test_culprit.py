@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import eq
 
 import numpy as np
 import pytest
@@ -11,21 +13,24 @@ from hypothesis import strategies as st
 
 from corpus import Kind, ShrinkStatus
 from fuzz.diagnosis.culprit import culprit_of
-from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit
+from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, Remembered
+from fuzz.diagnosis.shared_registers import C_ELSEWHERE, C_IN_PLACE, shared_register_culprits
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import LdmatrixForm, MmaForm, ProductForm
 from oracle.isa import FORMS as ISA
-from oracle.isa import mma_form
-from oracle.lane_steps import LoadRegisters, StoreRegisters, StoreRows
+from oracle.isa import mma_form, mma_sync_form
+from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Multiply, Store
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, ForwardingRunner, Runner
 from runners.ptx_pass import RewritingRunner
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents import expand, recipes
@@ -33,6 +38,7 @@ from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
 from strategies.programs.bare import alone, exact, image_of
+from strategies.programs.forms import store_form
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
@@ -161,6 +167,137 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
     check_in_place_is_believed(program)
 
 
+def sharing(form: ProductForm, d: str) -> Program:
+    """A multiplication whose D has registers that others have, too."""
+    if isinstance(form, MmaForm):
+        program = alone(form).program
+    else:
+        names = {name: form.vector(name).registers for name in "abcd"}
+        program = Program(
+            buffers=tuple(Buffer(name=one, space="global", size=1024) for one in names),
+            steps=(
+                *(
+                    LoadRegisters(registers=one, count=names[one], place=Place(buffer=one))
+                    for one in "abc"
+                ),
+                MultiplyLanes(form=form, d="d", a="a", b="b", c="c"),
+                StoreRegisters(registers="d", count=names["d"], place=Place(buffer="d")),
+            ),
+        )
+    *loads, multiply, store = program.steps
+    field = "fragment" if isinstance(store, Store) else "registers"
+    return replace(program, steps=(*loads, replace(multiply, d=d), replace(store, **{field: d})))
+
+
+def expanding(disturbs: Callable[..., bool]) -> Callable[[str], str]:
+    """Return a compiler that loses C where its registers are D's in some way."""
+
+    def rewrite(ptx: str) -> str:
+        lines = []
+        for line in ptx.splitlines():
+            vectors = [part.split("}")[0] for part in line.split("{")[1:]]
+            operands = [vector.split(", ") for vector in vectors]
+            if "mma.sync." in line and len(operands) == 4 and disturbs(*operands):
+                # As if some of D had been written before the rest of C was read.
+                start, _, end = line.rpartition(vectors[3])
+                line = start + ", ".join([*operands[3][-1:], *operands[3][1:]]) + end
+            lines.append(line)
+        return "\n".join(lines)
+
+    return rewrite
+
+
+def disordered(d: list[str], a: list[str], b: list[str], c: list[str]) -> bool:
+    return any(one == other for i, one in enumerate(d) for j, other in enumerate(c) if i != j)
+
+
+def in_order(d: list[str], a: list[str], b: list[str], c: list[str]) -> bool:
+    return not disordered(d, a, b, c) and any(map(eq, d, c))
+
+
+def over_a(d: list[str], a: list[str], b: list[str], c: list[str]) -> bool:
+    return d[0] in a
+
+
+FP8 = mma_sync_form("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32")
+BYTES = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32")
+REVERSED = "c.3 c.2 c.1 c.0"
+
+
+@pytest.mark.parametrize(
+    ("form", "d", "disturbs", "key"),
+    [
+        # What is read too late of C does not depend on types: one cause, one key.
+        (HALF, REVERSED, disordered, f"wmma.mma/{C_ELSEWHERE}"),
+        (HALF, "c.1 c.2 c.3 c.0", disordered, f"wmma.mma/{C_ELSEWHERE}"),
+        (HALF, "c.2 c.3 d.0 d.1", disordered, f"wmma.mma/{C_ELSEWHERE}"),
+        (
+            BYTES, "c.7 c.6 c.5 c.4 c.3 c.2 c.1 c.0", disordered, f"wmma.mma/{C_ELSEWHERE}",
+        ),
+        (FP8, REVERSED, disordered, f"mma.sync of 8-bit floats/{C_ELSEWHERE}"),
+        (FP8, "c", in_order, f"mma.sync of 8-bit floats/{C_IN_PLACE}"),
+        (FP8, "c.0 c.1 d.0 d.1", in_order, f"mma.sync of 8-bit floats/{C_IN_PLACE}"),
+        # Where D shares with A and with C, that is named which is right apart.
+        (HALF, "a.0 a.1 c.1 c.0", over_a, f"wmma.mma of f16/{IN_PLACE}"),
+        (HALF, "a.0 a.1 c.1 c.0", disordered, f"wmma.mma/{C_ELSEWHERE}"),
+    ],
+)  # fmt: skip
+def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
+    form: ProductForm, d: str, disturbs: Callable[..., bool], key: str
+) -> None:
+    program, module = sharing(form, d), Module.named("sm_90", "8.7")
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [expanding(disturbs)])
+    bench = Bench(broken, emit(program, module=module))
+    image = small_numbers(program, form)
+    assert not bench.right(program, image)
+    culprit = culprit_of(bench, program, image)
+    assert culprit is not None
+    assert culprit.key == key
+    # Not by how the program looks.
+    sound = Bench(SimulatedRunner("sm_90"), emit(program, module=module))
+    assert culprit_of(sound, program, image) is None
+
+
+def small_numbers(program: Program, form: ProductForm) -> np.ndarray:
+    if isinstance(form, MmaForm):
+        return drawn_image(program, form)
+    image = np.random.default_rng(1).choice(
+        np.array([0x38, 0x30, 0xB8], np.uint8), program.image_bytes
+    )
+    start = program.offset("c")
+    image[start : start + 1024] = np.tile(np.float32([1.5, -3, 4, 8]).view(np.uint8), 64)
+    return image
+
+
+class Counting(ForwardingRunner):
+    """A runner that counts what it compiles."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner)
+        self.compiled = 0
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        self.compiled += 1
+        return super().compile(module)
+
+
+def test_what_is_believed_already_takes_one_compilation_more_for_each_program() -> None:
+    program = sharing(HALF, REVERSED)
+    runner = Counting(RewritingRunner(SimulatedRunner("sm_90"), [expanding(disordered)]))
+    images, remembered = drawn_image(program)[None], Remembered()
+    compiled = []
+    for _ in range(3):
+        bench = Bench(runner, emit(program, module=MODULE), remembered=remembered)
+        before = runner.compiled
+        (culprit,) = shared_register_culprits(
+            bench, program, images, lambda: np.ones(len(images), bool)
+        )
+        assert culprit is not None
+        compiled.append(runner.compiled - before)
+    assert compiled[0] > 2
+    assert compiled[1:] == [1, 1]
+
+
 @pytest.mark.parametrize("fault", ["load-a-layout-flipped", "accumulator-ignored", "stuck-bit"])
 def test_d_in_the_registers_of_a_multiplicand_is_not_believed_by_syntax(fault: str) -> None:
     program = in_place()
@@ -192,6 +329,44 @@ def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None
     culprit = culprit_of(bench, program, drawn_image(program))
     assert culprit is not None
     assert culprit.key == "wmma.mma or wmma.load/beside other steps only"
+
+
+def rows_turned(ptx: str) -> str:
+    """A pass that stores by columns what is to be stored by rows."""
+    return re.sub(r"(wmma\.store\.d\.sync\.aligned)\.row", r"\1.col", ptx)
+
+
+def test_every_store_of_a_result_is_tried() -> None:
+    """Round 3 of seed 9 (2026-11-23) blamed wmma.load.c, seen through a store that is wrong."""
+    base = alone(HALF)
+    *loads, multiply, store = base.program.steps
+    assert isinstance(store, Store)
+    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    turned = replace(store, place=replace(store.place, buffer="turned"))
+    program = replace(
+        base.program,
+        buffers=(*base.program.buffers, replace(base.program.buffer("d"), name="turned")),
+        steps=(*loads, multiply, right, turned),
+    )
+    broken = RewritingRunner(SimulatedRunner("sm_90"), [rows_turned])
+    bench = Bench(broken, emit(program, module=MODULE))
+    culprit = culprit_of(bench, program, drawn_image(program))
+    assert culprit is not None
+    assert culprit.key == "wmma.store"
+
+
+def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
+    base = alone(HALF)
+    *loads, multiply, store = base.program.steps
+    assert isinstance(store, Store)
+    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    again = replace(base.multiply, c="d")
+    program = replace(base.program, steps=(*loads, multiply, again, again, right))
+    both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
+    bench = Bench(both, emit(program, module=MODULE))
+    image = drawn_image(program)
+    assert not bench.right(program, image)
+    assert culprit_of(bench, program, image) is None
 
 
 def test_what_comes_out_right_has_no_culprit() -> None:

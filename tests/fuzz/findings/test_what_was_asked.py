@@ -15,7 +15,13 @@ from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, Family, Kind, RunnerVerdict, create_corpus
 from fuzz.cli import _exit_code
-from fuzz.findings.making import Making, ReplayOptions, UntrustedError, replay_command
+from fuzz.findings.making import (
+    Making,
+    ReplayOptions,
+    UntrustedError,
+    commands_of,
+    replay_command,
+)
 from fuzz.findings.questions import ModuleQuestion
 from fuzz.findings.replay import CannotBeAskedError, Way
 from fuzz.findings.stored import Replays
@@ -51,6 +57,14 @@ def ended(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
 
 def summary(out: str) -> Any:
     return json.loads(out.splitlines()[-1])["summary"]
+
+
+def test_a_bisection_is_offered_only_where_one_can_tell(program: Entry, tmp_path: Path) -> None:
+    """The simulated device runs no machine code: every answer was "could not be asked"."""
+    offered = {what for what, _ in commands_of(program)}
+    assert offered == {"run it again", "without warpfuzz"}
+    accepted = module_finding(tmp_path / "module", "8.0")
+    assert "since when" in dict(commands_of(accepted))
 
 
 def test_an_older_assembler_is_asked_in_the_highest_version_that_it_knows(tmp_path: Path) -> None:

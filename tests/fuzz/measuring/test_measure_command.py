@@ -1,5 +1,6 @@
 """`warpfuzz measure`, and what `--model` does with the file that it writes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,9 @@ def test_units_are_measured_and_written_down(tmp_path: Path) -> None:
     assert all(unit["refused"] is None and unit["images"] == 64 for unit in units)
     assert done.summary["figures"] == done.summary["as_in_model"] == len(units)
     written = read_model(tmp_path / "model.toml")
-    assert written.exact.values == model_for("sm_90").exact.values
+    known = model_for("sm_90").exact.values
+    # Single bits were not asked for.
+    assert written.exact.values == {name: known[name] for name in ("plain", "satfinite")}
 
 
 def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path: Path) -> None:
@@ -51,6 +54,42 @@ def test_four_products_in_scalar_arithmetic_are_measured_in_their_order(tmp_path
     known = {row.types: row.order.value for row in model_for("sm_90").scalars}
     written = read_model(tmp_path / "model.toml")
     assert {row.types: row.order.value for row in written.scalars} == known
+
+
+def test_the_command_that_is_printed_runs_with_a_model_of_few_forms(tmp_path: Path) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
+        "--output", "mine.toml",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (command,) = re.findall("`warpfuzz (run [^`]*)`", done.out)
+    (left_out,) = re.findall("leaves out ([0-9]+) forms", done.out)
+    assert re.search("[0-9]+ more not told apart from other values", done.out)
+    written = read_model(tmp_path / "mine.toml")
+    assert written.confidence == "measured"
+    assert not written.exact.named
+    judged = warpfuzz(tmp_path, *command.split(), "--runner", "sim", "--cases", "40", "--json")
+    assert judged.code == 0, judged.err
+    assert "not measured" not in judged.err
+    assert judged.summary["cases"] == 40
+    (sentence,) = judged.summary["left_out"]
+    assert 0 < int(sentence.split()[0]) <= int(left_out)
+    assert "has no figures of them" in sentence
+    refused = warpfuzz(tmp_path, *command.split(), "--runner", "sim", "--only", "*f64*", "--new")
+    assert refused.code == 2
+    assert "has no figures of what '*f64*' selects" in refused.err
+
+
+def test_a_figure_that_is_not_told_apart_does_not_count_as_in_the_model(tmp_path: Path) -> None:
+    done = warpfuzz(
+        tmp_path, "measure", "--runner", "sim", "--only", "wmma.mma*bf16*", "--images", "64",
+        "--json",
+    )  # fmt: skip
+    figures = [one for row in done.rows[:-1] for one in row["figures"].values()]
+    open_ = [one for one in figures if one["not_told_apart"]]
+    assert open_
+    assert done.summary["not_told_apart"] == len(open_)
+    assert done.summary["as_in_model"] == len(figures) - len(open_)
 
 
 @pytest.mark.slow

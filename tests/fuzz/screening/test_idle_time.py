@@ -117,8 +117,9 @@ def test_programs_that_differed_are_not_verified() -> None:
             drawn = job(programs, trier)
         with opened(programs.choice) as ready:
             worker = RoundWorker(
-                ready, seed=5, selection=programs.selection, smallest=False, pulse=_Still()
-            )
+                ready, versions=trier.facts.versions, seed=5, selection=programs.selection,
+                smallest=False, pulse=_Still(),
+            )  # fmt: skip
             report = worker.report(drawn)
         assert bool(worker.verified) is verified
         assert bool(report.suspects) is not verified

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from command_line import warpfuzz
 from small_sets import MODULE
 
 from corpus import Kind, create_corpus
 from corpus.known import known_with
+from fuzz.commands import run, screen_fleet
 from fuzz.console.screening import ScreenedDevice
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
@@ -26,6 +28,7 @@ from runners.kernels import KernelModule
 from runners.ledger import Rate
 from runners.protocol import Compiled, Failure, Runner, Trouble
 from runners.ptx_pass import RewritingRunner
+from runners.screening import References
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -228,6 +231,113 @@ def test_rates_are_said_with_their_bound(rate: Rate, text: str) -> None:
     assert str(rate) == text
 
 
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("screen", "--time", "0.1", "--junit", "out.xml"),
+        ("measure", "--only", "*f64*"),
+        ("run", "--fleet", "local", "--cases", "1"),
+        ("run", "--fleet", "local", "--gpus", "1", "--cases", "1"),
+        ("screen", "--fleet", "local", "--time", "0.1"),
+    ],
+    ids=" ".join,
+)
+def test_without_a_gpu_a_command_about_hardware_fails_and_simulates_nothing(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    # What a fleet is asked for is seen where it is joined.
+    ended = warpfuzz(tmp_path, *command, prepare=_no_cluster)
+    assert ended.code == 3, ended.err
+    assert "simulated" not in ended.out + ended.err
+    assert "GPU" in ended.err or "PyCUDA" in ended.err or "driver" in ended.err
+    if "--junit" in command:
+        (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+        assert case.find("error") is not None
+
+
+def _no_cluster() -> None:
+    """Have no Ray cluster started (`prepare`): the one that is asked for has no GPU."""
+
+    def refuse(address: str, *, gpus: bool, **_: object) -> object:
+        raise InfrastructureError(f"{address} has no GPU" if gpus else "simulated")
+
+    run.cluster_at = screen_fleet.cluster_at = refuse
+
+
+def _with_a_wrong_bit(made: ScreeningSet, image: int) -> ScreeningSet:
+    """Return a set that expects one bit of its first program wrongly."""
+    first, *others = made.programs
+    expected = first.references.expected.copy()
+    expected[image, -1] ^= 4
+    references = References(images=first.references.images, expected=expected)
+    return replace(made, programs=[replace(first, references=references), *others])
+
+
+def test_a_set_with_one_wrong_bit_is_called_wrong_and_no_device_is(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "theirs.set", _with_a_wrong_bit(small_set, 2))
+    arguments = ("screen", "theirs.set", "--runner", "sim", "--time", "0.5")
+    ended = warpfuzz(tmp_path, *arguments, "--json", "--junit", "out.xml")
+    assert ended.code == 3, ended.out
+    assert "the set theirs.set is wrong: " in ended.err
+    (device,) = ended.summary["devices"]
+    assert device["wrong"] == 0 < device["cases"]
+    (wrong,) = device["wrong_in_the_set"]
+    assert wrong["images"] == 1
+    assert "image 2, byte" in wrong["why"]
+    assert not ended.findings
+    cases = list(ElementTree.parse(tmp_path / "out.xml").iter("testcase"))
+    assert not [case for case in cases if case.find("failure") is not None]
+    assert [case.get("name") for case in cases if case.find("error") is not None] == [
+        small_set.programs[0].entry
+    ]
+    # A device that is wrong, too, is found.
+    ended = warpfuzz(tmp_path, *arguments, "--fault", "stuck-bit-on-one-sm")
+    assert ended.code == 1, ended.out
+    assert "the set theirs.set is wrong: " in ended.out
+    assert "multiprocessor 1" in ended.out
+
+
+def test_a_set_by_another_model_is_right_where_the_device_computes_so(
+    small_set: ScreeningSet,
+) -> None:
+    other = _with_a_wrong_bit(small_set, 0)
+    other = replace(
+        other, description=msgspec.structs.replace(other.description, model="mine.toml 0123")
+    )
+    with screening(other) as (screen, sightings):
+        for _ in range(2 * len(other.programs)):
+            screen.step()
+        screen.finish()
+    # Single bits are exact: what the ISA does not permit is no model's business.
+    assert not sightings
+    assert len(screen.refuted) == 1
+    assert not screen.tally.wrong.any()
+
+
+def test_a_screening_that_compared_nothing_is_no_clean_one(
+    small_set: ScreeningSet, tmp_path: Path
+) -> None:
+    write_set(tmp_path / "small.set", small_set)
+    ended = warpfuzz(
+        tmp_path,
+        "screen",
+        "small.set",
+        "--runner",
+        "sim",
+        "--time",
+        "0.000000001",
+        "--junit",
+        "out.xml",
+    )
+    assert ended.code == 3
+    assert "no image was compared" in ended.err
+    (case,) = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+    assert case.find("error") is not None
+
+
 def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     small_set: ScreeningSet, tmp_path: Path
 ) -> None:
@@ -250,6 +360,8 @@ def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     assert ended.findings
     failed = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     names = [case.get("name") for case in failed if case.find("failure") is not None]
+    seconds = float(ElementTree.parse(tmp_path / "out.xml").getroot().get("time", ""))
+    assert 0 < seconds < 1.5 * ended.summary["seconds"]
     assert names == ["multiprocessor 1"]
     assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
     assert json.dumps(ended.rows)

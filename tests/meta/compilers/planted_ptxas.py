@@ -24,6 +24,7 @@ def planted_ptxas(
     text=True,
     mark="",
     answering="",
+    newest="",
 ):
     """Write a compiler with planted bugs and return its path.
 
@@ -47,6 +48,8 @@ def planted_ptxas(
         What its machine code ends with.
     answering
         Who rewrites for it (`answering.address`); "": it does so itself, which takes longer.
+    newest
+        The newest PTX ISA version that it reads; "": any.
     """
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "planted.row"
@@ -54,6 +57,7 @@ def planted_ptxas(
         "version": version, "faults": tuple(faults), "levels": tuple(levels),
         "rejects": rejects, "crashes": crashes, "text": text, "mark": mark,
         "real": None if real is None else str(Path(real).absolute()), "answering": answering,
+        "newest": newest,
     }  # fmt: skip
     configuration.write_text(repr(row))
     program = folder / "ptxas"

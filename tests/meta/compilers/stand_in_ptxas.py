@@ -12,6 +12,7 @@ real       path of a real ptxas that assembles what was rewritten; None: everyth
 text       whether to write the PTX that was assembled in place of machine code, for the simulated
            device; False: machine code, for a GPU
 mark       what the machine code ends with
+newest     the newest PTX ISA version that it reads, such as "8.4"; "" for any
 answering  who rewrites (`answering.address`); "": this process
 """
 
@@ -29,6 +30,14 @@ CUBIN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xbe\x00" + bytes(60)
 def level_of(arguments):
     given = [one[2:] for one in arguments if len(one) == 3 and one.startswith("-O")]
     return int(given[-1]) if given else DEFAULT_LEVEL
+
+
+def numbers(version):
+    return tuple(map(int, version.split(".")))
+
+
+def version_of(ptx):
+    return numbers(ptx.split(".version", 1)[1].split(None, 1)[0])
 
 
 def rewritten(row, ptx):
@@ -66,6 +75,9 @@ def assemble(row, arguments):
     output = arguments[arguments.index("-o") + 1] if "-o" in arguments else "elf.o"
     with open(source) as file:
         ptx = file.read()
+    if row["newest"] and version_of(ptx) > numbers(row["newest"]):
+        print(f"ptxas {source}, line 1; fatal   : Unsupported .version", file=sys.stderr)
+        return 255
     if level_of(arguments) in row["levels"]:
         if row["crashes"] and row["crashes"] in ptx:
             import signal

@@ -13,7 +13,7 @@ from fuzz.compilers.members import Member, MemberRunner, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
 from strategies.draws import Selection
-from strategies.program_draws import selected_forms
+from strategies.program_draws import Versions, selected_forms
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"
 DRIVERS = (Member(here=None, level=1), Member(here=None, level=3))
@@ -57,8 +57,9 @@ def round_of(*, programs=4, **environment):
         with Matrix(place.device, DRIVERS, jobs=2) as matrix:
             assert matrix.device.architecture("sm_80") == "sm_90"
             rounds = MatrixRounds(
-                matrix, place, forms=forms, seed=3, disassembler=None, pulse=Quiet()
-            )
+                matrix, place, forms=forms, versions=Versions.only("8.0"), seed=3,
+                disassembler=None, pulse=Quiet(),
+            )  # fmt: skip
             drawn = Drawn(work=IMAGES, cases=32 * IMAGES)
             return rounds.report(RoundJob(number=0, drawn=drawn, limit=programs * IMAGES))
 

@@ -44,7 +44,7 @@ def rules(draw):
     accumulator = "f32"
     if row.c_type == row.d_type == "f16":
         accumulator = draw(st.sampled_from(["f16", "f32"]))
-    last = draw(st.booleans())
+    last, apart = draw(st.booleans()), draw(st.booleans())
     length = draw(st.integers(1, 20))
     divisors = [run for run in range(1, length + 1) if length % run == 0 and run <= 16]
     plain = ("order", "product_exponent", "product_range", "rounding", "overflow", "zero")
@@ -54,7 +54,8 @@ def rules(draw):
         block=length,
         interleaved=draw(st.sampled_from([0, *divisors])),
         addend="last" if last else "first",
-        addition=draw(st.sampled_from(ROUNDINGS)) if last else None,
+        sums="separate" if apart else None,
+        addition=draw(st.sampled_from(ROUNDINGS)) if last or apart else None,
         fraction_bits=draw(st.integers(8, 30)),
         zero_exponent=draw(st.sampled_from([-21, -133]) | st.integers(-170, 20)),
         narrowing=draw(words("narrowing")) if accumulator != row.d_type else None,
@@ -99,7 +100,12 @@ def test_the_slow_way_agrees_with_the_fast_one_where_both_know_the_figures(types
     slow = figured(row, overflow="largest")
     assert row.is_usual
     assert not slow.is_usual
-    for figures in ({}, {"block": 3, "order": "falling"}, {"block": 4, "interleaved": 2}):
+    for figures in (
+        {},
+        {"block": 3, "order": "falling"},
+        {"block": 4, "interleaved": 2},
+        {"block": 4, "sums": "separate", "addition": "rn"},
+    ):
         one, other = (
             fast(row.multiplicand, figured(rule, **figures), a, b, c.view(addend.raw))
             for rule in (row, slow)

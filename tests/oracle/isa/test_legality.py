@@ -69,6 +69,40 @@ def test_lines_are_explained_one_by_one_in_their_order(
     assert [one.instruction for one in found] == [text.rstrip("\n") for text in texts]
 
 
+UNJUDGED = (
+    "add.s32 %r1, %r2, %r3;",
+    "@!%p mov.b32 %r1, %r2;",
+    "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {d}, a, b, 1, 1, 1, 0, 0;",
+    "tcgen05.mma.cta_group::1.kind::f16 [d], a, b, i, p;",
+    "mma.sp.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16 {d}, {a}, {b}, {c}, e, 0;",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16 {d};",
+    "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e5m2.e3m2.f32 {d}, {a}, {b}, {c};",
+    ".reg .b32 %r<9>;",
+)
+
+
+@pytest.mark.parametrize("text", UNJUDGED)
+@pytest.mark.parametrize(("version", "target"), PLACES)
+def test_what_is_not_known_is_not_judged_and_nothing_is_said_against_it(
+    text: str, version: str, target: str
+) -> None:
+    found = explain(text, target=target, ptx_version=version)
+    assert found.verdict is Verdict.NOT_JUDGED
+    assert found.verdict == "not judged"
+    assert not found.legal
+    (reason,) = found.reasons
+    assert all(name in reason.text for name in MNEMONICS)
+    assert verdict_of(text, target=target, ptx_version=version) is found.verdict
+
+
+@pytest.mark.parametrize(
+    "text", ["wmma.mul.sync x;", "zork %r1;", "mma.x.sync;", ".zork 1;", "mma;"]
+)
+def test_what_the_isa_does_not_have_stays_illegal(text: str) -> None:
+    assert explain(text).verdict is Verdict.ILLEGAL
+    assert verdict_of(text) is Verdict.ILLEGAL
+
+
 @pytest.mark.parametrize("mnemonic", MNEMONICS)
 def test_legal_drafts_are_legal_wherever_the_form_is_available(mnemonic: str) -> None:
     for form in FORMS:

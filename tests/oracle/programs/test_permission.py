@@ -106,7 +106,7 @@ class ArbitraryWarps(Warps):
         type_ = step.form.d_type
         if not type_.is_float:
             return super().multiply(step)
-        a, b, c = (self.names[name]["bits"] for name in (step.a, step.b, step.c))
+        a, b, c = (planes["bits"] for planes in self.operands(step))
         low, high, nan_ok = enclosure(step.form, a, b, c)
         choice = self.rng.integers(0, 4, low.shape)
         with np.errstate(all="ignore"):

@@ -31,8 +31,17 @@ def any_dot(types, figures, a, b, c):
     start = repattern(addend, accumulator)
     last = figures["addend"] == "last"
     total = 0 if last else start
-    for ks in blocks(len(a), figures):
-        total = block([(a[k], b[k]) for k in ks], decode(total, accumulator), accumulator, figures)
+    for index, ks in enumerate(blocks(len(a), figures)):
+        apart = index and figures.get("sums") == "separate"
+        begin = decode(0 if apart else total, accumulator)
+        made = block([(a[k], b[k]) for k in ks], begin, accumulator, figures)
+        total = (
+            plain_sum(
+                decode(total, accumulator), decode(made, accumulator), accumulator,
+                figures["addition"],
+            )
+            if apart else made
+        )  # fmt: skip
     if last:
         total = plain_sum(
             decode(total, accumulator), decode(start, accumulator), accumulator, figures["addition"]

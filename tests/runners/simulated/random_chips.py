@@ -36,6 +36,7 @@ def random_silicon(seed: int, types: str | None = None, *, odd: bool = True) -> 
     block = draw.choice([1, 2, 3, 4, 5, 7, 8, 12, 16, 32]) if odd else draw.randint(2, 32)
     runs = [run for run in range(1, min(block, 16) + 1) if block % run == 0]
     last = draw.random() < 0.4
+    apart = odd and block < 8 and draw.random() < 0.3
     accumulator = str(row.accumulator.value)
     if odd and row.c_type == row.d_type == "f16" and draw.random() < 0.4:
         accumulator = "f32"
@@ -46,7 +47,8 @@ def random_silicon(seed: int, types: str | None = None, *, odd: bool = True) -> 
         "interleaved": draw.choice([0, *runs]) if odd else 0,
         "order": draw.choice(["rising", "falling"]),
         "addend": "last" if last else "first",
-        "addition": (draw.choice(list(ROUNDINGS)) if odd else rounding) if last else None,
+        "sums": "separate" if apart else None,
+        "addition": (draw.choice(list(ROUNDINGS)) if odd else rounding) if last or apart else None,
         "fraction_bits": draw.randint(8, 30),
         "zero_exponent": draw.randint(-160, 5 if odd else -10),
         "rounding": rounding,
@@ -88,6 +90,7 @@ def unit_of(rule: TruncatedDot) -> FloatUnit:
         run=values["interleaved"] or None,
         descending=values["order"] == "falling",
         accumulator_last=values["addend"] == "last",
+        blocks_apart="sums" in values,
         addition=ROUNDINGS[values["addition"]] if "addition" in values else None,
         zero_exponent=values["zero_exponent"],
         rounding=ROUNDINGS[values["rounding"]],

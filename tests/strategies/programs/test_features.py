@@ -153,7 +153,7 @@ def test_types_and_shapes_count_where_they_differ() -> None:
 
 def _renamed(step: Step) -> Step:
     inside = {field: tuple(map(_renamed, block)) for field, block in step.blocks.items()}
-    names = {use.field: "z" + use.name for use in step.uses}
+    names = {use.field: " ".join("z" + name for name in use.name.split(" ")) for use in step.uses}
     return replace(step, **inside, **names)
 
 

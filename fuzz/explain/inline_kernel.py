@@ -1,0 +1,55 @@
+"""A kernel of PTX as one of CUDA C++, so that nvcc's ptxas compiles it: for `repro.cu`."""
+
+from __future__ import annotations
+
+import re
+
+_HEADER = re.compile(r"\.(?:version|target|address_size)\b[^\n]*")
+_ENTRY = re.compile(
+    r"\s*\.visible\s+\.entry\s+(\w+)\s*\(\s*\.param\s+\.u64\s+(\w+)\s*,\s*\.param\s+\.u64\s+(\w+)"
+    r"\s*,\s*\.param\s+\.u32\s+(\w+)\s*\)\s*\{(.*)\}\s*",
+    re.DOTALL,
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def inline_kernel(ptx: str, name: str) -> str | None:
+    """Return a kernel of CUDA C++ whose body is that of a module's only kernel, as inline PTX.
+
+    Parameters
+    ----------
+    ptx
+        A module as `runners.emission` writes it: a kernel of images, multiprocessors and a count.
+    name
+        Of the kernel in C++.
+
+    Returns
+    -------
+    None where the module has more than that: variables, functions, kernels of other parameters.
+    """
+    match = _ENTRY.fullmatch(_HEADER.sub("", _COMMENT.sub("", ptx)))
+    if match is None:
+        return None
+    _, *parameters, body = match.groups()
+    body = body.replace("%", "%%")
+    for number, parameter in enumerate(parameters):
+        kind = "u32" if number == 2 else "u64"
+        body = re.sub(
+            rf"\bld\.param\.{kind}\s+([%\w]+)\s*,\s*\[{parameter}\]\s*;",
+            rf"mov.{kind} \1, %{number};",
+            body,
+        )
+    if any(sign in body for sign in (".param", ".entry", ".func", '"', "\\")):
+        return None
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    return "\n".join(
+        (
+            f"__global__ void {name}(unsigned char *images, unsigned *sms, unsigned count) {{",
+            "    asm volatile(",
+            '        "{\\n\\t"',
+            *(f'        "{line}\\n\\t"' for line in lines),
+            '        "}"',
+            '        :: "l"(images), "l"(sms), "r"(count) : "memory");',
+            "}",
+        )
+    )

@@ -1,0 +1,344 @@
+"""What compilers make of a finding's kernel: which get it right, and where their code parts.
+
+A binary that comes out right and one that comes out wrong are built again by the assemblers that
+are here, and disassembled. Where every compiler that was asked is wrong, the right one is the same
+kernel with results of multiplications in registers of their own, which are moved behind each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import msgspec
+
+from corpus import Finding
+from fuzz.explain.facts import ValueFacts, outcomes_of
+from fuzz.explain.notation import escaped, fenced, table
+from oracle.errors import InfrastructureError, UsageError
+from runners.assemblers.assembler import Assembler
+from runners.assemblers.disassembly import WHEEL, Disassembler
+from runners.assemblers.discovery import discover
+from runners.cuda.compilation import PtxasCompiler
+from runners.kernels import KernelModule
+from runners.protocol import Failure
+
+GOOD, BAD = "good.sass", "bad.sass"
+_RIGHT = "match"
+_BEFORE, _BEHIND = 4, 8
+"""Instructions around the first that differs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What one compiler's binary did at one level."""
+
+    version: str
+    """Such as "V12.4.131"."""
+    level: int
+    outcome: str
+
+    @property
+    def right(self) -> bool:
+        """Whether it did as the oracle says."""
+        return self.outcome == _RIGHT
+
+    @property
+    def name(self) -> str:
+        """Such as "ptxas V12.4.131 -O3"."""
+        return f"ptxas {self.version} -O{self.level}"
+
+
+def asked_of(finding: Finding) -> tuple[Asked, ...]:
+    """Return what each ptxas did with a finding, as it was recorded, in that order."""
+    found = []
+    for one in finding.runners:
+        match = re.fullmatch(r"-O(\d)", one.options)
+        if one.runner == "ptxas" and match is not None:
+            found.append(Asked(version=one.version, level=int(match[1]), outcome=one.outcome))
+    return tuple(found)
+
+
+def asked_by_bisection(path: Path, finding: Finding) -> tuple[Asked, ...]:
+    """Return what each ptxas did, from a file with what `warpfuzz bisect --json` printed.
+
+    Raises
+    ------
+    UsageError
+        If the file holds no such answers, or those of another finding.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [msgspec.json.decode(line) for line in lines if line.strip()]
+        (told,) = [row["bisect"] for row in rows if "bisect" in row]
+        found = [
+            Asked(
+                version=str(version), level=int(level["level"]),
+                outcome=str(cell["outcome"]) if cell["bad"] else _RIGHT,
+            )
+            for level in told["levels"]
+            for version, cell in level["versions"].items()
+            if "reason" not in cell
+        ]  # fmt: skip
+        identity = str(told["id"])
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError, ValueError, TypeError, KeyError) as e:
+        raise UsageError(
+            f"{path} does not hold what `warpfuzz bisect {finding.id} --json` prints ({e}); write "
+            "that to a file and name it"
+        ) from None
+    if identity != finding.id:
+        raise UsageError(f"{path} holds answers about {identity}, and this is {finding.id}")
+    return tuple(found)
+
+
+def pair_of(asked: Sequence[Asked]) -> tuple[Asked | None, Asked | None]:
+    """Return a compiler that is wrong and one that is right, as near to each other as there are.
+
+    Neighbouring versions at one level tell more than levels of one version, and high levels more
+    than low ones. None where there is no such compiler.
+    """
+    versions = list(dict.fromkeys(one.version for one in asked))
+
+    def distance(bad: Asked, good: Asked) -> tuple[bool, int, int]:
+        apart = abs(versions.index(bad.version) - versions.index(good.version))
+        return bad.level != good.level, apart + abs(bad.level - good.level), -bad.level
+
+    bads = [one for one in asked if not one.right]
+    goods = [one for one in asked if one.right]
+    pairs = [(bad, good) for bad in bads for good in goods]
+    if pairs:
+        return min(pairs, key=lambda pair: distance(*pair))
+    newest = max(bads, key=lambda one: (versions.index(one.version), one.level), default=None)
+    return newest, None
+
+
+_MULTIPLICATION = re.compile(
+    r"^(?P<indent>\s*)(?P<opcode>(?:wmma\.mma|mma)\.(?:sp(?:::\w+)?\.)?sync\S*)\s+"
+    r"\{(?P<d>[^}]*)\}(?P<rest>,.*;)\s*$"
+)
+
+
+def with_own_results(ptx: str) -> str:
+    """Return PTX whose multiplications write registers of their own, which are moved behind each.
+
+    What shared registers with the result does so no longer while it is computed.
+    """
+    made = []
+    for number, line in enumerate(ptx.splitlines()):
+        match = _MULTIPLICATION.match(line)
+        if match is None:
+            made.append(line)
+            continue
+        indent, names = match["indent"], [name.strip() for name in match["d"].split(",")]
+        kind = "b64" if ".f64" in match["opcode"] else "b32"
+        own = [f"%own{number}_{index}" for index in range(len(names))]
+        made += [
+            f"{indent}{{",
+            f"{indent}.reg .{kind} {', '.join(own)};",
+            f"{indent}{match['opcode']} {{{', '.join(own)}}}{match['rest']}",
+            *(f"{indent}mov.{kind} {name}, {mine};" for name, mine in zip(names, own, strict=True)),
+            f"{indent}}}",
+        ]
+    return "\n".join(made) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """A kernel's machine code, disassembled."""
+
+    name: str
+    """Who made it of what."""
+    instructions: tuple[str, ...]
+
+    @property
+    def listing(self) -> str:
+        """One instruction a line."""
+        return "\n".join(self.instructions) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineCode:
+    """What a folder says of compilers."""
+
+    lines: Sequence[str]
+    """Markdown."""
+    files: Mapping[str, bytes]
+
+
+def machine_code(
+    facts: ValueFacts, disassembler: Disassembler | None, asked: Sequence[Asked] = ()
+) -> MachineCode:
+    """Return what compilers do with a finding's kernel.
+
+    Parameters
+    ----------
+    disassembler
+        What reads machine code; None if none is here.
+    asked
+        What each compiler does; none: as the finding has it.
+    """
+    told = tuple(asked) or asked_of(facts.finding)
+    lines = [*_table(facts.finding, told)]
+    if not told and not str(facts.finding.details.get("compiler", "")).startswith("ptxas"):
+        return MachineCode(lines=lines, files={})
+    lines += ["## Where the machine code parts", ""]
+    if disassembler is None:
+        lines += [
+            f"No nvdisasm was here, so no machine code is shown: `pip install {WHEEL}`, and write "
+            "the folder again.",
+            "",
+        ]
+        return MachineCode(lines=lines, files={})
+    try:
+        bad, good = _builds(facts, told, disassembler)
+    except (UsageError, InfrastructureError) as error:
+        return MachineCode(lines=[*lines, f"None is shown: {error}.", ""], files={})
+    lines += _comparison(bad, good, disassembler)
+    files = {BAD: bad.listing.encode(), GOOD: good.listing.encode()}
+    return MachineCode(lines=lines, files=files)
+
+
+def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
+    """Yield what each compiler's binary did at each level."""
+    rows: dict[str, dict[str, str]] = {}
+    for one in asked:
+        rows.setdefault(f"ptxas {one.version}", {})[f"-O{one.level}"] = one.outcome
+    if asked_of(finding) == tuple(asked):  # what the driver's compiler did stands there, too
+        recorded = outcomes_of(finding)
+        rows |= {
+            row[0]: dict(zip(recorded.levels, row[1:], strict=True))
+            for row in recorded.rows
+            if row[0] not in rows
+        }
+    if not rows:
+        return
+    heads = sorted({level for row in rows.values() for level in row})
+    yield from ("## What each compiler does", "")
+    cells = [
+        [escaped(name), *(escaped(row.get(head, "")) for head in heads)]
+        for name, row in rows.items()
+    ]
+    yield from table(("compiler", *heads), cells)
+
+
+def _builds(
+    facts: ValueFacts, asked: Sequence[Asked], disassembler: Disassembler
+) -> tuple[Built, Built]:
+    """Return a wrong and a right build.
+
+    Raises
+    ------
+    UsageError, InfrastructureError
+        If one cannot be built or read here.
+    """
+    bad, good = pair_of(asked)
+    if bad is None:
+        match = re.fullmatch(r"ptxas (\S+) -O(\d)", str(facts.finding.details.get("compiler", "")))
+        if match is None:
+            raise UsageError("no compiler is recorded that makes it wrong")
+        bad = Asked(version=match[1], level=int(match[2]), outcome=facts.finding.kind.value)
+    wrong = _built(facts, bad, facts.kernel, bad.name, disassembler)
+    if good is not None:
+        return wrong, _built(facts, good, facts.kernel, good.name, disassembler)
+    changed = with_own_results(facts.kernel)
+    if changed.split() == facts.kernel.split():
+        raise UsageError("every compiler is wrong, and the kernel has no multiplication to change")
+    name = f"{bad.name}, with results in registers of their own (not run)"
+    return wrong, _built(facts, bad, changed, name, disassembler)
+
+
+def _built(
+    facts: ValueFacts, asked: Asked, ptx: str, name: str, disassembler: Disassembler
+) -> Built:
+    module = facts.subject.module
+    entry = module.kernels[0].entry
+    architecture = str(facts.finding.details.get("architecture", module.target))
+    compiler = PtxasCompiler(_installed(asked.version).path, level=asked.level)
+    text = KernelModule(
+        ptx=ptx, target=module.target, version=module.version, kernels=module.kernels
+    )
+    made = compiler.compile(text, architecture)
+    if isinstance(made, Failure):
+        raise InfrastructureError(f"{asked.name} does not compile it here: {made.line}")
+    instructions = disassembler.instructions(made.code).get(entry)
+    if not instructions:
+        raise InfrastructureError(f"nvdisasm shows no instruction of {entry}")
+    return Built(name=name, instructions=tuple(instructions))
+
+
+def _installed(version: str) -> Assembler:
+    for one in discover().assemblers:
+        if one.version == version:
+            return one
+    raise UsageError(
+        f"ptxas {version} is not here; fetch it with `warpfuzz compilers fetch "
+        f"{'.'.join(version.removeprefix('V').split('.')[:2])}`, and write the folder again"
+    )
+
+
+_COMPUTING = re.compile(r"(?:@!?U?P\w+ )?(?:[HIBDQO]MMA|[FHD](?:ADD|MUL|FMA)|F2F|IADD|MOVM)")
+"""What may give another value: matrix multiplications, transpositions, additions, conversions."""
+_REGISTER = re.compile(r"\bR\d+\b")
+
+
+def _computing(built: Built) -> list[tuple[int, str]]:
+    """Return the instructions that compute, with registers named in the order they come in."""
+    names: dict[str, str] = {}
+    return [
+        (
+            at,
+            _REGISTER.sub(
+                lambda match: names.setdefault(match[0], f"r{len(names)}"),
+                text.replace(".reuse", ""),
+            ),
+        )
+        for at, text in enumerate(built.instructions)
+        if _COMPUTING.match(text)
+    ]
+
+
+def _comparison(bad: Built, good: Built, disassembler: Disassembler) -> Iterator[str]:
+    """Yield both listings around the first instruction that differs."""
+    pairs = list(zip_longest(bad.instructions, good.instructions))
+    first = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
+    yield f"Disassembled with nvdisasm {disassembler.version}."
+    yield ""
+    yield f"- wrong, `{BAD}`: {escaped(bad.name)}, {len(bad.instructions)} instructions"
+    yield f"- right, `{GOOD}`: {escaped(good.name)}, {len(good.instructions)} instructions"
+    yield ""
+    if first is None:
+        yield from ("Both are the same, instruction for instruction.", "")
+        return
+    yield f"The first instruction that differs is number {first + 1}, marked with `>`."
+    yield ""
+    yield from _excerpts((bad, first), (good, first))
+    end = len(bad.instructions), ""
+    other_end = len(good.instructions), ""
+    among = zip_longest(_computing(bad), _computing(good))
+    places = ((one or end, other or other_end) for one, other in among)
+    place = next(((one[0], other[0]) for one, other in places if one[1] != other[1]), None)
+    if place is None:
+        yield "What computes is the same in both, but for the numbers of registers."
+        yield ""
+    elif place != (first, first):
+        yield (
+            "Of the instructions that compute, with registers named in the order in which they "
+            f"come, the first that differs is number {place[0] + 1} of the wrong one and "
+            f"{place[1] + 1} of the right one."
+        )
+        yield ""
+        yield from _excerpts((bad, place[0]), (good, place[1]))
+
+
+def _excerpts(*around: tuple[Built, int]) -> Iterator[str]:
+    """Yield instructions around some places of the wrong build and of the right one."""
+    for title, (built, place) in zip(("Wrong:", "Right:"), around, strict=True):
+        shown = [
+            f"{'>' if at == place else ' '} {at + 1:4d}  {text}"
+            for at, text in enumerate(built.instructions)
+            if place - _BEFORE <= at <= place + _BEHIND
+        ]
+        yield from (title, "", *fenced("\n".join(shown)))

@@ -1,0 +1,353 @@
+"""Operands that share registers: a program is drawn with names, and here some become vectors.
+
+Whatever holds together afterwards is another program that the ISA defines: what would be undefined
+is tried in another way, or left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from oracle.definedness import undefined
+from oracle.formats import Format
+from oracle.held import Use
+from oracle.lane_steps import (
+    LoadRegisters,
+    LoadRows,
+    MultiplyLanes,
+    SetRegisters,
+    StoreRows,
+    TransposeRegisters,
+)
+from oracle.program import Program, walk
+from oracle.registers import Register, listed, text_of
+from oracle.steps import Load, Multiply, Product, Step, copied
+from strategies.features import Feature
+from strategies.programs.choices import Dice
+
+_PRODUCTS_IN = 12
+"""Of so many multiplications, one has operands that share registers where nothing asks for it:
+with what is asked for, one of eight has (30,000 programs, 2026-11)."""
+_OTHERS_IN = 16
+"""As often a load has its address in its destination, and what moves registers shares them."""
+_TRIED = 4
+"""Ways of one kind that are tried until one leaves a defined program."""
+
+SHARING = (
+    Feature.C_ORDER, Feature.C_PART, Feature.C_REPEATED, Feature.AMONG_MULTIPLICANDS,
+    Feature.A_WITH_B, Feature.ADDRESS_LOADED, Feature.STMATRIX_REPEATED,
+    Feature.MOVMATRIX_IN_PLACE,
+)  # fmt: skip
+"""Features that are made here."""
+
+_KEPT = frozenset(
+    {
+        Feature.IN_PLACE_REGISTERS, Feature.OVER_MULTIPLICAND, Feature.OVER_PART,
+        Feature.A_REUSED, Feature.B_REUSED, Feature.D_AS_C, Feature.CHAIN,
+        Feature.D_AS_MULTIPLICAND, Feature.STMATRIX_OF_D, Feature.FED_BY_LDMATRIX,
+    }
+)  # fmt: skip
+"""Features that may go where other registers are taken."""
+
+Vector = Sequence[Register]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharing:
+    """How a program changes so that operands of one of its steps share registers."""
+
+    feature: Feature
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Operands wherever they stand, by what they are named."""
+    result: str = ""
+    """What the step writes, for itself and whoever reads that behind it."""
+    back: bool = False
+    """Whether the result is copied behind the step to where it was, and nobody else reads it."""
+    own: Mapping[str, object] = field(default_factory=dict)
+    """Fields of the step alone."""
+    before: tuple[Step, ...] = ()
+    """What comes before the step."""
+
+
+def with_shared_registers(
+    program: Program, dice: Callable[[], Dice], wanted: frozenset[Feature], target: str
+) -> Program:
+    """Return a program with some operands in shared registers.
+
+    Parameters
+    ----------
+    dice
+        Draws the digits of a group of decisions.
+    wanted
+        Features that are asked for.
+    target
+        Where the program is to be defined.
+    """
+    first = dice()
+    asked = [feature for feature in SHARING if feature in wanted]
+    free = _KEPT.isdisjoint(wanted)
+    steps = [*walk(program.steps)]
+    # From the last on: what comes before a step that shares leaves those before it where they are.
+    for number in reversed(range(len(steps))):
+        match steps[number]:
+            case Multiply() | MultiplyLanes():
+                chosen = first.once_in(_PRODUCTS_IN)
+            case LoadRows() | LoadRegisters() | Load() | StoreRows() | TransposeRegisters():
+                chosen = first.once_in(_OTHERS_IN)
+            case _:
+                continue
+        if asked or (chosen and free):
+            changed = _changed(program, number, dice(), asked, target)
+            if changed is not None:
+                program, feature = changed
+                asked = [one for one in asked if one is not feature]
+    return program
+
+
+def _changed(
+    program: Program, number: int, dice: Dice, asked: Sequence[Feature], target: str
+) -> tuple[Program, Feature] | None:
+    """Return a program in which a step, counted in the order of the text, shares registers."""
+    step = [*walk(program.steps)][number]
+    ways: dict[Feature, list[Sharing]] = {}
+    for way in sharings(program, step, dice):
+        if not asked or way.feature in asked:
+            ways.setdefault(way.feature, []).append(way)
+    features = list(ways)
+    first = dice.below(len(features)) if features else 0
+    for feature in (*features[first:], *features[:first]):
+        group = ways[feature]
+        start = dice.below(len(group))
+        for way in (*group[start:], *group[:start])[:_TRIED]:
+            for one in (way, replace(way, back=True)) if way.result else (way,):
+                changed = shared(program, step, one)
+                if not undefined(changed, target=target):
+                    return changed, feature
+    return None
+
+
+def shared(program: Program, step: Step, way: Sharing) -> Program:
+    """Return a program in which a step shares registers in some way."""
+    return replace(program, steps=_Rewriting(step, way).steps(program.steps))
+
+
+class _Rewriting:
+    """One pass over a program that changes what a step shares."""
+
+    def __init__(self, changed: Step, way: Sharing) -> None:
+        self._changed = changed
+        self._way = way
+        self._renamed = dict(way.renamed)
+
+    def steps(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        found: list[Step] = []
+        for step in steps:
+            found += self._step(step)
+        return tuple(found)
+
+    def _step(self, step: Step) -> Iterator[Step]:
+        way, made = self._way, step.writes
+        fields: dict[str, Any] = {
+            use.field: self._renamed[use.name]
+            for use in step.reads
+            if _fits(self._renamed.get(use.name), use)
+        }
+        if step is self._changed:
+            yield from way.before
+            fields |= way.own
+            if way.result and made is not None:
+                if way.back:
+                    yield replace(step, **{**fields, made.field: way.result})
+                    yield copied(made, way.result, made.name)
+                    return
+                self._renamed[made.name] = way.result
+        elif way.result and made is not None and made.name not in way.renamed:
+            self._renamed.pop(made.name, None)
+        if made is not None and _fits(self._renamed.get(made.name), made):
+            fields[made.field] = self._renamed[made.name]
+        fields |= {name: self.steps(inside) for name, inside in step.blocks.items()}
+        yield replace(step, **fields) if fields else step
+
+
+def _fits(text: str | None, use: Use) -> bool:
+    return text is not None and (not listed(text) or text.count(" ") + 1 == use.holds.registers)
+
+
+def sharings(program: Program, step: Step, dice: Dice) -> Iterator[Sharing]:
+    """Iterate over ways in which operands of a step can share registers."""
+    match step:
+        case Multiply() | MultiplyLanes():
+            yield from _of_product(program, step, dice)
+        case Load() | LoadRows() | LoadRegisters():
+            yield from _of_load(program, step, dice)
+        case StoreRows():
+            yield from _of_store(step, dice)
+        case TransposeRegisters():
+            if step.source != step.destination:
+                yield Sharing(feature=Feature.MOVMATRIX_IN_PLACE, result=step.source)
+
+
+def _of_load(
+    program: Program, step: Load | LoadRows | LoadRegisters, dice: Dice
+) -> Iterator[Sharing]:
+    (use,) = step.uses
+    if isinstance(step, LoadRegisters):
+        space = program.buffer(step.place.buffer).space
+    else:
+        space = step.form.space
+    if step.address is None and (use.holds.bits == 64 or space.startswith("shared")):
+        # The last one, mostly: those before it are written first.
+        number = use.holds.registers - 1 - dice.below(use.holds.registers)
+        yield Sharing(feature=Feature.ADDRESS_LOADED, own={"address": number})
+
+
+def _of_store(step: StoreRows, dice: Dice) -> Iterator[Sharing]:
+    (use,) = step.uses
+    registers = use.registers
+    if len(registers) > 1:
+        first = dice.below(len(registers) - 1)
+        repeated = (*registers[: first + 1], *registers[first:-1])
+        for vector in (repeated, (registers[first],) * len(registers)):
+            yield Sharing(feature=Feature.STMATRIX_REPEATED, own={"registers": text_of(vector)})
+
+
+def _of_product(program: Program, step: Product, dice: Dice) -> Iterator[Sharing]:
+    uses = {use.field: use for use in step.uses}
+    d, a, b, c = (uses[name] for name in "dabc")
+    own = _own(program, d)
+    for feature, vector in _destinations(own, a, b, c, dice):
+        if text_of(vector) != text_of(d.registers):
+            yield Sharing(feature=feature, result=text_of(vector))
+    if isinstance(step, MultiplyLanes):
+        for vector in _repetitions(c.registers):
+            yield Sharing(feature=Feature.C_REPEATED, own={"c": text_of(vector)})
+        if a.holds.bits == b.holds.bits:
+            taken = _filled(a.registers, b.registers)
+            yield Sharing(feature=Feature.A_WITH_B, own={"b": text_of(taken)})
+    yield from _one_number(program, step, c, own, dice)
+    if a.holds.bits == b.holds.bits and a.name != b.name:
+        yield _interleaved(program, a, b)
+
+
+def _destinations(
+    own: Vector, a: Use, b: Use, c: Use, dice: Dice
+) -> Iterator[tuple[Feature, Vector]]:
+    """Iterate over vectors for D that share registers with C, or with A and B.
+
+    Parameters
+    ----------
+    own
+        Registers that D can have for itself.
+    """
+    bits, size = own[0].bits, len(own)
+    of_c = c.registers
+    if c.holds.bits == bits:
+        whole = of_c[:size]
+        turn = 1 + dice.below(len(whole) - 1)
+        swapped = [whole[index ^ 1] for index in range(len(whole) & ~1)]
+        for vector in (whole[::-1], (*whole[turn:], *whole[:turn]), swapped):
+            yield Feature.C_ORDER, _filled(vector, own)
+        half = max(1, len(of_c) // 2)
+        # C's second half is D's first, and the reverse; or D has one half of C in its place.
+        for vector in (of_c[half:], of_c[:half], of_c[:half][::-1]):
+            if len(vector) < size:
+                yield Feature.C_PART, _filled(vector, own)
+        if half < size:
+            yield Feature.C_PART, (*own[: size - half], *of_c[:half])
+    for of, other in ((a, b), (b, a)):
+        if of.holds.bits == other.holds.bits == bits:
+            pairs = zip(of.registers, other.registers, strict=False)
+            both = list(dict.fromkeys(one for pair in pairs for one in pair))
+            half = max(1, len(of.registers) // 2)
+            for vector in (of.registers, of.registers[::-1], of.registers[half:], both):
+                yield Feature.AMONG_MULTIPLICANDS, _filled(vector, own)
+
+
+def _repetitions(registers: Vector) -> Iterator[Vector]:
+    """Iterate over vectors with some of these registers more than once."""
+    size = len(registers)
+    if size > 1:
+        yield (registers[0],) * size
+        yield [registers[index & ~1] for index in range(size)]
+        yield [registers[index % max(1, size // 2)] for index in range(size)]
+
+
+def _one_number(
+    program: Program, step: Product, c: Use, own: Vector, dice: Dice
+) -> Iterator[Sharing]:
+    """Iterate over ways in which C is one number: in one register, or in two; D has one of them."""
+    bank, bits = fresh(program, "z"), c.holds.bits
+    type_ = step.form.c_type
+    constant = replicated(dice.one_of((0, _one(type_))), type_.bits, bits)
+    for count in (1, 2):
+        registers = [Register(bank, bits, index % count) for index in range(c.holds.registers)]
+        if count == c.holds.registers:
+            continue
+        before = (SetRegisters(registers=bank, count=count, constant=constant, bits=bits),)
+        fields: dict[str, object] = {"c": text_of(registers)}
+        yield Sharing(feature=Feature.C_REPEATED, own=fields, before=before)
+        if own[0].bits == bits:
+            over = text_of(_filled(registers[:1], own))
+            yield Sharing(feature=Feature.C_REPEATED, own=fields, before=before, result=over)
+
+
+def _interleaved(program: Program, a: Use, b: Use) -> Sharing:
+    bank, bits = fresh(program, "m"), a.holds.bits
+    first, second = (
+        text_of(Register(bank, bits, 2 * index + odd) for index in range(use.holds.registers))
+        for odd, use in enumerate((a, b))
+    )
+    if _movable(program, a.name) and _movable(program, b.name):
+        return Sharing(feature=Feature.A_WITH_B, renamed={a.name: first, b.name: second})
+    return Sharing(
+        feature=Feature.A_WITH_B, own={"a": first, "b": second},
+        before=(copied(a, a.name, first), copied(b, b.name, second)),
+    )  # fmt: skip
+
+
+def fresh(program: Program, like: str) -> str:
+    """Return a name like another that no bank of a program has."""
+    used = {one.bank for step in walk(program.steps) for use in step.uses for one in use.registers}
+    return next(
+        name for number in range(len(used) + 1)
+        if (name := f"{like}{number or ''}") not in used
+    )  # fmt: skip
+
+
+def _movable(program: Program, name: str) -> bool:
+    """Whether all that a name stands for has one size, so that it can have other registers."""
+    sizes = set()
+    for step in walk(program.steps):
+        for use in step.uses:
+            if use.name == name:
+                sizes.add((use.holds.registers, use.holds.bits))
+            elif listed(use.name) and any(one.bank == name for one in use.registers):
+                return False
+    return len(sizes) == 1 and not listed(name)
+
+
+def _own(program: Program, d: Use) -> Vector:
+    """Return registers that are the result's alone."""
+    bank = fresh(program, "d")
+    return [Register(bank, d.holds.bits, index) for index in range(d.holds.registers)]
+
+
+def _filled(registers: Vector, own: Vector) -> Vector:
+    """Return a vector as long as `own` that begins with some registers, and has own ones behind."""
+    found = [*registers[: len(own)]]
+    return [*found, *(one for one in own if one not in found)][: len(own)]
+
+
+def replicated(element: int, element_bits: int, register_bits: int) -> int:
+    """Return a register in which every element has this bit pattern."""
+    return sum(element << shift for shift in range(0, register_bits, element_bits))
+
+
+def _one(type_: Format) -> int:
+    """Return the bits of 1."""
+    if not type_.is_float:
+        return 1
+    bias = (1 << (type_.exponent_bits - 1)) - 1
+    return bias << (type_.bits - 1 - type_.exponent_bits)

@@ -1,0 +1,192 @@
+"""What a folder says of compilers: who is wrong, and where the code of two parts."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from repro_cases import half, multiplication, stored
+
+from corpus import Entry, RunnerVerdict
+from fuzz.explain import machine_code as module
+from fuzz.explain.facts import ValueFacts
+from fuzz.explain.folder import reproduction
+from fuzz.explain.inline_kernel import inline_kernel
+from fuzz.explain.machine_code import (
+    Asked,
+    Built,
+    asked_by_bisection,
+    asked_of,
+    machine_code,
+    pair_of,
+    with_own_results,
+)
+from oracle.errors import UsageError
+from oracle.targets import Module
+from runners.assemblers.disassembly import Disassembler, all_instructions
+from runners.emission import emit
+
+TOOL = Disassembler(path=Path("nvdisasm"), version="V13.5.37")
+WRONG = ("LDC R1 ;", "HMMA.16816.F32 R8, R4, R22, R8 ;", "EXIT ;")
+RIGHT = ("LDC R3 ;", "HMMA.16816.F32 R9, -R5, R23.reuse, R9 ;", "EXIT ;")
+
+
+def asked(outcomes: dict[str, str]) -> tuple[Asked, ...]:
+    """By "12.4 -O3"."""
+    return tuple(
+        Asked(version=f"V{name.split()[0]}", level=int(name[-1]), outcome=outcome)
+        for name, outcome in outcomes.items()
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Entry:
+    folder = tmp_path_factory.mktemp("corpus")
+    return stored(folder / "corpus", multiplication(half()), faults=("accumulator-ignored",))
+
+
+def with_outcomes(entry: Entry, told: tuple[Asked, ...]) -> Entry:
+    runners = tuple(
+        RunnerVerdict(
+            runner="ptxas", version=one.version, options=f"-O{one.level}", outcome=one.outcome
+        )
+        for one in told
+    )
+    finding = msgspec.structs.replace(entry.finding, runners=(*runners, *entry.finding.runners))
+    return replace(entry, finding=finding)
+
+
+def test_neighbouring_versions_at_one_level_are_compared() -> None:
+    told = asked(
+        {
+            "12.4.1 -O0": "match", "12.4.1 -O3": "violation", "12.5.1 -O0": "match",
+            "12.5.1 -O3": "match", "13.0.1 -O3": "match",
+        }
+    )  # fmt: skip
+    bad, good = pair_of(told)
+    assert bad is not None
+    assert good is not None
+    assert (bad.name, good.name) == ("ptxas V12.4.1 -O3", "ptxas V12.5.1 -O3")
+    assert pair_of(asked({"12.4.1 -O3": "match"})) == (None, None)
+    worst, none = pair_of(asked({"12.4.1 -O3": "violation", "13.0.1 -O0": "violation"}))
+    assert worst is not None
+    assert (worst.name, none) == ("ptxas V13.0.1 -O0", None)
+
+
+def test_the_page_marks_what_differs_and_names_the_tool(
+    plain: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(_facts, one, _ptx, name, _tool):
+        return Built(name=name, instructions=RIGHT if one.right else WRONG)
+
+    monkeypatch.setattr(module, "_built", built)
+    entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
+    made = machine_code(ValueFacts.of(entry), TOOL, asked_of(entry.finding))
+    page = "\n".join(made.lines)
+    assert "| ptxas V12.4.1 | violation |" in page
+    assert "Disassembled with nvdisasm V13.5.37." in page
+    assert "The first instruction that differs is number 1" in page
+    assert "the first that differs is number 2 of the wrong one and 2 of the right one" in page
+    assert ">    2  HMMA.16816.F32 R8, R4, R22, R8 ;" in page
+    assert ">    2  HMMA.16816.F32 R9, -R5, R23.reuse, R9 ;" in page
+    assert made.files.keys() == {"good.sass", "bad.sass"}
+    assert made.files["bad.sass"].decode().splitlines() == list(WRONG)
+
+
+def test_without_a_disassembler_the_folder_says_so_and_has_the_rest(plain: Entry) -> None:
+    entry = with_outcomes(plain, asked({"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}))
+    files = reproduction(entry)
+    page = files["README.md"].decode()
+    assert "No nvdisasm was here" in page
+    assert "| ptxas V12.5.1 | match |" in page
+    assert {"repro.cu", "repro.py", "kernel.ptx"} <= files.keys()
+    assert "good.sass" not in files
+    missing = machine_code(ValueFacts.of(entry), TOOL, asked({"1.2.3 -O3": "violation"}))
+    assert any("ptxas V1.2.3 is not here; fetch it with" in line for line in missing.lines)
+    of_a_device = reproduction(plain)["README.md"].decode()
+    assert "What each compiler does" not in of_a_device
+
+
+def test_answers_of_a_bisection_take_the_place_of_what_was_recorded(
+    plain: Entry, tmp_path: Path
+) -> None:
+    def row(identity: str) -> bytes:
+        cells = {
+            "V12.4.1": {"outcome": "violation", "bad": True, "runs": 1},
+            "V12.5.1": {"outcome": "right", "bad": False, "runs": 1},
+            "V12.6.1": {"outcome": "", "bad": False, "runs": 0, "reason": "not here"},
+        }
+        levels = [{"level": 3, "versions": cells}]
+        return msgspec.json.encode({"bisect": {"id": identity, "levels": levels}}) + b"\n"
+
+    path = tmp_path / "answers.json"
+    path.write_bytes(row(plain.id))
+    assert asked_by_bisection(path, plain.finding) == asked(
+        {"12.4.1 -O3": "violation", "12.5.1 -O3": "match"}
+    )
+    page = reproduction(plain, bisected=path)["README.md"].decode()
+    assert "| ptxas V12.4.1 | violation |" in page
+    path.write_bytes(row("0" * 16))
+    with pytest.raises(UsageError, match="holds answers about 0000"):
+        asked_by_bisection(path, plain.finding)
+    path.write_text("{")
+    with pytest.raises(UsageError, match="does not hold what `warpfuzz bisect"):
+        asked_by_bisection(path, plain.finding)
+
+
+def test_results_get_registers_of_their_own() -> None:
+    line = "    wmma.mma.sync.aligned.row.row.m8n32k16.f16.f16 {%a_0, %a_1}, {%a_0}, {%b}, {%c};\n"
+    made = with_own_results(f"start;\n{line}ret;\n").splitlines()
+    assert made[0] == "start;"
+    assert made[2].split() == [".reg", ".b32", "%own1_0,", "%own1_1;"]
+    assert made[3].strip().endswith("{%own1_0, %own1_1}, {%a_0}, {%b}, {%c};")
+    assert [text.strip() for text in made[4:6]] == [
+        "mov.b32 %a_0, %own1_0;", "mov.b32 %a_1, %own1_1;",
+    ]  # fmt: skip
+    assert made[-1] == "ret;"
+
+
+def test_instructions_are_read_with_their_labels_and_without_padding() -> None:
+    listing = """.text.kernel:
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/              @!P0 BRA `(.L_x_1) ;
+        /*0020*/                   EXIT ;
+.L_x_2:
+        /*0030*/                   NOP ;
+"""
+    assert all_instructions(listing) == {
+        "kernel": ["LDC R1, c[0x0][0x28] ;", ".L_x_1:", "@!P0 BRA `(.L_x_1) ;", "EXIT ;"]
+    }
+
+
+def test_a_kernel_becomes_inline_ptx_and_a_module_with_more_does_not() -> None:
+    ptx = emit(multiplication(half()), module=Module.named()).ptx
+    text = inline_kernel(ptx, "name")
+    assert text is not None
+    assert text.startswith("__global__ void name(unsigned char *images, unsigned *sms, unsigned")
+    assert '"mov.u64 %%image_generic, %0;\\n\\t"' in text
+    assert '"mov.u32 %%count, %2;\\n\\t"' in text
+    assert text.count("wmma.mma.sync") == 1
+    assert ".param" not in text
+    assert inline_kernel(ptx + ".visible .entry other() { ret; }\n", "name") is None
+    assert inline_kernel(ptx.replace(".visible", ".global .b32 x;\n.visible"), "name") is None
+
+
+@pytest.mark.slow
+def test_nvcc_compiles_the_folder_s_program_with_the_kernel_in_it(
+    plain: Entry, tmp_path: Path
+) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc is here")
+    (tmp_path / "repro.cu").write_bytes(reproduction(plain)["repro.cu"])
+    done = subprocess.run(
+        [nvcc, "-arch=sm_90", "-Xptxas", "-O3", "-c", "repro.cu", "-o", "repro.o"],
+        cwd=tmp_path, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,143 @@
+"""Binaries whose compiler expands an instruction otherwise are judged by its own figures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from answering import address
+from planted_ptxas import planted_ptxas
+from test_matrix_on_a_stand_in import Quiet
+
+from corpus import Kind
+from fuzz.checks.compiler_rounds import MatrixRounds
+from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.compilers.matrix import Matrix
+from fuzz.compilers.members import Member, Place
+from fuzz.findings.replay import Subject, attempt
+from fuzz.runner import OpenRunner, RunnerChoice, without_figures
+from oracle.models import Model, forget_models, model_for, use_model
+from oracle.targets import Module
+from runners.assemblers.assembler import identify
+from runners.cuda.compilation import release_of
+from runners.emission import emit
+from runners.faults import by_name
+from runners.protocol import Compiled
+from runners.simulated_runner import SimulatedRunner
+from strategies.draws import Selection
+from strategies.program_draws import round_batches, round_key, selected_forms
+
+PATTERN = "mma.*m16n8k32*f32.e5m2.e5m2.f32"
+FORMS = selected_forms(Selection(pattern=PATTERN), target="sm_90", version="8.4")
+APART = by_name("lanes-eight-bit-blocks-apart")
+
+
+class Expanding(SimulatedRunner):
+    """A device that runs code of 12.4 to 12.6 as these expand it, and other code as later ones."""
+
+    def __init__(self) -> None:
+        super().__init__("sm_90")
+        self._older = SimulatedRunner("sm_90", faults=[APART])
+
+    def compile_with(self, compiler, module):
+        made = super().compile_with(compiler, module)
+        if not isinstance(made, Compiled):
+            return made
+        release = release_of(made.compiler.removeprefix("ptxas "))
+        return replace(made, release=release, key=f"{made.key} {release}", code=b"")
+
+    def run(self, compiled, images, *, entry=None):
+        older = compiled.release in ("12.4", "12.5", "12.6")
+        return (self._older if older else super()).run(compiled, images, entry=entry)
+
+
+@pytest.fixture(scope="module")
+def members(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compilers")
+    made = []
+    for version in ("12.4", "12.8"):
+        planted_ptxas(folder / version, version, [], levels=(3,), answering=address())
+        made.append(Member(here=identify(folder / version / "ptxas"), level=3))
+    return tuple(made)
+
+
+@pytest.fixture(autouse=True)
+def built_in():
+    yield
+    forget_models()
+
+
+def only(*ranges: str) -> Model:
+    """The model of sm_90 with the rows of some ranges of compilers."""
+    model = model_for("sm_90")
+    dots = [row for row in model.dots if row.compilers is None or str(row.compilers) in ranges]
+    return replace(model, dots=tuple(dots))
+
+
+def without_ranges() -> Model:
+    model = only("12.8 and later")
+    return replace(model, dots=tuple(replace(row, compilers=None) for row in model.dots))
+
+
+def report_of(members):
+    device = Expanding()
+    opened = OpenRunner(
+        choice=RunnerChoice(name="cuda"), runner=device, target="sm_90", ptx_version="8.4",
+        version="none", device="a stand-in", release="13.0",
+    )  # fmt: skip
+    place = Place(
+        device=device, opened=opened, target="sm_90", ptx_version="8.4", architecture="sm_90"
+    )
+    with Matrix(device, members, jobs=1) as matrix:
+        rounds = MatrixRounds(matrix, place, forms=FORMS, seed=3, disassembler=None, pulse=Quiet())
+        return rounds.report(RoundJob(number=0, drawn=Drawn(work=8, cases=999), limit=40))
+
+
+def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:
+    report = report_of(members)
+    assert not report.suspects
+    assert report.compared == 40
+    assert report.counts["differences",] > 0  # the binaries do differ
+    assert report.counts["bounds alone",] == 0
+
+
+def test_without_ranges_the_older_expansion_is_a_deviation(members) -> None:
+    use_model(without_ranges())
+    report = report_of(members)
+    assert {one.kind for one in report.suspects.values()} == {Kind.DEVIATION}
+
+
+def test_a_compiler_without_figures_is_judged_by_the_bounds_and_that_is_said(members) -> None:
+    use_model(only("12.8 and later"))
+    report = report_of(members)
+    assert not report.suspects
+    assert report.counts["bounds alone",] > 0
+    said = without_figures(FORMS, "sm_90@12.4", "ptxas V12.4.131")
+    assert "for 1 form in code of ptxas V12.4.131" in said
+    assert "judged by what the ISA permits alone" in said
+    assert not without_figures(FORMS, "sm_90@12.8", "ptxas V12.8.93")
+
+
+@pytest.mark.parametrize(
+    ("release", "fault", "kind"),
+    [
+        ("12.4", APART.name, None),
+        ("13.0", APART.name, Kind.DEVIATION),
+        ("12.4", None, Kind.DEVIATION),
+        ("unknown", APART.name, None),
+        ("unknown", "lanes-c-registers-exchanged", Kind.VIOLATION),
+    ],
+)
+def test_a_replay_is_judged_by_the_compiler_of_what_ran(release, fault, kind) -> None:
+    class Made(SimulatedRunner):
+        def compile(self, module):
+            return replace(super().compile(module), release=release)
+
+    batches = round_batches(FORMS, target="sm_90", version="8.4", key=round_key(3, 0), count=40)
+    batch = next(iter(batches))
+    module = emit(batch.program, module=Module.named("sm_90", "8.4"))
+    runner = Made("sm_90", faults=[by_name(fault)] if fault else [])
+    kinds = {
+        attempt(runner, Subject(module=module, program=batch.program, image=image)).kind
+        for image in np.array(batch.images(40))
+    }
+    assert max(kinds, key=lambda one: "" if one is None else one.value, default=None) == kind

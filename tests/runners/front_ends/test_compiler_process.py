@@ -1,0 +1,34 @@
+"""A compiler in a process of its own: what is told of one failure is its own words."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from runners.front_ends.child import Child
+from runners.protocol import Failure
+
+_ABORTS = """
+import json, os, sys
+print("{}", flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    print(request["says"], file=sys.stderr, flush=True)
+    if request["dies"]:
+        os.abort()
+    print("{}", flush=True)
+"""
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_later_abort_is_told_in_its_own_words_not_in_those_of_an_earlier_one(
+    dies: bool, tmp_path: Path
+) -> None:
+    program = tmp_path / "compiler.py"
+    program.write_text(_ABORTS)
+    with closing(Child([sys.executable, program], who="LLVM", seconds=60)) as child:
+        child.asked({"says": "LLVM ERROR: the first", "dies": dies})
+        failure = child.asked({"says": "LLVM ERROR: the second", "dies": True})
+    assert isinstance(failure, Failure)
+    assert failure.detail.splitlines() == ["LLVM ERROR: the second"]
