@@ -104,6 +104,10 @@ class PickledCluster:
         """Return how many actors there are."""
         return self._actors
 
+    def hosts(self) -> dict[str, str]:
+        """Return the one node that there is."""
+        return {"node": "here"}
+
     def start(self) -> FakeHost:
         """Return an actor."""
         return FakeHost()

@@ -228,7 +228,8 @@ def app() -> None:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the campaign of the corpus, with its options; limits count all of it.",
+    help="Go on with the campaign of the corpus, with its options, and its limits if none are "
+    "given; they count all of it.",
 )
 @click.option(
     "--new",
@@ -909,7 +910,7 @@ def _flushed(code: int) -> int:
         sys.stdout.flush()
     except OSError as error:
         # Python would try once more in the end, and say so in words of its own.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close(sys.stdout)
         if isinstance(error, BrokenPipeError):
             return _PIPE_CLOSED
         if code in (Exit.CLEAN, Exit.FINDINGS):
@@ -922,8 +923,22 @@ def _say(text: str, name: str = "warpfuzz: ") -> None:
     # Imported late, because it takes Rich with it.
     from fuzz.output import harmless
 
-    with suppress(BrokenPipeError):
-        print(f"{name}{harmless(text)}", file=sys.stderr)
+    _complain(f"{name}{harmless(text)}")
+
+
+def _complain(text: str) -> None:
+    """Write to standard error; where it takes nothing, the exit code alone tells what was."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        # Python would try once more in the end, and end with a code of its own.
+        _close(sys.stderr)
+
+
+def _close(stream: TextIO) -> None:
+    """Have what is left of a stream, and what is written to it from now on, go nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _nowhere() -> TextIO:
@@ -932,7 +947,7 @@ def _nowhere() -> TextIO:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     """End as on SIGINT: processes, GPUs and files that a command holds are let go."""
-    print("warpfuzz: stopped", file=sys.stderr)
+    _complain("warpfuzz: stopped")
     raise SystemExit(128 + number)
 
 
@@ -950,7 +965,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         _say(said.getvalue().removesuffix("\n"), name="")
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt):
-        print("warpfuzz: stopped", file=sys.stderr)
+        _complain("warpfuzz: stopped")
         return _INTERRUPTED
     except UsageError as error:
         _say(str(error))

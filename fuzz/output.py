@@ -74,6 +74,38 @@ def tracked(
 
 
 @contextmanager
+def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that says on standard error what is being done before there is more to see.
+
+    Parameters
+    ----------
+    lines
+        Whether it says so where no terminal is, too, in a line each; on a terminal nothing stays.
+    """
+    out = console(stderr=True)
+    if out.is_terminal and not out.is_dumb_terminal:
+        status = out.status("")
+
+        def show(words: str) -> None:
+            status.update(plain(f"{words} …"))
+            status.start()
+
+        try:
+            yield show
+        finally:
+            # As of a bar: a terminal that is gone is met by whoever prints next.
+            with suppress(OSError):
+                status.stop()
+        return
+
+    def say(words: str) -> None:
+        if lines:
+            out.print(plain(words), soft_wrap=True)
+
+    yield say
+
+
+@contextmanager
 def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:

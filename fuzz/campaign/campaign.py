@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.hosts import Changed, Hosts
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
-from fuzz.campaign.store import CampaignStore, State
+from fuzz.campaign.store import MOST, CampaignStore, Limits, State
 from fuzz.campaign.triage import Triage
 from fuzz.checks.protocol import (
     Check,
@@ -132,6 +133,9 @@ class Campaign:
         self._state = state or State(
             options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        self._state.limits = Limits(
+            **{name: limit and min(limit, MOST) for name, limit in asdict(budget).items()}
         )
         self._rounds = Rounds(self._state)
         self._reached = Reached(self.drawing.coverage)
@@ -416,6 +420,7 @@ class Campaign:
             remarks=self.crew.remarks(),
             hosts=self._hosts.statuses(),
             events=self._hosts.news,
+            event_count=self._hosts.count,
             notes=state.notes,
             summary=self.drawing.summary(),
             screening=self._screening,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from fuzz.campaign.store import MOST_EVENTS, HostRecord, State
 from fuzz.output import counted
+
+_MOST_NEWS = 2_000
+"""Latest events that watchers are told of: more than happen between two looks."""
 
 
 class Part(StrEnum):
@@ -66,9 +69,7 @@ class HostStatus:
 
     def row(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        names = ("nodes", "nodes_missing", "actors_missing")
-        names += ("nodes_lost", "nodes_back", "actors_lost", "actors_back")
-        return {"host": self.host, **{name: getattr(self, name) for name in names}}
+        return asdict(self)
 
 
 def fleet_row(hosts: Sequence[HostStatus]) -> dict[str, int]:
@@ -115,7 +116,9 @@ class Hosts:
     _nodes: dict[str, int] = field(default_factory=dict)
     _missing: dict[tuple[str, Part], int] = field(default_factory=dict)
     news: list[Mapping[str, str]] = field(default_factory=list)
-    """Events of this process, as JSON objects."""
+    """The latest events of this process, as JSON objects."""
+    count: int = 0
+    """Events of this process."""
 
     def hear(self, changed: Changed) -> None:
         """Count a change."""
@@ -137,7 +140,9 @@ class Hosts:
                 "part": part.value, "change": change.value, "host": host, "place": changed.place,
                 "why": changed.why, "text": str(changed),
             }  # fmt: skip
+            self.count += 1
             self.news.append(event)
+            del self.news[:-_MOST_NEWS]
             self.state.events.append(event)
             del self.state.events[:-MOST_EVENTS]
 

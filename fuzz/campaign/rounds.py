@@ -29,6 +29,11 @@ class Budget:
     quiet: float | None = None
     """Seconds without anything new: a family, or something reached for the first time."""
 
+    def words(self) -> str:
+        """Return the limits of time and cases, as options: "--time 60, --cases 2000"."""
+        limits = (("--time", self.seconds), ("--cases", self.cases))
+        return ", ".join(f"{name} {limit:.15g}" for name, limit in limits if limit is not None)
+
     def spent(self, seconds: float, cases: int) -> bool:
         """Tell whether a limit is reached."""
         return (self.seconds is not None and seconds >= self.seconds) or (

@@ -100,13 +100,20 @@ class CampaignStatus:
     hosts: Sequence[HostStatus] = ()
     """Of a fleet."""
     events: Sequence[Mapping[str, str]] = ()
-    """Nodes and actors of a fleet that went or came since this process began, as JSON objects."""
+    """The latest nodes and actors of a fleet that went or came, as JSON objects."""
+    event_count: int = 0
+    """Those since this process began."""
     notes: Sequence[Mapping[str, Any]] = ()
     """What is worth keeping and no finding, as JSON objects."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     """What the summary says of this check alone."""
     screening: ScreeningReport | None = None
     """What screening in idle time has come to; None where there was none."""
+
+    def events_since(self, count: int) -> Sequence[Mapping[str, str]]:
+        """Return the events that came after so many, as far as they are kept."""
+        new = min(self.event_count - count, len(self.events))
+        return self.events[len(self.events) - new :]
 
     @property
     def findings(self) -> list[FamilyState]:

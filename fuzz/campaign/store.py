@@ -25,7 +25,9 @@ from strategies.coverage import LONGEST_EPOCH
 
 SCHEMA = 2
 """Version of `state.json` that this module writes."""
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+MOST = 2**63 - 1
+"""The largest number that a state has."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
 """A count, in 64 bits: a state may come from anybody."""
 _STATE_BYTES = 256 << 20
 """Most bytes of a state: 100,000 families, which no person would read, take half of it."""
@@ -57,6 +59,15 @@ class FamilyRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """Whether there is nothing more to be done with it."""
 
 
+class Limits(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What ends a campaign, as `fuzz.campaign.rounds.Budget` has it; None: no such limit."""
+
+    seconds: Annotated[float, Meta(ge=0)] | None = None
+    cases: Count | None = None
+    findings: Count | None = None
+    quiet: Annotated[float, Meta(ge=0)] | None = None
+
+
 class HostRecord(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a host of a fleet has lost, and what came back."""
 
@@ -80,6 +91,8 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     """When the campaign began, UTC."""
     seconds: Annotated[float, Meta(ge=0, le=1e10)] = 0.0
     """How long it ran, over all resumptions."""
+    limits: Limits = field(default_factory=Limits)
+    """Of its last run: those of a resumption that is given none."""
     ended: str = ""
     """Why it ended; empty while it goes on, and if it was killed."""
     rounds: Count = 0

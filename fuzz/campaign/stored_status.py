@@ -39,27 +39,10 @@ class Life(StrEnum):
     """It has not ended, and writes nothing: killed, or cut off."""
 
 
-class FleetHost(Struct, kw_only=True):
-    """A host of a fleet, as a summary lists it; see `HostStatus`."""
-
-    host: str
-    nodes: Count = 0
-    nodes_missing: Count = 0
-    actors_missing: Count = 0
-    nodes_lost: Count = 0
-    nodes_back: Count = 0
-    actors_lost: Count = 0
-    actors_back: Count = 0
-
-    def status(self) -> HostStatus:
-        """Return it as a campaign has it."""
-        return HostStatus(**msgspec.structs.asdict(self))
-
-
 class Fleet(Struct, kw_only=True):
     """The nodes of a fleet."""
 
-    hosts: list[FleetHost] = field(default_factory=list)
+    hosts: list[HostStatus] = field(default_factory=list)
 
 
 class FoundRow(Struct, kw_only=True):

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
 from fuzz.campaign.campaign import Campaign, Observer, campaign_options, check_options
@@ -18,13 +20,13 @@ from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
-from fuzz.campaign.store import ABANDONED, CampaignStore, State, holds_campaign
+from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.console import Several, print_report, prometheus_there, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
-from fuzz.fleet.crew import FleetCrew, cluster_at
-from fuzz.output import console, counted, emit, fetcher, generator, report_expired
+from fuzz.fleet.crew import FleetCrew, cluster_at, joining, starting_actors
+from fuzz.output import console, counted, emit, fetcher, generator, report_expired, starting
 from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
@@ -90,16 +92,18 @@ def run_on(options: Mapping[str, Any]) -> bool:
                 f"no campaign is in {options['corpus']} yet; a new one begins", soft_wrap=True
             )
         options = _compiled_with(options)
-        budget, known = budget_of(options), known_with(options["known"])
+        budget, known = budget_of(options, state), known_with(options["known"])
         check_report(options["report"])
         check, devices = _check(options, _seed(options, state))
         if options["shard"] is not None:
             check = Sharded(check=check, shard=_shard(options, state))
-        crew = _crew(check, devices, options)
-        stack.enter_context(closing(crew))
-        facts = crew.facts()
+        with starting(lines=options["fleet"] is not None) as tell:
+            crew = _crew(check, devices, options, tell)
+            stack.enter_context(closing(crew))
+            facts = crew.facts()
         if state is not None:
             check_options(state.options, campaign_options(check, facts))
+            _say_spent(budget, state, options["corpus"])
         if _runner(options) != "ptxas":
             _say_how_sure(facts)
         if corpus is None or store is None:
@@ -445,8 +449,8 @@ def _seed(options: Mapping[str, Any], state: State | None) -> int:
     return secrets.randbits(32) if before is None else int(before)
 
 
-def budget_of(options: Mapping[str, Any]) -> Budget:
-    """Return the limits that options give; a minute without any."""
+def budget_of(options: Mapping[str, Any], state: State | None = None) -> Budget:
+    """Return the limits that options give; without any those of the campaign, else a minute."""
     time, quiet = options["time"], options["quiet_time"]
     budget = Budget(
         seconds=None if time is None else parse_duration(time),
@@ -454,7 +458,21 @@ def budget_of(options: Mapping[str, Any]) -> Budget:
         findings=options["findings"],
         quiet=None if quiet is None else parse_duration(quiet),
     )
+    if budget == Budget() and state is not None and state.limits != Limits():
+        return Budget(**to_builtins(state.limits))
     return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
+
+
+def _say_spent(budget: Budget, state: State, corpus: Path) -> None:
+    """Say on the error stream that a campaign is at its end, and how it goes on."""
+    if not budget.spent(state.seconds, state.cases):
+        return
+    # The seconds of all resumptions count, as the cases do.
+    console(stderr=True).print(
+        f"the campaign in {corpus} has reached its limit ({budget.words()}); a higher one goes on: "
+        "--time, --cases",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _devices(options: Mapping[str, Any], name: str) -> tuple[int, ...]:
@@ -490,16 +508,22 @@ def _say_how_sure(facts: Facts) -> None:
 
 
 def _crew(
-    check: Check, devices: Sequence[int], options: Mapping[str, Any]
+    check: Check,
+    devices: Sequence[int],
+    options: Mapping[str, Any],
+    tell: Callable[[str], None],
 ) -> ProcessCrew | FleetCrew:
     """Return those who carry out jobs: processes of this machine, or actors of a cluster."""
     on_gpu = _runner(options) == "cuda"
     if options["fleet"] is None:
         workers = options["workers"] or _workers(on_gpu=on_gpu)
+        tell(f"starting {counted(workers, 'worker')}")
         return ProcessCrew(check, workers=workers, devices=devices)
+    tell(joining(options["fleet"]))
     cluster = cluster_at(
         options["fleet"], gpus=on_gpu, workers=options["workers"], most=options["gpus"]
     )
+    tell(starting_actors(cluster))
     return FleetCrew(check.on(0), cluster, repeat=options["repeat"] / 100)
 
 

@@ -14,7 +14,7 @@ from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.rounds import parse_duration
 from fuzz.console.screening import NOTHING_COMPARED, rate_words
-from fuzz.fleet.crew import cluster_at
+from fuzz.fleet.crew import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
 from fuzz.output import (
     Test,
@@ -25,6 +25,7 @@ from fuzz.output import (
     generator,
     plain,
     report_expired,
+    starting,
     write_junit,
 )
 from fuzz.runner import hardware_runner
@@ -68,10 +69,13 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     words, files = _arguments(options, runner)
     known = known_with(options["known"])
     corpus = create_corpus(options["corpus"], generator=generator())
-    cluster = cluster_at(
-        options["fleet"], gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-        most=options["gpus"], host=ScreenHost,
-    )  # fmt: skip
+    with starting(lines=True) as tell:
+        tell(joining(options["fleet"]))
+        cluster = cluster_at(
+            options["fleet"], gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
+            most=options["gpus"], host=ScreenHost,
+        )  # fmt: skip
+        tell(starting_actors(cluster))
     begun = time.monotonic()
     with (
         closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
@@ -134,9 +138,12 @@ def _arguments(
 
 def _watch(screening: FleetScreening, out: Console, begun: float) -> None:
     """Print a line for each GPU now and then, and a word about each that is gone."""
-    shown, told = begun, set()
+    shown, told, placed = begun, set(), set()
     for devices in screening.run():
         for device in devices:
+            if device.begun is not None and id(device) not in placed:
+                placed.add(id(device))
+                out.print(plain(f"{device.name}: begins"), soft_wrap=True)
             if device.error and id(device) not in told:
                 told.add(id(device))
                 out.print(plain(f"{device.name}: {device.error}", style="bad"), soft_wrap=True)

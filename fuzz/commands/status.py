@@ -125,7 +125,7 @@ def _lines(one: Figures) -> list[Text]:
             workers.append(f" · {counted(newest.examining, 'finding')} being examined")
         lines.append(workers)
     if summary.fleet is not None:
-        lines += _fleet([host.status() for host in summary.fleet.hosts], runs=runs)
+        lines += _fleet(summary.fleet.hosts, runs=runs)
     return [*lines, *(plain("  ").append_text(device_text(device)) for device in newest.devices)]
 
 

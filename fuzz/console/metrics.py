@@ -156,7 +156,7 @@ def _devices(devices: Sequence[DeviceStatus]) -> Iterator[Metric]:
         labels=[*where, "reason"],
     )  # fmt: skip
     for device in devices:
-        own = [device.host, device.uuid, device.name]
+        own = [device.host or socket.gethostname(), device.uuid, device.name]
         busy = None if device.busy is None else device.busy / 100
         for name, value in zip(names, (device.temperature, device.power, busy), strict=True):
             if value is not None:

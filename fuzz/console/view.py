@@ -139,9 +139,9 @@ class LineWatching:
         for remark in status.remarks[self._remarks :]:
             self._print(harmless(remark, one_line=True))
         self._remarks = len(status.remarks)
-        for event in status.events[self._events :]:
+        for event in status.events_since(self._events):
             self._print(harmless(event["text"], one_line=True))
-        self._events = len(status.events)
+        self._events = status.event_count
         self._findings(status)
         now = time.monotonic()
         finishing = status.finishing and not status.stopped and bool(status.waiting)
@@ -256,9 +256,9 @@ class JsonWatching:
             if family.key not in self._told:
                 self._told.add(family.key)
                 emit({"finding": finding_row(family)})
-        for event in status.events[self._events :]:
+        for event in status.events_since(self._events):
             emit({"event": event})
-        self._events = len(status.events)
+        self._events = status.event_count
         now = time.monotonic()
         if now - self._last >= STATE_SECONDS:
             self._last = now

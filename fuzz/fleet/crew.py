@@ -27,6 +27,7 @@ from fuzz.checks.protocol import (
     Stage,
 )
 from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
+from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
 
@@ -636,6 +637,20 @@ class FleetCrew:
             self._cluster.kill(actor.handle)
         self._actors.clear()
         self._cluster.close()
+
+
+def joining(address: str) -> str:
+    """Say what takes the first seconds of a fleet."""
+    if address == "local":
+        return "starting a Ray cluster on this machine"
+    return f"joining the Ray cluster {address}"
+
+
+def starting_actors(cluster: Cluster) -> str:
+    """Say what takes the seconds after it was joined."""
+    nodes = len(cluster.hosts())
+    places = cluster.places()
+    return f"starting {counted(places, 'actor')} on {counted(nodes, 'node')} of the cluster"
 
 
 def cluster_at(

@@ -241,10 +241,8 @@ def _choose_authentication(address: str) -> None:
         raise ConnectionError("it asks for a token, and there is none here")
     os.environ["RAY_AUTH_MODE"] = "token" if asked else "disabled"
     # Ray reads the variable when it is imported; versions without authentication know neither.
-    with suppress(ImportError, AttributeError):
-        from ray._raylet import Config
-
-        Config.initialize("")
+    with suppress(AttributeError):
+        ray._raylet.Config.initialize("")
 
 
 def _asks_for_token(address: str) -> bool | None:

@@ -19,7 +19,7 @@ LARGEST_STEP_COUNT = 200_000
 """Steps of one launch after which it counts as hung: seconds of work, where a drawn kernel of
 dozens of instructions with short loops takes hundreds."""
 
-LONGEST_SECONDS = 8.0
+LONGEST_SECONDS = 5.0
 """Processor time of one launch after which it counts as hung, so that it ends within the 10 s that
 a batch on a GPU may take, too. The longest launches of a screening take 0.4 s (2026-11-23).
 Not the time of day, in which a machine that has much else to do would call any kernel hung."""

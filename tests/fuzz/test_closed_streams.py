@@ -33,6 +33,19 @@ def test_a_closed_stream_takes_what_is_written(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
 @pytest.mark.parametrize(
+    ("redirection", "code", "arguments"),
+    [("2>/dev/full", 2, ("run", "--runner", "nonsense")),
+     (">/dev/full 2>&1", 2, ("corpus", "list", "missing")),
+     ("2>/dev/full", 3, ("run", "--fleet", "127.0.0.1:1"))],
+)  # fmt: skip
+def test_an_error_that_cannot_be_said_has_its_code(
+    tmp_path: Path, redirection: str, code: int, arguments: tuple[str, ...]
+) -> None:
+    assert ended(tmp_path, redirection, *arguments) == (code, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.parametrize(
     "arguments",
     [("isa", "--json"), ("--help",), ("replay", "record", "--runner", "sim", "--times", "1"),
      ("corpus", "list", "record")],

@@ -1,11 +1,16 @@
 """How long a campaign may go on, and what a person may write for it."""
 
 import pytest
+from command_line import warpfuzz
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.campaign.rounds import Budget, parse_duration
+from fuzz.campaign.store import Limits, State
+from fuzz.commands.run import budget_of
 from oracle.errors import UsageError
+
+NOTHING = {"time": None, "cases": None, "findings": None, "quiet_time": None}
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -36,3 +41,32 @@ def test_a_budget_is_spent_when_one_of_its_limits_is_reached(most, cases, second
         if limit is not None and now >= limit
     ]
     assert spent == bool(reached)
+
+
+limits = st.none() | st.integers(1, 10**12)
+
+
+@given(limits, limits, limits, limits)
+def test_a_resumption_without_limits_has_those_of_the_campaign(seconds, cases, findings, quiet):
+    before = Limits(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
+    state = State(options={}, started="", limits=before)
+    budget = budget_of(NOTHING, state)
+    if before == Limits():
+        assert budget == budget_of(NOTHING) == Budget(seconds=60)
+    else:
+        assert budget == Budget(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
+    assert budget_of({**NOTHING, "cases": 7}, state) == Budget(cases=7)
+
+
+def test_a_campaign_that_its_cases_ended_is_at_its_end_when_it_is_resumed(tmp_path):
+    options = ("run", "--runner", "sim", "--only", "*m8n8k4*", "--corpus", "c")
+    before = warpfuzz(tmp_path, *options, "--cases", 24, "--json").summary
+    resumed = warpfuzz(tmp_path, "run", "--resume", "--corpus", "c", "--json")
+    assert (resumed.code, resumed.summary["cases"]) == (0, before["cases"])
+    assert "has reached its limit (--cases 24); a higher one goes on" in resumed.err
+    longer = resumed.summary["seconds"] + 1
+    options = ("--cases", 10**30, "--findings", 10**30, "--time", f"{longer:.3f}")
+    further = warpfuzz(tmp_path, "run", "--resume", *options, "--corpus", "c", "--json")
+    assert further.code == 0
+    assert further.summary["seconds"] >= longer - 0.001
+    assert "has reached its limit" not in further.err

@@ -109,6 +109,16 @@ def families(*collectors: CampaignMetrics | ScreeningMetrics) -> set[str]:
     return names
 
 
+def test_without_a_fleet_everything_is_on_this_host() -> None:
+    metrics = CampaignMetrics()
+    metrics.update(replace(STATUS, hosts=[], devices=[replace(GPU, host="")]))
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    text = generate_latest(registry).decode()
+    assert 'host=""' not in text
+    assert f'gpu="GPU-1",host="{socket.gethostname()}"' in text
+
+
 def test_the_dashboard_asks_for_what_there_is() -> None:
     metrics = CampaignMetrics()
     metrics.update(STATUS)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_cluster import FakeCluster
@@ -26,10 +27,10 @@ from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Opened
 from fuzz.campaign.heartbeat import Blame, Broken
-from fuzz.campaign.hosts import Changed
+from fuzz.campaign.hosts import Change, Changed, Hosts, Part
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus, statistics, summary
-from fuzz.campaign.store import CampaignStore, decode
+from fuzz.campaign.store import CampaignStore, State, decode
 from fuzz.campaign.stored_status import read_figures
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import (
@@ -45,6 +46,7 @@ from fuzz.checks.protocol import (
     Stored,
     Suspect,
 )
+from fuzz.cli import main
 from fuzz.commands.run import _devices
 from fuzz.commands.status import status_view
 from fuzz.console import dashboard, print_report
@@ -343,6 +345,19 @@ def test_nodes_that_are_gone_and_back_are_told_of_wherever_somebody_looks(
     assert (state.hosts["node1"].nodes_lost, len(state.events)) == (1, 12)
 
 
+def test_of_many_changes_the_latest_are_kept() -> None:
+    hosts = Hosts(state=State(options={}, started=""))
+    gone = Changed(part=Part.NODE, change=Change.GONE, host="h")
+    for _ in range(3_000):
+        hosts.hear(gone)
+        hosts.hear(replace(gone, change=Change.BACK))
+    assert (hosts.count, len(hosts.news), len(hosts.state.events)) == (6_000, 2_000, 200)
+    told = CampaignStatus.events_since
+    status = SimpleNamespace(events=hosts.news, event_count=hosts.count)
+    assert [len(told(status, count)) for count in (0, 5_990, 6_000)] == [2_000, 10, 0]
+    assert (hosts.statuses()[0].nodes_lost, hosts.statuses()[0].nodes_missing) == (3_000, 0)
+
+
 @pytest.mark.usefixtures("_quick")
 def test_an_actor_that_another_host_has_taken_over_is_not_missed_for_ever(tmp_path: Path) -> None:
     cluster = FakeCluster([1, 1], host_of(Answering))
@@ -477,3 +492,21 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
         _devices({"devices": (1,), "fleet": "auto"}, "cuda")
+
+
+def test_what_takes_the_first_seconds_is_said_before_it_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+
+    def at(address: str, **_: object) -> FakeCluster:
+        said.append(capsys.readouterr().err)
+        return FakeCluster([1, 2], host_of(Broke))
+
+    monkeypatch.setattr("fuzz.commands.run.cluster_at", at)
+    arguments = ["run", "--runner", "sim", "--fleet", "auto", "--corpus", str(tmp_path / "c")]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 4
+    assert said == ["joining the Ray cluster auto\n"]
+    assert capsys.readouterr().err.startswith("starting 3 actors on 2 nodes of the cluster\n")

@@ -171,9 +171,11 @@ def wait_for(address: str) -> None:
 
 @pytest.mark.slow
 def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
-    ray = [str(Path(sys.executable).with_name("ray"))]
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
     home = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
+    home.pop("RAY_AUTH_TOKEN")
     home.pop("RAY_AUTH_MODE", None)
+    stranger = {**home, "HOME": str(tmp_path / "stranger")}
     address = f"127.0.0.1:{_PORT}"
     subprocess.run([*ray, "get-auth-token", "--generate"], env=home, check=True, timeout=60)
     head = subprocess.Popen(
@@ -183,16 +185,25 @@ def test_a_fleet_is_joined_from_outside_with_its_token(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         wait_for(address)
-        ended = subprocess.run(
-            [sys.executable, "-m", "fuzz", "run", "--runner=sim", f"--fleet=ray://{address}",
-             "--gpus=1", "--cases=20", f"--corpus={tmp_path / 'corpus'}"],
-            env=home, timeout=180, capture_output=True, text=True,
-        )  # fmt: skip
+        ended = [
+            subprocess.run(
+                [sys.executable, "-m", "fuzz", "run", "--runner=sim", f"--fleet={fleet}",
+                 "--gpus=1", "--cases=20", f"--corpus={tmp_path / f'corpus{number}'}"],
+                env=variables, timeout=180, capture_output=True, text=True,
+            )
+            for number, (fleet, variables) in enumerate(
+                [(f"ray://{address}", home), (f"127.0.0.1:{_PORT - 1}", home),
+                 (f"127.0.0.1:{_PORT - 1}", stranger)]
+            )
+        ]  # fmt: skip
     finally:
         head.terminate()
         head.wait(timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    assert "20 images compared" in ended.stdout
+    for one in ended[:2]:
+        assert one.returncode == 0, one.stderr
+        assert "20 images compared" in one.stdout
+    assert ended[2].returncode == 3
+    assert "it asks for a token, and there is none here" in ended[2].stderr
 
 
 @pytest.mark.slow
