@@ -1,4 +1,4 @@
-"""Changes of the code, drawn at random: which would no test notice?
+"""Changes of the code, drawn at random, that a test should notice, and those that none does.
 
 A mutant is one comparison, operator, `not`, `and`, `or` or whole number made another. So many are
 drawn from each of the five packages, evenly spaced over its code; a copy of the repository carries
@@ -34,6 +34,8 @@ WATCHING = -1
 # mutant that is awake, and the test that goes on.
 _SHARED = HERE / "mutants.shared"
 _seen: set[tuple[int, int]] = set()
+# Tests of full disks put others into their place.
+_open, _write, _close = os.open, os.write, os.close
 if _SHARED.exists():
     with _SHARED.open("r+b") as _file:
         _now = memoryview(mmap.mmap(_file.fileno(), 8)).cast("i")
@@ -44,9 +46,9 @@ def awake(number: int) -> bool:
     active, test = _now
     if active == WATCHING and (number, test) not in _seen:
         _seen.add((number, test))
-        descriptor = os.open(HERE / "mutants.seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(descriptor, f"{number} {test}\n".encode())
-        os.close(descriptor)
+        descriptor = _open(HERE / "mutants.seen", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        _write(descriptor, f"{number} {test}\n".encode())
+        _close(descriptor)
     return active == number
 
 
@@ -54,23 +56,26 @@ class Watch:
     """Tells mutants which test goes on, and writes the tests down with what came of them."""
 
     def __init__(self) -> None:
-        self._file = (HERE / "mutants.tests").open("a", buffering=1)
+        path = HERE / "mutants.tests"
+        self._number = len(path.read_text().splitlines()) if path.exists() else 0
+        self._file = path.open("a", buffering=1)
         self._last = Path()
 
-    def pytest_runtest_logstart(self, nodeid, location):  # noqa: ANN001, ANN201, D102
+    def pytest_runtest_logstart(self, nodeid, location):  # noqa: D102
         path = Path(nodeid.partition("::")[0])
         if path != self._last:
             _forget()
         self._last = path
-        _now[1] += 1
+        self._number += 1
+        _now[1] = self._number
         self._seconds = 0.0
         self._passed = True
 
-    def pytest_runtest_logreport(self, report):  # noqa: ANN001, ANN201, D102
+    def pytest_runtest_logreport(self, report):  # noqa: D102
         self._seconds += report.duration
         self._passed &= report.passed
 
-    def pytest_runtest_logfinish(self, nodeid, location):  # noqa: ANN001, ANN201, D102
+    def pytest_runtest_logfinish(self, nodeid, location):  # noqa: D102
         import json
 
         row = {"test": nodeid, "number": _now[1]}
@@ -89,8 +94,13 @@ def _forget() -> None:
                         function.cache_clear()
 
 
-def pytest_configure(config) -> None:  # noqa: ANN001
-    """Watch, where pytest was told to load this module."""
+def pytest_configure(config) -> None:
+    """Watch, where pytest was told to load this module; shrink nothing: that takes minutes."""
+    from hypothesis import Phase, settings
+
+    parent = settings.get_profile("ci")
+    settings.register_profile("mutants", parent, phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("mutants")
     if _now[0] == WATCHING:
         config.pluginmanager.register(Watch())
 
@@ -109,7 +119,7 @@ SIGNS = {"Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "Eq": "==", "NotEq": "!
          "IsNot": "is not", "In": "in", "NotIn": "not in"}  # fmt: skip
 
 
-def mutants_of(source: bytes, draw):  # noqa: ANN001, ANN201
+def mutants_of(source: bytes, draw):
     """Return all mutants of a module: where, what stands there, what would; without annotations."""
     import ast
 
@@ -118,15 +128,15 @@ def mutants_of(source: bytes, draw):  # noqa: ANN001, ANN201
         lines.append(lines[-1] + len(line))
     found = []
 
-    def span(node):  # noqa: ANN001, ANN202
+    def span(node):
         start = lines[node.lineno - 1] + node.col_offset
         return start, lines[node.end_lineno - 1] + node.end_col_offset
 
-    def text(node):  # noqa: ANN001, ANN202
+    def text(node):
         start, end = span(node)
         return f"({source[start:end].decode()})"
 
-    def other(node):  # noqa: ANN001, ANN202
+    def other(node):
         kind = type(getattr(node, "op", None)).__name__
         match node:
             case ast.Compare():
@@ -152,7 +162,7 @@ def mutants_of(source: bytes, draw):  # noqa: ANN001, ANN201
                 return str(node.value + draw.choice((-1, 1)))
         return None
 
-    def walk(node) -> None:  # noqa: ANN001
+    def walk(node) -> None:
         if isinstance(node, ast.JoinedStr | ast.pattern):
             return
         if isinstance(node, ast.expr) and (text_ := other(node)) is not None:
@@ -198,7 +208,9 @@ def draw(folder: Path, count: int, seed: int) -> None:
         start = randomness.random()
         for number in range(count):
             index = int((number + start) * len(every) / count)
-            while any(a < every[index][2] and every[index][1] < b for a, b, _ in taken[every[index][0]]):
+            while any(
+                a < every[index][2] and every[index][1] < b for a, b, _ in taken[every[index][0]]
+            ):
                 index = (index + 1) % len(every)
             taken[every[index][0]].append(every[index][1:])
         for path, mutants in taken.items():
@@ -220,7 +232,7 @@ def draw(folder: Path, count: int, seed: int) -> None:
 # --- Running tests there -------------------------------------------------------------------------
 
 
-def tested(tree: Path, active: int, tests, seconds: float | None, *options: str):  # noqa: ANN001, ANN201
+def tested(tree: Path, active: int, tests, seconds: float | None, *options: str):
     """Run tests in the copy with one mutant awake; return the exit code, None after the time."""
     import struct
     import subprocess
@@ -263,7 +275,7 @@ def watch(folder: Path, tests: list[str]) -> None:
     print((tree / "mutants.log").read_text().splitlines()[-1], f"(pytest: {code})")
 
 
-def chosen(folder: Path):  # noqa: ANN201
+def chosen(folder: Path):
     """Return, for each mutant, its tests in their order, each with its seconds."""
     import json
     from collections import defaultdict
@@ -280,7 +292,7 @@ def chosen(folder: Path):  # noqa: ANN201
         mutants[test].add(mutant)
 
     def order(test: int) -> float:
-        return len(mutants[test]) * (0.2 + tests[test]["seconds"])
+        return (1 + len(mutants[test])) * (0.2 + tests[test]["seconds"])
 
     answer = {}
     for row in json.loads((folder / "mutants.json").read_text()):
@@ -346,7 +358,7 @@ def run(folder: Path, only: list[int], seconds: float, tests: list[str]) -> None
         print(number, rows[number]["at"], outcome, f"{ran}/{len(plan)}", by[:150], flush=True)
 
 
-def outcomes(folder: Path):  # noqa: ANN201
+def outcomes(folder: Path):
     """Return what came of the mutants, the last word on each."""
     import json
 
