@@ -402,7 +402,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="numbers of mutants, separated by commas")
     parser.add_argument("--seconds", type=float, default=200, help="tests for one mutant")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     folder = given.folder.resolve()
     if given.what == "draw":
         draw(folder, given.count, given.seed)
