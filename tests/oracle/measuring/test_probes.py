@@ -77,6 +77,9 @@ def test_ignored_bits_are_half_a_place_none_and_any_in_a_and_in_b() -> None:
     dots = float_probes("f32.tf32.tf32.f32", DEPTH)
     part = dots.of("low bits")
     ignored = FORMATS["tf32"].ignored_bits
+    for bits in (dots.a, dots.b):
+        size = np.abs(bits[part].view(np.float32))
+        assert ((size >= 1) & (size < 2)).all(), "so that no low bit falls below a sum"
     low_a, low_b = (bits[part] & np.uint32((1 << ignored) - 1) for bits in (dots.a, dots.b))
     half = (low_a == 1 << (ignored - 1)).all(axis=1)
     none = (low_b == 0).all(axis=1)
