@@ -73,6 +73,8 @@ def test_a_page_derives_the_expected_value(
     digits = -(-shown.bits // 4)
     assert f"That is the expected `0x{shown.expected:0{digits}x}`." in page
     assert f"The device left `0x{shown.actual:0{digits}x}`." in page
+    assert f"leaves `{shown.where}` = " in page
+    assert "was not run to its end" not in page
     for word in words[1 if words[0] == "term by term" else 0 :]:
         assert word in page, page
     assert f"--fault {fault}" in page
