@@ -299,7 +299,7 @@ def chosen(folder: Path):
         path = Path(row["at"].partition(":")[0])
         own = {one for one in executed[row["mutant"]] if one in tests and tests[one]["passed"]}
         if 0 in executed[row["mutant"]]:
-            # What is executed when it is imported concerns whatever names the module.
+            # What is executed when it is imported concerns whatever names the module, or its folder.
             module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
             own |= {
                 number
@@ -319,7 +319,9 @@ def names(path: Path, module: str) -> bool:
     """Tell whether a file of tests names a module or lies in the tests of its package."""
     if path not in _TEXTS:
         _TEXTS[path] = path.read_text() if path.exists() else ""
-    return module in _TEXTS[path] or f"tests/{module.partition('.')[0]}/" in str(path)
+    folder = module.rpartition(".")[0]
+    named = module in _TEXTS[path] or ("." in folder and folder in _TEXTS[path])
+    return named or f"tests/{module.partition('.')[0]}/" in str(path)
 
 
 def run(folder: Path, only: list[int], seconds: float, tests: list[str]) -> None:

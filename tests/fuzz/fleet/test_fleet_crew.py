@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_cluster import FakeCluster
@@ -338,3 +340,33 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
         _devices({"devices": (1,), "fleet": "auto"}, "cuda")
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_host_gets_rounds_from_the_moment_that_it_said_what_it_has() -> None:
+    with FleetCrew(CHECK, FakeCluster([1], host_of(Answering))) as crew:
+        opened = False
+        for _ in range(50):
+            assert (crew.places_for_rounds() > 0) == opened
+            opened = opened or any(isinstance(event, Opened) for event in crew.poll(0.0))
+        assert opened
+
+
+@pytest.mark.usefixtures("_quick")
+def test_who_waits_for_a_place_or_for_work_is_not_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster([1], host_of(Answering))
+    with FleetCrew(CHECK, cluster) as crew:
+        now = time.monotonic()
+        later = SimpleNamespace(monotonic=lambda: now + 1000)
+        with monkeypatch.context() as patched:
+            patched.setattr(fleet_crew, "time", later)
+            (waiting,) = crew.statuses()
+        assert (waiting.stalled, waiting.seconds) == (False, 0.0)
+        assert waiting.device == "waiting for a place in the cluster"
+        crew.facts()
+        with monkeypatch.context() as patched:
+            patched.setattr(fleet_crew, "time", later)
+            (idle,) = crew.statuses()
+        assert not idle.stalled
