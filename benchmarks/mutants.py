@@ -299,7 +299,7 @@ def chosen(folder: Path):
         path = Path(row["at"].partition(":")[0])
         own = {one for one in executed[row["mutant"]] if one in tests and tests[one]["passed"]}
         if 0 in executed[row["mutant"]]:
-            # What is executed when it is imported concerns whatever names the module, or its folder.
+            # What is executed when it is imported concerns whatever names it, or its folder.
             module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
             own |= {
                 number
