@@ -17,7 +17,7 @@ TOKEN = re.compile(
     r"\s*(?:(?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
     r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)"
     r"|(?P<integer>[0-9][0-9a-zA-Z]*)"
-    r"|(?P<name>[a-zA-Z_$%][\w$]*(?:\.[a-zA-Z]+\b)*)"
+    r"|(?P<name>(?:[a-zA-Z_]|[$%][\w$])[\w$]*(?:\.[a-zA-Z]+\b)*)"
     r"|(?P<operator><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!?:<>()\[\]{},=]))"
 )
 """One token of an operand or an initialiser."""
@@ -75,6 +75,13 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def _remainder(a: int, b: int) -> int:
+    """Return the remainder of unsigned operands (PTX ISA 4.5.6); ptxas 11.7 to 13.5 have it so."""
+    mask = (1 << INTEGER_BITS) - 1
+    a, b = a & mask, b & mask
+    return a - b * _quotient(a, b)
+
+
 def _shift(amount: int) -> int:
     return min(amount & ((1 << INTEGER_BITS) - 1), INTEGER_BITS)
 
@@ -98,7 +105,7 @@ _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {
         "*": lambda a, b: a * b,
         "/": _quotient,
-        "%": lambda a, b: a - b * _quotient(a, b),
+        "%": _remainder,
     },
 )
 _UNARY: dict[str, Callable[[int], int]] = {

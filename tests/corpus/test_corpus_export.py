@@ -61,3 +61,11 @@ def test_each_finding_is_one_line_of_json(tmp_path: Path) -> None:
     assert not any("\n" in line for line in lines)
     for line, entry in zip(lines, entries, strict=True):
         assert json.loads(line) == json.loads((entry.path / "finding.json").read_text())
+
+
+def test_an_export_names_no_time_and_compresses_nothing(tmp_path: Path) -> None:
+    corpus = two_findings(tmp_path)
+    export_zip(corpus, corpus.entries(), tmp_path / "all.zip")
+    with zipfile.ZipFile(tmp_path / "all.zip") as file:
+        found = {(one.date_time, one.compress_type) for one in file.infolist()}
+    assert found == {((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED)}

@@ -44,6 +44,7 @@ def test_a_kind_and_a_module_are_enough(tmp_path: Path) -> None:
     assert (finding.target, finding.ptx_version) == ("sm_100a", "8.7")
     assert finding.family.key == "wmma.load.a.sync.aligned.row.m16n16k16.b8"
     assert (finding.origin, list(finding.files)) == (None, ["module.ptx"])
+    assert finding.versions.generator == 0, "made by hand"
 
 
 def test_what_is_written_goes_before_what_the_module_says(tmp_path: Path) -> None:

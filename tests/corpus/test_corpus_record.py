@@ -10,7 +10,7 @@ from corpus.identity import finding_id
 from corpus.images import unpack
 from corpus.naming import is_record, named_corpus
 from corpus.programs import decode_program
-from corpus.recorded import FOLDER, read_answers, write_answers
+from corpus.recorded import FOLDER, Answers, read_answers, write_answers
 from fuzz.findings.case import ACTUAL, INPUT, PROGRAM
 from fuzz.findings.verdicts import judge
 from oracle.legality import explain
@@ -72,3 +72,22 @@ def test_a_folder_that_is_called_so_comes_first(tmp_path, monkeypatch):
     assert is_record(Path("record"))
     (tmp_path / "record").mkdir()
     assert not is_record(Path("record"))
+
+
+def test_the_latest_answer_is_that_of_the_newest_version_that_gave_one():
+    told = Answers(
+        asked=("12.3.107", "12.4.99", "13.5.37"),
+        answers={
+            "all": ("crash", "accepted", "rejected"),
+            "first": ("crash", None, None),
+            "none": (None, None, None),
+        },
+    )
+    assert told.latest("all") == ("13.5.37", "rejected")
+    assert told.latest("first") == ("12.3.107", "crash")
+    assert told.latest("none") is None
+    assert told.latest("unknown") is None
+    for entry in list(ENTRIES.values())[::20]:
+        version, answer = read_answers().latest(entry.id)
+        assert answer == [one for one in read_answers().of(entry.id) if one][-1]
+        assert version in read_answers().asked

@@ -373,3 +373,18 @@ def test_a_finding_that_lies_in_two_folders_is_shown_once(tmp_path: Path) -> Non
     settle(corpus)
     assert list(corpus.raw.iterdir()) == []
     assert corpus.get(saved.id).files() == FILES
+
+
+def test_five_ids_are_shown_of_those_that_start_alike(tmp_path: Path) -> None:
+    corpus = new_corpus(tmp_path)
+    ids = [corpus.add(changed(CASE, instructions=(f"wmma {n};",)), {}).id for n in range(90)]
+    seen = set()
+    for first in "0123456789abcdef":
+        alike = sorted(one for one in ids if one.startswith(first))
+        if len(alike) > 1:
+            more = ", …" if len(alike) > 5 else ""
+            seen.add(more)
+            with pytest.raises(UsageError) as said:
+                corpus.get(first)
+            assert f"({', '.join(alike[:5])}{more})" in str(said.value)
+    assert ", …" in seen

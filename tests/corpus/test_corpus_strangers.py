@@ -17,7 +17,7 @@ import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
-from corpus.archive import opened_archive
+from corpus.archive import DIRECTORY_BYTES, opened_archive
 from corpus.export import export_zip
 from corpus.handwritten import import_case
 from corpus.images import pack, unpack
@@ -335,3 +335,30 @@ def test_what_was_stored_before_is_still_sound() -> None:
     found = list(Corpus(recorded, "test").scan())
     assert found
     assert all(isinstance(one, Entry) for one in found)
+
+
+def large_directory(data: bytes) -> bytes:
+    """Say of the list of files that it has a byte more than is read (APPNOTE.TXT, 4.3.16)."""
+    at = data.rfind(b"PK\x05\x06") + 12
+    return data[:at] + (DIRECTORY_BYTES + 1).to_bytes(4, "little") + data[at + 4 :]
+
+
+def large_archive(data: bytes) -> bytes:
+    """Put a locator of the form for more than 4 GiB in front of the end (APPNOTE.TXT, 4.3.15)."""
+    at = data.rfind(b"PK\x05\x06")
+    return data[:at] + b"PK\x06\x07" + bytes(16) + data[at:]
+
+
+@pytest.mark.parametrize("change", [large_directory, large_archive])
+@pytest.mark.parametrize("comment", [b"", b"said", bytes(0xFFFF)], ids=len)
+def test_a_list_of_files_that_is_too_large_is_refused_before_it_is_read(
+    change: Callable[[bytes], bytes], comment: bytes, tmp_path: Path
+) -> None:
+    path = archive(tmp_path / "a.zip", {"corpus.json": MANIFEST})
+    with zipfile.ZipFile(path, "a") as file:
+        file.comment = comment
+    with opened_archive(path):
+        pass
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UsageError, match="unpacks to more than"), opened_archive(path):
+        pass

@@ -120,3 +120,12 @@ def test_plans_go_to_other_processes() -> None:
     whole = plan("*")
     assert pickle.loads(pickle.dumps(whole)) == whole
     assert replace(whole, limit=1) != whole
+
+
+@pytest.mark.parametrize("only", ["store-offset", "stuck-sign"])
+def test_a_fault_is_seen_after_its_cases_and_not_after_one_fewer(only: str) -> None:
+    (count,) = cases(plan(only), 3).values()
+    assert count >= 1
+    assert cases(plan(only, limit=count), 3) == {only: count}
+    if count > 1:
+        assert cases(plan(only, limit=count - 1), 3) == {}

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus import Family, Kind, ShrinkStatus, create_corpus, durable
+from corpus import Case, Family, Kind, ShrinkStatus, create_corpus, durable
 from corpus.known import Known
 from fuzz.campaign.campaign import check_options
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.campaign.rounds import Budget
+from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.store import (
     PREVIOUS,
     STATE,
@@ -30,7 +30,8 @@ from fuzz.campaign.store import (
 )
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import Facts, Stage, Suspect
+from fuzz.checks.protocol import Drawn, Facts, Stage, Suspect
+from fuzz.findings.case import WRONG_STEP
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
@@ -243,3 +244,50 @@ def test_what_a_family_turned_out_to_be_is_found_through_every_name_it_had(tmp_p
     )
     triage.turned.update({"looks": "beside others", "beside others": "store", "once": ""})
     assert [triage.turned_out(key) for key in ("looks", "once", "new")] == ["", "", None]
+
+
+@pytest.mark.parametrize("skip", [0, 30])
+@pytest.mark.parametrize("left", [None, 1, 69, 70, 99, 100, 129, 130, 500])
+def test_a_round_is_limited_where_the_budget_ends_inside_of_what_is_left_of_it(
+    left: int | None, skip: int
+) -> None:
+    rounds = Rounds(State(options={}, started="", parts={0: skip} if skip else {}))
+    job = rounds.job(left, lambda _: Drawn(work=None, cases=100), frozenset())
+    assert (job.number, job.skip) == (0, skip)
+    assert job.limit == (left if left is not None and left < 100 - skip else None)
+
+
+@pytest.mark.parametrize("provisional", [False, True])
+def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
+    tmp_path: Path, provisional: bool
+) -> None:
+    corpus = create_corpus(tmp_path / "found", generator="test")
+    details = {} if provisional else {WRONG_STEP: "wmma.mma"}
+    case = Case(
+        kind=Kind.VIOLATION, family=Family(key="violation/k", title="k"),
+        instructions=("wmma.mma;",),
+        target="sm_90", ptx_version="8.0", details=details,
+    )  # fmt: skip
+    stored = corpus.add(case, {}).id
+    records = [
+        FamilyRecord(
+            kind=Kind.VIOLATION,
+            key=key,
+            title="",
+            text="",
+            verdict="",
+            message="",
+            cases=1,
+            id=id_,
+            shrink=ShrinkStatus.COMPLETE,
+        )
+        for key, id_ in (("violation/k", stored), ("violation/lost", "0" * 16))
+    ]
+    triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
+    triage.restore(records)
+    states = {key: member.state for key, member in triage.members.items()}
+    assert {key: state.provisional for key, state in states.items()} == {
+        "violation/k": provisional, "violation/lost": False,
+    }  # fmt: skip
+    assert states["violation/lost"].saved is None, "what is no longer there is found again"
+    assert states["violation/k"].saved.id == stored

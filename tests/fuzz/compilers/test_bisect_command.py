@@ -55,6 +55,9 @@ def test_a_person_reads_a_table_and_a_sentence(finding, compilers):
     ended = warpfuzz(home, "bisect", crash, "--compilers", compilers, "--opt", "3")
     assert "crashed from V12.1.1 on" in ended.out
     assert "V11.8.1" in ended.out
+    for label in ("rejected", "crashed"):
+        assert label in ended.out.partition("crashed from")[0]
+    assert "not asked" not in ended.out
 
 
 def test_versions_that_cannot_be_asked_are_no_change(finding, compilers):

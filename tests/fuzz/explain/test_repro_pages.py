@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from repro_cases import half, multiplication, row_load, stored
+from repro_cases import contents, half, multiplication, row_load, stored
 
-from corpus import Case, Entry, Family, Kind, Reason, RunnerVerdict, create_corpus
+from corpus import (
+    Case,
+    Entry,
+    Family,
+    Kind,
+    Origin,
+    Reason,
+    RunnerVerdict,
+    ShrinkStatus,
+    create_corpus,
+)
 from corpus.finding import OracleVerdict
 from fuzz.explain.facts import ValueFacts
 from fuzz.explain.folder import _raw, reproduction
 from fuzz.explain.markdown import value_page
 from fuzz.explain.notation import code, escaped, table
+from fuzz.findings.case import Evidence, case_of
+from fuzz.findings.replay import Subject, attempt
+from fuzz.runner import RunnerChoice, opened
 from oracle.errors import UsageError
 from oracle.isa import ldmatrix_form, mma_form
 from oracle.operations import Operation
 from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit
 
 PROGRAMS = {
     "half": multiplication(half(), times=2),
@@ -73,6 +89,8 @@ def test_a_page_derives_the_expected_value(
     digits = -(-shown.bits // 4)
     assert f"That is the expected `0x{shown.expected:0{digits}x}`." in page
     assert f"The device left `0x{shown.actual:0{digits}x}`." in page
+    assert f"leaves `{shown.where}` = " in page
+    assert "was not run to its end" not in page
     for word in words[1 if words[0] == "term by term" else 0 :]:
         assert word in page, page
     assert f"--fault {fault}" in page
@@ -151,3 +169,20 @@ def test_a_finding_without_a_module_is_refused(tmp_path: Path) -> None:
     entry = assembled(tmp_path, Kind.NOTE, "ldmatrix", {"other.txt": b""})
     with pytest.raises(UsageError, match=r"has no module\.ptx"):
         reproduction(entry)
+
+
+def test_a_finding_counts_the_runs_in_which_a_copy_differed() -> None:
+    program = PROGRAMS["integer"]
+    module = emit(program, module=Module.named("sm_90", "8.0"))
+    subject = Subject(module=module, program=program, image=contents(program, 1)[0])
+    with opened(RunnerChoice(name="sim", target="sm_90", faults=("store-one-row-off",))) as ready:
+        wrong = attempt(ready.runner, subject)
+        right = replace(wrong, kind=None, failed=0, sms=())
+        evidence = Evidence(
+            kind=Kind.VIOLATION, family=Family(key="k", title="k"), subject=subject,
+            attempts=[wrong, right, right, wrong],
+        )  # fmt: skip
+        origin = Origin(seed=1, round=0, image=0)
+        found = case_of(evidence, ready, origin=origin, status=ShrinkStatus.RAW).details
+    assert wrong.failed == 1
+    assert (found["runs"], found["failed runs"], found["rate"]) == (4, 2, 0.5)

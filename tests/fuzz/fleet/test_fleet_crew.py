@@ -510,3 +510,33 @@ def test_what_takes_the_first_seconds_is_said_before_it_takes_them(
     assert ended.value.code == 4
     assert said == ["joining the Ray cluster auto\n"]
     assert capsys.readouterr().err.startswith("starting 3 actors on 2 nodes of the cluster\n")
+
+
+@pytest.mark.usefixtures("_quick")
+def test_a_host_gets_rounds_from_the_moment_that_it_said_what_it_has() -> None:
+    with FleetCrew(CHECK, FakeCluster([1], host_of(Answering))) as crew:
+        opened = False
+        for _ in range(50):
+            assert (crew.places_for_rounds() > 0) == opened
+            opened = opened or any(isinstance(event, Opened) for event in crew.poll(0.0))
+        assert opened
+
+
+@pytest.mark.usefixtures("_quick")
+def test_who_waits_for_a_place_or_for_work_is_not_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster([1], host_of(Answering))
+    with FleetCrew(CHECK, cluster) as crew:
+        now = time.monotonic()
+        later = SimpleNamespace(monotonic=lambda: now + 1000)
+        with monkeypatch.context() as patched:
+            patched.setattr(fleet_crew, "time", later)
+            (waiting,) = crew.statuses()
+        assert (waiting.stalled, waiting.seconds) == (False, 0.0)
+        assert waiting.device == "waiting for a place in the cluster"
+        crew.facts()
+        with monkeypatch.context() as patched:
+            patched.setattr(fleet_crew, "time", later)
+            (idle,) = crew.statuses()
+        assert not idle.stalled

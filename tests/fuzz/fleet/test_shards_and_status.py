@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from corpus import create_corpus
 from fuzz.campaign.heartbeat import Beats, Heart
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.store import CampaignStore
-from fuzz.campaign.stored_status import Life, read_figures
+from fuzz.campaign.stored_status import FoundRow, Life, Summary, read_figures
 from fuzz.checks.programs import ProgramCoverage, Programs
 from fuzz.checks.protocol import RoundJob
+from fuzz.fleet.screening import ScreenHost
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import Selection
@@ -116,3 +118,22 @@ def test_a_folder_without_a_campaign_gets_a_sentence(tmp_path: Path) -> None:
     ended = warpfuzz(tmp_path, "status", "nowhere")
     assert ended.code == 2
     assert "no campaign" in ended.err
+
+
+def test_each_cause_of_findings_is_told_once_and_none_is_left_out() -> None:
+    def row(title: str, group: str = "", **more: bool) -> FoundRow:
+        return FoundRow(verdict="violation", title=title, group=group, **more)
+
+    rows = [row("a", "1"), row("b", "2"), row("c", "1"), row("d"), row("k", known=True), row("e")]
+    summary = Summary(cases=1, seconds=1, rounds=1, seed=1, stopped="", findings=rows)
+    assert sorted(one.title for one in summary.unknown) == ["a", "b", "d", "e"]
+    assert [one.title for one in summary.known] == ["k"]
+
+
+def test_a_host_that_screens_nothing_says_so() -> None:
+    host = ScreenHost(place="0")
+    news = host.news(stop=False)
+    assert (news.line, news.code) == ("", -signal.SIGKILL)
+    harvest = host.harvest()
+    assert (harvest.summary, harvest.findings) == (None, ())
+    assert harvest.error == "it was not started"

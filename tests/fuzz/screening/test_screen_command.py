@@ -432,3 +432,9 @@ def test_the_command_tells_multiprocessors_apart_in_json_junit_and_report(
     assert names == ["multiprocessor 1"]
     assert "multiprocessor 1" in (tmp_path / "out.html").read_text()
     assert json.dumps(ended.rows)
+
+
+def test_a_launch_that_failed_is_one_that_is_wrong() -> None:
+    failure = Failure(trouble=Trouble.LAUNCH_FAILURE, message="illegal address")
+    lost = Sighting(item=None, failure=failure)
+    assert (lost.wrong, lost.differing) == (1, ())

@@ -121,3 +121,17 @@ def test_every_fault_says_which_instructions_are_guilty() -> None:
         if mnemonics:
             touched = [opcode for opcode in opcodes if fault.opcodes.search(opcode)]
             assert any(opcode.startswith(tuple(mnemonics)) for opcode in touched), fault.name
+
+
+@pytest.mark.parametrize("what", ["load-a", "load-b", "load-c", "store"])
+def test_an_offset_fault_starts_where_it_says_and_changes_nothing_else(what: str) -> None:
+    text = multiplication(VARIANTS[0], target="sm_90").ptx
+    rewritten = by_name(f"{what}-offset").rewrite(text)
+    pairs = zip(text.splitlines(), rewritten.splitlines(), strict=True)
+    ((before, after),) = [(one, other) for one, other in pairs if one != other]
+    opcode = {"store": "wmma.store.d"}.get(what, f"wmma.{what.replace('-', '.')}")
+    assert before.split()[0].startswith(opcode)
+    place = re.compile(r"\[(%\w+)\+?(\d*)\]")
+    (base, old), (same, new) = place.search(before).groups(), place.search(after).groups()
+    assert (base, int(new) - int(old or 0)) == (same, 4)
+    assert place.sub("", before) == place.sub("", after)

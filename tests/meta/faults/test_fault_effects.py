@@ -291,3 +291,16 @@ def test_a_rare_transient_is_seen_and_differs_from_launch_to_launch() -> None:
     struck = [np.flatnonzero((each != clean).any(axis=1)) for each in (first, second)]
     assert 1 <= len(struck[0]) <= 12
     assert list(struck[0]) != list(struck[1])
+
+
+def test_another_convention_for_nan_changes_one_nan_into_another() -> None:
+    """Invalid operations, operands that are NaN: whatever is no NaN, stays."""
+    fault = by_name("f64-payload-dropped")
+    (case,) = [one for one in concerned(fault) if one.name.endswith("m8n8k4.rn.f64.f64.f64.f64")]
+    module = SimulatedDevice(case.target, faults=[fault]).load(case.ptx)
+    for images, expected in runs(case):
+        actual = module.launch("kernel", images)[0].view(np.float64)
+        wanted = expected.view(np.float64)
+        assert np.array_equal(np.isnan(actual), np.isnan(wanted))
+        number = ~np.isnan(wanted)
+        assert np.array_equal(actual[number], wanted[number])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from oracle import isa
@@ -126,3 +128,14 @@ def test_every_form_has_figures_on_sm_90():
     for form in isa.FORMS:
         if isinstance(form, MmaForm):
             assert model_for("sm_90").figures_for(form)
+
+
+def test_how_sure_a_model_is_leaves_out_which_nan_f64_gives_and_nothing_else():
+    model = model_for("sm_90")
+    unsure = [label for label in Confidence if weakest((label, model.confidence)) is label][-1]
+    assert unsure is not model.confidence
+    of = {name: getattr(model.doubles, name) for name in ("nan", "order", "multiply_add")}
+    for name, figure in of.items():
+        other = replace(model.doubles, **{name: replace(figure, confidence=unsure)})
+        found = replace(model, doubles=other).confidence
+        assert found is (model.confidence if name == "nan" else unsure)

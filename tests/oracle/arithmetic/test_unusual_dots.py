@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from reference.any_dots import any_dot
 from test_truncated_dots import patterns
 
+from oracle.arithmetic.dots import flushed
 from oracle.formats import FORMATS
 from oracle.models import Figure, model_for
 from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot
@@ -115,3 +116,19 @@ def test_the_slow_way_agrees_with_the_fast_one_where_both_know_the_figures(types
 
 def test_rows_are_those_of_a_target():
     assert rule_of("sm_90", "f16", "f32") in ROWS
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "tf32", "f32"])
+def test_what_is_flushed_is_a_zero_of_its_sign_and_nothing_else_changes(name: str) -> None:
+    fmt = FORMATS[name]
+    bits = np.arange(1 << 16, dtype=np.uint16).astype(fmt.raw) << (fmt.bits - 16)
+    bits |= bits >> 16 if fmt.bits == 32 else np.zeros_like(bits)
+    floats = {"f16": np.float16, "bf16": np.float32}.get(name, np.float32)
+    wide = bits.astype(np.uint32) << 16 if name == "bf16" else bits
+    values = wide.view(floats)
+    small = np.abs(values) < np.finfo(floats).smallest_normal
+    wanted = np.where(small, np.copysign(floats(0), values), values).view(wide.dtype)
+    made = flushed(bits, fmt)
+    made = made.astype(np.uint32) << 16 if name == "bf16" else made
+    number = ~np.isnan(values)
+    assert np.array_equal(made[number], wanted[number])

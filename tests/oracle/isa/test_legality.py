@@ -393,3 +393,38 @@ def test_what_is_no_vector_is_illegal_in_the_place_of_one(form: Form, operand: s
     assert (
         explain(f"{form.opcode} {', '.join(operands)};", **place(form)).verdict is Verdict.ILLEGAL
     )
+
+
+@pytest.mark.parametrize("mnemonic", MNEMONICS)
+def test_too_few_and_too_many_operands_are_said_with_how_many_there_are(mnemonic: str) -> None:
+    form = next(form for form in FORMS if form.mnemonic == mnemonic)
+    kinds = MNEMONICS[mnemonic].operands
+    wanted = f"{len(kinds) - 1} or {len(kinds)}" if "stride" in kinds else f"{len(kinds)}"
+    for given_ in (1, len(kinds) + 1):
+        text = f"{form.opcode} {', '.join(['%r1'] * given_)};"
+        (reason, *_) = explain(text, target="sm_100a", ptx_version="9.0").reasons
+        assert reason.text.startswith(f"{mnemonic} takes {wanted} operands (")
+        assert reason.text.endswith(f", not {given_}")
+
+
+RELEASES = {
+    "3.0": "sm_30", "3.1": "sm_35", "4.0": "sm_32 sm_50", "4.1": "sm_37 sm_52", "4.2": "sm_53",
+    "5.0": "sm_60 sm_61 sm_62", "6.0": "sm_70", "6.1": "sm_72", "6.3": "sm_75", "7.0": "sm_80",
+    "7.1": "sm_86", "7.4": "sm_87", "7.8": "sm_89 sm_90", "8.0": "sm_90a",
+    "8.6": "sm_100 sm_100a sm_101 sm_101a", "8.7": "sm_120 sm_120a",
+    "8.8": "sm_100f sm_101f sm_103 sm_103a sm_103f sm_120f sm_121 sm_121a sm_121f",
+    "9.0": "sm_88 sm_110 sm_110a sm_110f",
+    "9.4": "sm_107 sm_107a sm_107f",
+}  # fmt: skip
+"""Targets by the release that brought them (PTX ISA, "Release Notes"; 9.4: ptxas 13.4)."""
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=str)
+def test_a_version_knows_the_targets_of_its_release_and_of_those_before(version: object) -> None:
+    known = {
+        name for release, names in RELEASES.items() for name in names.split()
+        if parse_version(release) <= version
+    }  # fmt: skip
+    if version >= parse_version("9.0"):  # sm_101 is sm_110 from there on
+        known -= {"sm_101", "sm_101a", "sm_101f"}
+    assert {name for name, target in TARGETS.items() if target.known_to(version)} == known

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from oracle import isa
-from oracle.definedness import check_defined, undefined
+from oracle.definedness import Cause, check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
 from oracle.forms import LoadForm, StoreForm
@@ -415,3 +417,30 @@ def test_buffers_lie_back_to_back_at_their_alignment() -> None:
     for first in (0, 10):
         assert [program.offset(f"b{first + i}") for i in range(4)] == [0, 8, 64, 74]
     assert (program.image_bytes, program.shared_bytes) == (256, 256)
+
+
+@given(st.integers(0, 3000), st.integers(0, 3000), st.integers(1, 1000))
+def test_a_copy_overlaps_itself_where_its_bytes_meet(first: int, second: int, size: int) -> None:
+    meet = set(range(first, first + size)) & set(range(second, second + size))
+    for source, overlaps in (("out", bool(meet)), ("data", False)):
+        step = Copy(source=at(first, source), destination=at(second, "out"), size=size)
+        found = undefined(Program(buffers=BUFFERS, steps=(step,)))
+        assert (Cause.OVERLAP in {reason.cause for reason in found}) == overlaps
+
+
+@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(0, 500), st.integers(1, 1000))
+def test_the_first_byte_that_is_unwritten_or_races_is_named(
+    start: int, size: int, before: int, after: int
+) -> None:
+    """Behind a buffer in front, and by its place in its own."""
+    spare = Buffer(name="spare", space="shared", size=768)
+    middle = start + size + before
+    fill = Copy(source=at(0), destination=at(start + size, "tile"), size=1024)
+    steps = (fill, Barrier(), Copy(source=at(start, "tile"), destination=at(), size=size + 1))
+    program = Program(buffers=(spare, *BUFFERS), steps=steps)
+    (reason,) = undefined(program)
+    assert f"byte {start} of shared tile is read" in reason.text
+    write = Copy(source=at(0), destination=at(middle, "tile"), size=after)
+    read = Copy(source=at(start + size, "tile"), destination=at(2048), size=before + 1)
+    (reason,) = undefined(replace(program, steps=(fill, Barrier(), write, read)))
+    assert f"byte {middle} of tile was accessed" in reason.text

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from simulated_contents import images_of
-from simulated_kernels import VARIANTS, kernel, multiplication
+from simulated_kernels import VARIANTS, kernel, multiplication, transfer
 
 from oracle.errors import UsageError
 from runners.simulated import SimulatedDevice, SimulatedTrap, Trap, TrapKind, interpreter
@@ -407,3 +407,66 @@ def test_a_shuffle_among_some_lanes_does_not_wait_for_the_others() -> None:
 ON:
     """)
     assert found.tolist() == [7 - lane if lane < 8 else 0 for lane in range(32)]
+
+
+@pytest.mark.parametrize(("kind", "alignment"), [("f16", 4), ("f32", 4), ("s32", 4), ("f64", 8)])
+def test_an_accumulator_lies_at_any_multiple_of_its_alignment(kind: str, alignment: int) -> None:
+    shape = "m8n8k4" if kind == "f64" else "m16n16k16"
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (6, 8192)).astype(np.uint8)
+    for offset in (alignment, 3 * alignment, alignment // 2):
+        ptx = transfer(kind, shape).replace("[%rd2]", f"[%rd2+{offset}]")
+        module = DEVICE.load(ptx.replace("4096]", f"{4096 + 5 * offset}]"))
+        if offset % alignment:
+            with pytest.raises(SimulatedTrap) as caught:
+                module.launch("kernel", images)
+            assert caught.value.trap.kind is TrapKind.MISALIGNED
+            continue
+        after, _ = module.launch("kernel", images)
+        size = 64 * 8 if kind == "f64" else 256 * (2 if kind == "f16" else 4)
+        moved = after[:, 4096 + 5 * offset :][:, :size]
+        assert np.array_equal(moved, images[:, offset : offset + size])
+
+
+def test_a_predicate_is_an_operand_as_it_is_and_negated_in_any_order() -> None:
+    after = launch(
+        """
+    setp.lt.u32 %p4, %r7, 16;
+    setp.ge.and.u32 %p5, %r7, 0, %p4;
+    setp.ge.and.u32 %p6, %r7, 0, !%p4;
+    setp.ge.and.u32 %p7, %r7, 8, %p4;
+    selp.u32 %r20, 1, 0, %p5;
+    selp.u32 %r21, 1, 0, %p6;
+    selp.u32 %r22, 1, 0, %p7;
+    mul.wide.u32 %rd10, %r7, 16;
+    add.s64 %rd11, %rd2, %rd10;
+    st.global.v4.b32 [%rd11], {%r20, %r21, %r22, %r7};
+    """,
+        np.zeros((2, 512), np.uint8),
+    )
+    lane = np.arange(32)
+    found = words(after).reshape(2, 32, 4)
+    for index, wanted in enumerate((lane < 16, lane >= 16, (lane < 16) & (lane >= 8))):
+        assert (found[..., index] == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "quotient", "remainder"),
+    [
+        (7, 2, 3, 1), (-7, 2, -3, 1), (7, -2, -3, 7), (-7, -2, 3, -7), (6, 3, 2, 0), (0, -5, 0, 0),
+        (-9, 5, -1, 2),
+    ],
+)  # fmt: skip
+def test_constants_are_divided_with_a_sign_and_leave_an_unsigned_remainder(
+    a: int, b: int, quotient: int, remainder: int
+) -> None:
+    # What ptxas 13.5 stores for each, 2026-11-23.
+    after = launch(
+        f"""
+    mov.b32 %r20, ({a}) / ({b});
+    mov.b32 %r21, ({a}) % ({b});
+    st.global.v2.b32 [%rd2], {{%r20, %r21}};
+    """,
+        np.zeros((1, 16), np.uint8),
+    )
+    assert words(after).view(np.int32)[0, :2].tolist() == [quotient, remainder]

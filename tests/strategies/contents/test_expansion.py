@@ -10,12 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
+from oracle.forms import LdmatrixForm
 from oracle.image import position
+from oracle.isa import LDMATRIX_FORMS, form_of
+from oracle.lane_steps import LoadRegisters, LoadRows, MultiplyLanes
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load
+from oracle.steps import Barrier, Copy, Load
 from oracle.storage import read
 from strategies.contents import Recipe, ValueClass, expand, recipes
+from strategies.contents.origins import readings
 
 ALL = tuple(ValueClass)
 SLOW = settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -172,3 +176,24 @@ def test_matrices_are_those_that_are_read_back() -> None:
     a, b, c = matrices(F16_F32, ValueClass.NORMAL, 3)
     assert (a.shape, b.shape, c.shape) == ((3, 16, 16),) * 3
     assert (a.dtype, c.dtype) == (np.uint16, np.uint32)
+
+
+@pytest.mark.parametrize("form", [one for one in LDMATRIX_FORMS if one.registers == 1], ids=str)
+def test_padding_of_ldmatrix_comes_from_nowhere(form: LdmatrixForm) -> None:
+    """An operand that has any is no matrix of the image; without any, it is."""
+    product = form_of("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32")
+    out = Place(buffer="out")
+    steps = (
+        Copy(source=out, destination=Place(buffer="tile"), size=512),
+        Barrier(),
+        LoadRows(form=form, registers="a", buffer="tile", addresses=tuple(range(0, 512, 16))),
+        LoadRegisters(registers="b", count=1, place=out),
+        LoadRegisters(registers="c", count=2, place=out),
+        MultiplyLanes(form=product, d="d", a="a", b="b", c="c"),
+    )
+    buffers = (
+        Buffer(name="out", space="global", size=512), Buffer(name="tile", space="shared", size=512),
+    )  # fmt: skip
+    (found,) = readings(Program(buffers=buffers, steps=steps)).products
+    assert (found.a is None) == bool(form.source_format)
+    assert found.b is not None

@@ -167,3 +167,15 @@ def test_every_feature_has_a_dimension_and_a_name_of_its_own() -> None:
     assert {feature.dimension for feature in Feature} == set(Dimension)
     assert len({str(feature) for feature in Feature}) == len(Feature)
     assert all(Feature(str(feature)) is feature for feature in Feature)
+
+
+@pytest.mark.parametrize("beyond", [0, 512, 1024, 2048])
+def test_tiles_of_a_larger_matrix_are_that_wherever_they_lie(beyond: int) -> None:
+    """Rows of 16 elements of f16 at a stride of 32: the second tile lies in the gaps."""
+    for other, together in ((32, True), (1024, False)):
+        tiles = [
+            load("a", at=beyond + at, stride=32, name=name, buffer="ga")
+            for name, at in (("a", 0), ("n", other))
+        ]
+        features = features_of(program(*tiles, *LOADS[1:], product(), store()))
+        assert (Feature.TILES in features) == together

@@ -8,11 +8,18 @@ import pytest
 from drawn_programs import drawn
 
 from oracle.definedness import undefined
-from oracle.forms import Form, MmaForm
+from oracle.forms import (
+    Form,
+    LdmatrixForm,
+    MmaForm,
+    MmaSyncForm,
+    MovmatrixForm,
+    StmatrixForm,
+)
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_SYNC_FORMS, STORE_FORMS
 from oracle.program import requirements
 from oracle.targets import DEFAULT_TARGET, Module
-from strategies.features import Feature, Focus, features_of, possible_features
+from strategies.features import Feature, Focus, features_of, main_form, possible_features
 from strategies.programs import VALUED_FORMS, is_valued
 
 _B16 = tuple(form for form in LDMATRIX_FORMS if form.type == "b16")
@@ -122,3 +129,14 @@ def test_a_few_hundred_programs_reach_every_feature_and_every_family() -> None:
         types |= _types(requirements(program))
     assert reached == set(Feature)
     assert types == _types(VALUED_FORMS)
+
+
+def test_without_a_focus_programs_are_about_every_kind_of_instruction() -> None:
+    found = {type(main_form(one)) for key in range(60) for one in drawn(key=key, count=2)}
+    assert found >= {MmaForm, MmaSyncForm, LdmatrixForm, StmatrixForm, MovmatrixForm}
+
+
+def test_without_a_focus_programs_about_ldmatrix_alone_are_drawn() -> None:
+    for form in (_B16[0], _B16[-1]):
+        for program in drawn(count=4, forms=(form,)):
+            assert main_form(program) == form

@@ -1,0 +1,155 @@
+"""What a shrunk case is made of: plainer values, cells and steps that are what they are called."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import islice, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle import isa
+from oracle.definedness import undefined
+from oracle.formats import FORMATS, Format, Kind
+from oracle.image import position
+from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
+from oracle.places import Buffer, Place
+from oracle.program import Program
+from oracle.steps import Barrier, Copy, Load, Multiply, Store
+from strategies.cells import cells_of
+from strategies.programs.bare import exact_elements
+from strategies.programs.forms import load_form, store_form
+from strategies.simplification.accesses import plainer_transfers
+from strategies.simplification.examples import Example
+from strategies.simplification.terms import dots, proposed
+from strategies.simplification.values import exponent, nearest, number, simpler_values
+
+FLOATS = [one for one in FORMATS.values() if one.kind is Kind.FLOAT and one.bits >= 16]
+FORM = isa.mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32")
+
+
+def multiplication() -> Program:
+    """Load, multiply and store, with bytes around every matrix."""
+    loads = tuple(
+        Load(
+            form=load_form(FORM.matrix(operand), layout, "global"),
+            fragment=operand, place=Place(buffer=operand, offset=64),
+        )
+        for operand, layout in (("a", "row"), ("b", "col"), ("c", "row"))
+    )  # fmt: skip
+    form = store_form(FORM.matrix("d"), "row", "global")
+    store = Store(form=form, fragment="d", place=Place(buffer="d"))
+    buffers = tuple(Buffer(name=name, space="global", size=1200) for name in "abcd")
+    steps = (*loads, Multiply(form=FORM, d="d", a="a", b="b", c="c"), store)
+    return Program(buffers=buffers, steps=steps)
+
+
+@pytest.mark.parametrize("type_", FLOATS, ids=lambda type_: type_.name)
+@given(data=st.data())
+def test_simpler_values_are_elements_and_among_them_the_nearest_that_are(
+    type_: Format, data: st.DataObject
+) -> None:
+    unit = 1 << (type_.bits - 1 - type_.exponent_bits)
+    sign = 1 << (type_.bits - 1)
+    field = data.draw(st.integers(1, (1 << type_.exponent_bits) - 2))
+    fraction = data.draw(st.integers(1, (1 << type_.fraction_bits) - 1)) << type_.ignored_bits
+    negative = data.draw(st.booleans())
+    offers = simpler_values(type_, sign * negative | field * unit | fraction)
+    assert all(0 < offer < 1 << type_.bits for offer in offers)
+    assert len(offers) == len(set(offers))
+    assert field * unit in offers, "its power of two"
+    if negative:
+        assert field * unit | fraction in offers, "its magnitude"
+    if field != type_.bias:
+        toward = field + (1 if field < type_.bias else -1)
+        assert toward * unit in offers, "a power of two nearer to one"
+
+
+@pytest.mark.parametrize("type_", FLOATS, ids=lambda type_: type_.name)
+def test_what_is_to_be_multiplied_exactly_are_integers_of_both_signs(type_: Format) -> None:
+    values = exact_elements(type_, (40, 40), np.random.default_rng(0), added=False)
+    numbers = {number(type_, int(value)) for value in values.ravel()}
+    most = 1 << 22 if type_.name == "f64" else 8
+    assert all(one is not None and one.denominator == 1 and abs(one) <= most for one in numbers)
+    if type_.name != "f64":
+        assert numbers == {Fraction(one) for one in range(-8, 9)}
+
+
+def test_bytes_around_matrices_are_parted_by_buffers_and_by_runs() -> None:
+    cells = cells_of(multiplication())
+    groups = list(cells.groups())
+    assert sorted(groups[1][0].tolist()) == list(range(cells.elements, len(cells.starts)))
+    byte = cells.starts // 8
+    by_buffer = [part for part in groups[2] if len(part)]
+    inside = cells.around[byte[cells.around] % 1280 < 1200]
+    assert sorted(np.concatenate(by_buffer).tolist()) == inside.tolist()
+    for part in by_buffer:
+        assert len({int(one) // 1280 for one in byte[part]}) == 1, "buffers are 1280 bytes apart"
+    for parts in groups[-3:]:
+        assert np.array_equal(np.concatenate(parts), cells.around)
+
+
+def test_two_products_complete_each_other_below_one_that_was_there() -> None:
+    program = multiplication()
+    cells = cells_of(program)
+    image = np.zeros(program.image_bytes, np.uint8)
+    for buffer in "ab":
+        at = position(program, Place(buffer=buffer, offset=64))
+        image[at : at + 512].view(np.uint16)[:] = 0x3F80 + 3 * (buffer == "b")
+    dot = next(iter(dots(cells, image)))
+    first, second = dot.held(set(cells.nonzero(image).tolist()))[:2]
+
+    def term(made: np.ndarray, k: int) -> Fraction:
+        a, b = (cells.value(made, cell) for cell in (dot.a[k], dot.b[k]))
+        return (number(FORM.a_type, a) or Fraction(0)) * (number(FORM.b_type, b) or Fraction(0))
+
+    whole = exponent(abs(term(image, first)))
+    wanted = list(product(range(1, FORM.a_type.fraction_bits + 1), range(13)))
+    found = list(islice(proposed(cells, image, dot, 2, with_c=False), len(wanted)))
+    for made, (bits, below) in zip(found, wanted, strict=True):
+        assert len(dot.held(set(cells.nonzero(made).tolist()))) == 2
+        assert term(made, second) == Fraction(2) ** (whole - below)
+        both = term(made, first) + term(made, second)
+        assert both == Fraction(2) ** (whole - below + 2 * bits)
+
+
+@pytest.mark.parametrize("form", isa.LDMATRIX_FORMS[:8] + isa.STMATRIX_FORMS[:6], ids=str)
+def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: object) -> None:
+    tile, rows = Place(buffer="tile"), tuple(range(0, 512, 16))
+    out, fill = Place(buffer="out"), Copy(source=Place(buffer="in"), destination=tile, size=512)
+    if form in isa.STMATRIX_FORMS:
+        steps = (
+            LoadRegisters(registers="r", count=form.registers, place=Place(buffer="in")),
+            StoreRows(form=form, registers="r", buffer="tile", addresses=rows),
+            Barrier(),
+            StoreRegisters(registers="r", count=form.registers, place=out),
+        )
+    else:
+        steps = (
+            fill, Barrier(),
+            LoadRows(form=form, registers="r", buffer="tile", addresses=rows),
+            StoreRegisters(registers="r", count=form.registers, place=out),
+        )  # fmt: skip
+    buffers = (
+        Buffer(name="in", space="global", size=1024), Buffer(name="out", space="global", size=1024),
+        Buffer(name="tile", space="shared", size=512),
+    )  # fmt: skip
+    program = Program(buffers=buffers, steps=steps)
+    assert not undefined(program)
+    example = Example(program=program, image=np.zeros(program.image_bytes, np.uint8))
+    plainer = [
+        one.program for one in plainer_transfers(example)
+        if any(getattr(step, "form", form) != form for step in one.program.steps)
+    ]  # fmt: skip
+    assert plainer or form.number == 1
+    assert [program for program in plainer if undefined(program)] == []
+
+
+@given(st.sampled_from(list(FORMATS.values())), st.integers(-(2**70), 2**70), st.integers(-90, 90))
+def test_the_nearest_element_of_an_element_is_itself(type_: Format, top: int, shift: int) -> None:
+    raw = nearest(type_, Fraction(top) * Fraction(2) ** shift)
+    value = number(type_, raw)
+    assert value is not None
+    assert nearest(type_, value) == raw or value == 0
