@@ -5,11 +5,11 @@ Functions are put in place where they are called, each time with registers of th
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
-from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
+from runners.simulated import access, asynchronous, memory_order, scalar, warp_level
 from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
 from runners.simulated.memory import Space
 from runners.simulated.operands import Location, Operands, Surroundings
@@ -27,7 +27,7 @@ from runners.simulated.syntax import (
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import Operation
 
-_PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
+_OF_MEMORY = (*access.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
 
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""
@@ -42,25 +42,26 @@ _Decode = Callable[[Operands, Silicon], Operation]
 
 @lru_cache(maxsize=4096)
 def _find(opcode: str) -> tuple[_Decode, Waits | None] | None:
-    """Return what decodes an opcode, and who waits for whom at it."""
+    """Return what decodes an opcode of a matrix or of memory, and who waits for whom at it."""
     for pattern, decode in warp_level.FORMS:
         if match := pattern.fullmatch(opcode):
-            return _for_warp(decode, match), Waits.WARP
-    for pattern, plain in cooperation.FORMS:
+            return partial(_for_warp, decode, match), Waits.WARP
+    for pattern, plain in _OF_MEMORY:
         if match := pattern.fullmatch(opcode):
-            return _for_thread(plain, match), Waits.MEMBERS
-    for pattern, plain in _PER_THREAD:
-        if match := pattern.fullmatch(opcode):
-            return _for_thread(plain, match), None
+            return partial(_for_thread, plain, match), None
     return None
 
 
-def _for_warp(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
-    return lambda operands, silicon: decode(operands, silicon, match)
+def _for_warp(
+    decode: Callable[..., Operation], match: re.Match[str], operands: Operands, silicon: Silicon
+) -> Operation:
+    return decode(operands, silicon, match)
 
 
-def _for_thread(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
-    return lambda operands, _: decode(operands, match)
+def _for_thread(
+    decode: Callable[..., Operation], match: re.Match[str], operands: Operands, _: Silicon
+) -> Operation:
+    return decode(operands, match)
 
 
 class _Linker:
@@ -186,15 +187,15 @@ class _Linker:
         meaning = None if entry.names is None else operands.meaning(entry.names)
         if meaning is not None and (known := entry.decoded.get(meaning)) is not None:
             return known
-        found = _find(instruction.opcode)
-        if found is None:
+        waits, members = None, None
+        if (found := _find(instruction.opcode)) is not None:
+            decode, waits = found
+            operation = decode(operands, self._silicon)
+        elif (row := scalar.decode(operands)) is not None:
+            operation, members = row
+            waits = None if members is None else Waits.MEMBERS
+        else:
             return None
-        decode, waits = found
-        operation = decode(operands, self._silicon)
-        members = None
-        if waits is Waits.MEMBERS:
-            members = cooperation.members(operands)
-            waits = None if members is None else waits
         if meaning is not None:
             entry.decoded[meaning] = operation, waits, members
         return operation, waits, members
