@@ -5,9 +5,8 @@ Source: PTX ISA 5.4 (Variables), 7.1 (Function Declarations and Definitions), 11
 
 import re
 
-from runners.simulated.literals import BadConstant
+from runners.simulated.literals import BadConstant, initial_of, operands_of
 from runners.simulated.reader import DIRECTIVE, IDENTIFIER, NAME, Reader
-from runners.simulated.statements import initial_of, operands_of
 from runners.simulated.syntax import TYPE_BITS, Initial, Register, Scope, Variable
 from runners.simulated.traps import TrapKind, refuse
 

@@ -11,9 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from runners.simulated.declarations import Declarations
-from runners.simulated.literals import BadConstant
+from runners.simulated.literals import BadConstant, operands_of
 from runners.simulated.reader import DIRECTIVE, IDENTIFIER, NAME, Reader, without_comments
-from runners.simulated.statements import operands_of
 from runners.simulated.syntax import (
     CALLS,
     Function,
