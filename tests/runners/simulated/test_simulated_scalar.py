@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from simulated_kernels import kernel
 
-from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
 
 DEVICE = SimulatedDevice("sm_100")
 
@@ -292,3 +292,22 @@ def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
     DEVICE.load(kernel(f"    {line}", image_bytes=8, target=needed))
     with pytest.raises(SimulatedTrap, match=needed):
         DEVICE.load(kernel(f"    {line}", image_bytes=8, target="sm_75"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "add.sat.bf16x2 %r20, %r7, %r7;",
+        "add.relu.f32 %r20, %r7, %r7;",
+        "cvt.ftz.u32.u64 %r20, %rd1;",
+        "min.ftz.f64 %rd10, %rd1, %rd1;",
+        "match.any.sync.b32 %r20|%p4, %r7, -1;",
+        "setp.lt.ftz.bf16x2 %p4|%p5, %r7, %r7;",
+        # Whole words are no halves.
+        "set.eq.u32.f16x2 %r20, %r7, %r7;",
+    ],
+)
+def test_what_no_row_has_is_refused(line: str) -> None:
+    with pytest.raises(SimulatedTrap) as caught:
+        DEVICE.load(kernel(f"    {line}", image_bytes=8, target="sm_100"))
+    assert caught.value.trap.kind is TrapKind.UNSUPPORTED
