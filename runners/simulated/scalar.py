@@ -15,7 +15,7 @@ register have more bits (9.4.1), `?` lets one be copied that was never written. 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
 
 Compute = Callable[..., Any]
-Decode = Callable[[Operands, Qualifiers], Operation]
+Decode = Callable[[Operands, Qualifiers, Any], Operation]
 Target = tuple[str, np.dtype[Any]]
 """Key and dtype of a register that is written."""
 
@@ -46,16 +46,24 @@ _SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 class _Slot(NamedTuple):
     """An operand of a row."""
 
-    optional: str
-    joint: str
-    """What stands in front: a comma, `|`, or nothing."""
     name: str
-    type: str
+    optional: str
+    """A comma or `|` that stands in front, where it may be left out."""
+    is_target: bool
     mark: str
+    type: str
+    bits: int = 0
+    dtype: np.dtype[Any] = DTYPES[1]
+    """Of its numbers: unsigned, where they are not signed."""
 
-    @property
-    def is_target(self) -> bool:
-        return self.name in ("d", "p") or self.joint == "|"
+    def of(self, q: Qualifiers) -> "_Slot":
+        """Return it with the type that it has in an instruction."""
+        kind = q[self.type] or self.type
+        if kind == "imm8":
+            return self
+        bits = 32 if kind.endswith("x2") else TYPE_BITS[kind]
+        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[bits]
+        return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
 def _pattern(opcode: str, classes: Mapping[str, str]) -> str:
@@ -70,13 +78,6 @@ def _pattern(opcode: str, classes: Mapping[str, str]) -> str:
         name = braced.partition(".")[0]
         found += inner if plain else f"(?:{inner})?" if name in classes else f"(?P<{name}>{inner})?"
     return found
-
-
-@cache
-def _width(kind: str) -> tuple[int, np.dtype[Any]]:
-    """Return the bits of a type, and the dtype of its numbers: unsigned, where not signed."""
-    bits = 32 if kind.endswith("x2") else TYPE_BITS[kind]
-    return bits, np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[bits]
 
 
 class Op:
@@ -116,59 +117,57 @@ class Op:
         opcode, _, listed = syntax.partition(" ")
         self.stem = opcode.partition(".")[0].partition("{")[0]
         self.pattern = re.compile(_pattern(opcode, _CLASSES | classes))
-        self._slots = [_Slot(*found) for found in _SLOT.findall(re.sub(r"\bm\b", "m:u32", listed))]
-        named = [slot for slot in self._slots if slot.name != "CC"]
-        most = sum(slot.joint != "|" for slot in named)
+        self.slots = []
+        for brace, joint, name, kind, mark in _SLOT.findall(listed):
+            is_target = name in ("d", "p") or joint == "|"
+            kind = kind or {"m": "u32", "CC": "pred"}.get(name, "type")
+            self.slots.append(_Slot(name, brace and joint, is_target, mark, kind))
+        most = 1 + listed.count(",") - listed.count(", CC")
         self.counts = range(most - ("{," in listed), most + 1)
-        paired = any(slot.joint == "|" for slot in named)
+        paired = re.search(r"\|[pq]", listed) is not None
         self._pairs = (paired, paired and "{|" not in listed)
-        self.waits = any(slot.name == "m" for slot in named)
+        self.waits = self.slots[-1].name == "m"
 
     def fits(self, given: Sequence[Operand]) -> bool:
         """Return whether these may be the operands, by their number and by what is `p|q`."""
-        return (
-            len(given) in self.counts and isinstance(next(iter(given), None), Pair) in self._pairs
-        )
+        return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
 
-    def _decode(self, operands: Operands, q: Qualifiers) -> Operation:
+    def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         self._check_target(operands, q)
-        first, *given = operands.instruction.operands
-        paired = isinstance(first, Pair)
-        given = [first.first, first.second, *given] if isinstance(first, Pair) else [first, *given]
+        given: list[Operand] = list(operands.instruction.operands)
+        paired = isinstance(first := given[0], Pair)
+        if isinstance(first, Pair):
+            given[:1] = [first.first, first.second]
         targets: list[Target] = []
         sources: list[Source] = []
         seen: list[np.dtype[Any]] = []
         extended = None
-        for slot in self._slots:
-            if slot.optional and (not paired if slot.joint == "|" else not given):
+        for slot in slots:
+            if slot.optional and (not paired if slot.optional == "|" else not given):
                 continue
             if slot.name == "CC":
                 if slot.is_target:
-                    targets.append((_CARRY, DTYPES[1]))
+                    targets.append((_CARRY, slot.dtype))
                 else:
                     sources.append(Held(_CARRY))
-                    seen.append(DTYPES[1])
+                    seen.append(slot.dtype)
                 continue
-            operand = given.pop(0)
-            kind = q[slot.type or "type"] or slot.type
-            if kind == "imm8":
-                if not isinstance(operand, Immediate) or not 0 <= operand.value <= 0xFF:
-                    operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
+            operand, wide = given.pop(0), slot.mark == "+"
+            if slot.is_target:
+                key, bits = operands.destination(operand, slot.bits, wider=wide), slot.bits
+                if wide and isinstance(operand, Name) and key != SINK:
+                    bits = operands.width(operand.text)
+                if bits != slot.bits:
+                    extended = partial(_extended, slot.dtype, bits)
+                targets.append((key, DTYPES[bits]))
+            elif slot.bits:
+                copied = slot.mark == "?"
+                sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
+                seen.append(slot.dtype)
+            elif isinstance(operand, Immediate) and 0 <= operand.value <= 0xFF:
                 q[slot.name] = operand.value
-            elif not slot.is_target:
-                wide, copied = slot.mark == "+", slot.mark == "?"
-                bits, dtype = _width(kind)
-                sources.append(operands.source(operand, bits, wider=wide, copied=copied))
-                seen.append(dtype)
             else:
-                bits, dtype = _width(kind)
-                key = operands.destination(operand, bits, wider=slot.mark == "+")
-                has = bits
-                if slot.mark and isinstance(operand, Name) and key != SINK:
-                    has = operands.width(operand.text)
-                if has != bits:
-                    extended = partial(_extended, dtype, has)
-                targets.append((key, DTYPES[has]))
+                operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
         compute = self._on_bits(q, seen)
         if self._lanes:
             return _among_lanes(targets, compute, sources, self.waits)
@@ -191,15 +190,14 @@ class Op:
         compute = self._compute
         if not isinstance(compute, np.ufunc):
             compute = partial(compute, q)
-        if q["type"] != q["element"] and self._slots[0].type == "":
+        if q["type"] != q["element"] and self.slots[0].type == "type":
             return partial(_by_halves, compute, "i2" if q["type"][0] == "s" else "u2")
         if self._lanes:
             seen = [DTYPES[1], *seen]
-        signed = {dtype for dtype in seen if dtype.kind == "i"}
-        if not signed or compute in _SAME_BITS:
+        if compute in _SAME_BITS or not any(dtype.kind == "i" for dtype in seen):
             return compute
-        if len(signed) == 1 and signed == set(seen):
-            (dtype,) = signed
+        if all(dtype == seen[0] for dtype in seen):
+            dtype = seen[0]
             return lambda *values: compute(*[value.view(dtype) for value in values])
         return lambda *values: compute(*map(Values.view, values, seen))
 
@@ -281,7 +279,7 @@ def _among_lanes(
     return run
 
 
-def _move(operands: Operands, q: Qualifiers) -> Operation:
+def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
     """Decode mov: of a register, of a vector of them, or between a word and its parts."""
     bits = TYPE_BITS[q["type"]]
     given, origin = operands.expect(2)
@@ -554,8 +552,8 @@ for _row in ROWS:
 
 
 @lru_cache(maxsize=4096)
-def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers], ...]:
-    """Return the rows that an opcode has, and what its qualifiers are."""
+def _rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
+    """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     found = []
     stem, *words = opcode.split(".")
     for row in _BY_STEM.get(stem, ()):
@@ -564,7 +562,7 @@ def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers], ...]:
             last = next((word for word in reversed(words) if word in TYPE_BITS), "")
             q = Qualifiers({"op": stem, "type": last} | given)
             q["element"] = q["type"].removesuffix("x2")
-            found.append((row, q))
+            found.append((row, q, [slot.of(q) for slot in row.slots]))
     return tuple(found)
 
 
@@ -573,13 +571,14 @@ def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
 
     None if it is none of these.
     """
-    found = rows_of(operands.instruction.opcode)
-    for row, q in found:
-        if row.fits(operands.instruction.operands):
-            members = operands.source(operands.instruction.operands[-1], 32) if row.waits else None
-            return row.decode(operands, Qualifiers(q)), members
+    given = operands.instruction.operands
+    found = _rows_of(operands.instruction.opcode)
+    for row, q, slots in found:
+        if given and row.fits(given):
+            members = operands.source(given[-1], 32) if row.waits else None
+            return row.decode(operands, Qualifiers(q), slots), members
     if found:
-        operands.expect(*sorted({count for row, _ in found for count in row.counts}))
+        operands.expect(*sorted({count for row, _, _ in found for count in row.counts}))
         operands.unsupported("p|q is not what it writes, or what it has to write")
     if _APPROXIMATE.fullmatch(operands.instruction.opcode):
         operands.unsupported("the ISA bounds the error of this result, and does not say its bits")
