@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
-from runners.simulated import access, asynchronous, memory_order, scalar, warp_level
+from runners.simulated import access, scalar, warp_level
 from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
 from runners.simulated.memory import Space
 from runners.simulated.operands import Location, Operands, Surroundings
@@ -26,8 +26,6 @@ from runners.simulated.syntax import (
 )
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import Operation
-
-_OF_MEMORY = (*access.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
 
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""
@@ -46,7 +44,7 @@ def _find(opcode: str) -> tuple[_Decode, Waits | None] | None:
     for pattern, decode in warp_level.FORMS:
         if match := pattern.fullmatch(opcode):
             return partial(_for_warp, decode, match), Waits.WARP
-    for pattern, plain in _OF_MEMORY:
+    for pattern, plain in access.FORMS:
         if match := pattern.fullmatch(opcode):
             return partial(_for_thread, plain, match), None
     return None
@@ -162,7 +160,7 @@ class _Linker:
             step.index = operands.source(index, 32)
             goals = tuple(self._goal(operands, Name(label)) for label in labels)
             expansion.branches.append((step, goals))
-        elif memory_order.is_barrier(operands):
+        elif access.is_barrier(operands):
             step.waits = Waits.BLOCK
         else:
             refuse(

@@ -5,11 +5,12 @@ Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 7 (Abstracti
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from runners.simulated.literals import BadConstant, initial_of, integer, operands_of
 from runners.simulated.syntax import (
@@ -21,7 +22,6 @@ from runners.simulated.syntax import (
     Instruction,
     Listing,
     Name,
-    Operand,
     Register,
     Scope,
     Statement,
@@ -29,6 +29,8 @@ from runners.simulated.syntax import (
     Vector,
 )
 from runners.simulated.traps import TrapKind, refuse
+
+AnItem = TypeVar("AnItem")
 
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
 # shrinking goes back and forth between a few.
@@ -88,14 +90,6 @@ def _blank(match: re.Match[str]) -> str:
 def _without_comments(text: str) -> str:
     """Return PTX with comments and lines of a preprocessor blanked, and lines as they were."""
     return _COMMENT.sub(_blank, text)
-
-
-def _operands(text: str, line: int, *, calls: bool = False) -> tuple[Operand, ...]:
-    """Return the operands of an instruction or a directive, or refuse at its line."""
-    try:
-        return operands_of(text, calls=calls)
-    except BadConstant as error:
-        refuse(error.kind, line, str(error))
 
 
 def _read(text: str, place: int) -> Statement | None:
@@ -186,6 +180,14 @@ class _Parser:
         """Go behind a match, or refuse."""
         return self._take(pattern) or self._unexpected()
 
+    def _list(self, end: str, take: Callable[[], AnItem]) -> list[AnItem]:
+        """Take what commas divide, up to an end."""
+        found = [take()]
+        while self._accept(","):
+            found.append(take())
+        self._expect(end)
+        return found
+
     def _unexpected(self) -> NoReturn:
         """Refuse what stands here."""
         if self.place >= len(self.text):
@@ -215,26 +217,11 @@ class _Parser:
 
     def _variables(self, space: str, linking: str) -> list[Variable]:
         """Take the variables of a declaration behind its state space."""
-        alignment, kind, parts = self._attributes()
-        found = []
-        while True:
-            found.append(self._variable(space, alignment, kind, parts, linking))
-            if not self._accept(","):
-                break
-        self._expect(";")
-        return found
-
-    def _attributes(self) -> tuple[int | None, str, int]:
-        """Take alignment, type and elements of a vector."""
         alignment = None
-        while True:
-            match = self._take(_ALIGN)
-            if match is not None:
-                alignment = self._integer(match[1])
-            elif not self._take(_ATTRIBUTE):
-                break
+        while (match := self._take(_ALIGN)) or self._take(_ATTRIBUTE):
+            alignment = self._integer(match[1]) if match else alignment
         kind, parts = self._type()
-        return alignment, kind, parts
+        return self._list(";", lambda: self._variable(space, alignment, kind, parts, linking))
 
     def _variable(
         self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
@@ -298,62 +285,48 @@ class _Parser:
 
     def _parameters(self) -> tuple[Variable, ...]:
         """Take formal parameters up to the closing parenthesis."""
-        found: list[Variable] = []
-        if self._accept(")"):
-            return ()
-        while True:
-            space = self._need(_DIRECTIVE)[0][1:]
-            if space not in ("param", "reg"):
-                self._refuse(f".{space} is no space of a parameter")
-            found.append(self._parameter(space))
-            if not self._accept(","):
-                break
-        self._expect(")")
-        return tuple(found)
+        return () if self._accept(")") else tuple(self._list(")", self._parameter))
 
-    def _parameter(self, space: str) -> Variable:
-        alignment = None
-        if (match := self._take(_ALIGN)) is not None:
-            alignment = self._integer(match[1])
+    def _parameter(self) -> Variable:
+        space = self._need(_DIRECTIVE)[0][1:]
+        if space not in ("param", "reg"):
+            self._refuse(f".{space} is no space of a parameter")
+        match = self._take(_ALIGN)
+        alignment = None if match is None else self._integer(match[1])
         kind, parts = self._type()
         if self._take(_POINTER):
             # What is said of a pointer is a promise to optimisers (PTX ISA 7.1.1, .ptr).
             self._take(_ALIGN)
         if space == "reg":
-            line = self._here()
-            return Variable(
-                line=line, name=self._need(_NAME)[0], space="reg", type=kind, alignment=1,
-                size=0,
-            )  # fmt: skip
+            line, name = self._here(), self._need(_NAME)[0]
+            return Variable(line=line, name=name, space="reg", type=kind, alignment=1, size=0)
         return self._variable(space, alignment, kind, parts)
 
     def _registers(self, scope: Scope, line: int) -> None:
         """Take registers behind `.reg`, in the line of the declaration, into a scope."""
         kind, parts = self._type()
-        while True:
-            match = self._need(_DECLARATOR)
-            name = match[1]
-            if scope.declares(name) or name in scope.families:
-                refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
-            if match[2] is not None:
-                count = self._integer(match[2])
-                if count > _LARGEST_FAMILY or parts > 1:
-                    refuse(
-                        TrapKind.UNSUPPORTED,
-                        line,
-                        f"{count} registers of .v{parts} are declared at once; up to "
-                        f"{_LARGEST_FAMILY} scalar ones are read",
-                    )
-                scope.families[name] = (count, kind)
-            else:
-                scope.registers[name] = Register(scope.key(name), kind, parts)
-                for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
-                    part = Register(f"{scope.key(name)}.{letter}", kind)
-                    scope.registers[f"{name}.{letter}"] = part
-                    scope.registers[f"{name}.{color}"] = part
-            if not self._accept(","):
-                break
-        self._expect(";")
+        self._list(";", lambda: self._register(scope, line, kind, parts))
+
+    def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
+        match = self._need(_DECLARATOR)
+        name = match[1]
+        if scope.declares(name) or name in scope.families:
+            refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
+        if match[2] is None:
+            scope.registers[name] = Register(scope.key(name), kind, parts)
+            for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
+                part = Register(f"{scope.key(name)}.{letter}", kind)
+                scope.registers[f"{name}.{letter}"] = scope.registers[f"{name}.{color}"] = part
+            return
+        count = self._integer(match[2])
+        if count > _LARGEST_FAMILY or parts > 1:
+            refuse(
+                TrapKind.UNSUPPORTED,
+                line,
+                f"{count} registers of .v{parts} are declared at once; up to "
+                f"{_LARGEST_FAMILY} scalar ones are read",
+            )
+        scope.families[name] = (count, kind)
 
     def module(self) -> Listing:
         self._skip()
@@ -373,12 +346,10 @@ class _Parser:
         )
 
     def _item(self) -> None:
-        directive = self._need(_DIRECTIVE)[0]
+        line = self._here()
+        directive = linking = self._need(_DIRECTIVE)[0]
         if directive in _LINKING:
-            linking = directive
             directive = self._need(_DIRECTIVE)[0]
-        else:
-            linking = ""
         if directive == ".version":
             dotted = self._need(_DOTTED)
             if len(dotted[0]) > 20:
@@ -395,18 +366,23 @@ class _Parser:
             self.said["address_size"] = 64
         elif directive in (".entry", ".func"):
             self._function(directive == ".entry")
-        elif directive in _SPACES:
-            for variable in self._variables(directive[1:], linking):
-                self._declare(self.scope, variable)
-        elif directive in _PASSED_LINES:
-            self._take(_TO_LINE_END)
         elif directive == ".section":
             self._need(re.compile(r"\.?[\w.$]+"))
             self._pass_braces()
-        elif directive in (".pragma", ".alias"):
-            if directive == ".alias":
-                self._refuse(".alias is not known", TrapKind.UNSUPPORTED)
+        else:
+            self._directive(self.scope, directive, linking, line)
+
+    def _directive(self, scope: Scope, directive: str, linking: str, line: int) -> None:
+        """Take what a directive of a module or a body declares, or pass over it."""
+        if directive == ".reg" and scope is not self.scope:
+            self._registers(scope, line)
+        elif directive in _SPACES:
+            for variable in self._variables(directive[1:], linking):
+                self._declare(scope, variable)
+        elif directive == ".pragma":
             self._need(_TO_SEMICOLON)
+        elif directive in _PASSED_LINES:
+            self._take(_TO_LINE_END)
         else:
             self._refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
@@ -434,9 +410,8 @@ class _Parser:
         line = self._here()
         name = self._need(_NAME)[0]
         parameters = self._parameters() if self._accept("(") else ()
-        while (match := self._take(_PERFORMANCE)) is not None:
-            if match[0].startswith(".abi_preserve"):
-                continue
+        while self._take(_PERFORMANCE):
+            pass
         body: _Body | None = None
         if not self._accept(";"):
             self._expect("{")
@@ -485,7 +460,11 @@ class _Parser:
     def _statement(self, body: _Body) -> None:
         text = self.text
         if text.startswith(".", self.place):
-            self._body_directive(body)
+            line = self._here()
+            directive = linking = self._need(_DIRECTIVE)[0]
+            if directive == ".extern":
+                directive = self._need(_DIRECTIVE)[0]
+            self._directive(body.open[-1], directive, linking, line)
             return
         # Most instructions stand in other programs, too.
         known = statement_of(text[self.place : text.find(";", self.place) + 1])
@@ -519,7 +498,10 @@ class _Parser:
         scope, name = body.open[-1], match[1]
         if match[2] == ".branchtargets":
             line = self._here()
-            given = _operands(self._need(_TO_SEMICOLON)[0].rstrip("; \t\n"), line)
+            try:
+                given = operands_of(self._need(_TO_SEMICOLON)[0].rstrip("; \t\n"))
+            except BadConstant as error:
+                refuse(error.kind, line, str(error))
             parts = given[0].parts if isinstance(given[0], Vector) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
             return
@@ -529,26 +511,6 @@ class _Parser:
         if name in scope.labels:
             self._refuse(f"label {name} stands twice")
         scope.labels[name] = len(body.instructions)
-
-    def _body_directive(self, body: _Body) -> None:
-        line = self._here()
-        directive = self._need(_DIRECTIVE)[0]
-        scope = body.open[-1]
-        if directive == ".reg":
-            self._registers(scope, line)
-        elif directive in _SPACES:
-            for variable in self._variables(directive[1:], ""):
-                self._declare(scope, variable)
-        elif directive == ".extern":
-            space = self._need(_DIRECTIVE)[0]
-            for variable in self._variables(space[1:], ".extern"):
-                self._declare(scope, variable)
-        elif directive == ".pragma":
-            self._need(_TO_SEMICOLON)
-        elif directive in _PASSED_LINES:
-            self._take(_TO_LINE_END)
-        else:
-            self._refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
 
 @lru_cache(maxsize=_KEPT)
