@@ -5,7 +5,7 @@ Functions are put in place where they are called, each time with registers of th
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -35,31 +35,17 @@ _DEEPEST_CALL = 64
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
-_Decode = Callable[[Operands, Silicon], Operation]
-
 
 @lru_cache(maxsize=4096)
-def _find(opcode: str) -> tuple[_Decode, Waits | None] | None:
-    """Return what decodes an opcode of a matrix or of memory, and who waits for whom at it."""
+def _find(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], bool] | None:
+    """Return what decodes an opcode of matrices or memory, how, and whether it is a warp's."""
     for pattern, decode in warp_level.FORMS:
         if match := pattern.fullmatch(opcode):
-            return partial(_for_warp, decode, match), Waits.WARP
+            return decode, match, True
     for pattern, plain in access.FORMS:
         if match := pattern.fullmatch(opcode):
-            return partial(_for_thread, plain, match), None
+            return plain, match, False
     return None
-
-
-def _for_warp(
-    decode: Callable[..., Operation], match: re.Match[str], operands: Operands, silicon: Silicon
-) -> Operation:
-    return decode(operands, silicon, match)
-
-
-def _for_thread(
-    decode: Callable[..., Operation], match: re.Match[str], operands: Operands, _: Silicon
-) -> Operation:
-    return decode(operands, match)
 
 
 class _Linker:
@@ -187,8 +173,10 @@ class _Linker:
             return known
         waits, members = None, None
         if (found := _find(instruction.opcode)) is not None:
-            decode, waits = found
-            operation = decode(operands, self._silicon)
+            decode, match, for_warp = found
+            waits = Waits.WARP if for_warp else None
+            given = (operands, self._silicon) if for_warp else (operands,)
+            operation = decode(*given, match)
         elif (row := scalar.decode(operands)) is not None:
             operation, members = row
             waits = None if members is None else Waits.MEMBERS

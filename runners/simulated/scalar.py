@@ -552,7 +552,7 @@ for _row in ROWS:
 
 
 @lru_cache(maxsize=4096)
-def _rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
+def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
     """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
     found = []
     stem, *words = opcode.split(".")
@@ -572,7 +572,7 @@ def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
     None if it is none of these.
     """
     given = operands.instruction.operands
-    found = _rows_of(operands.instruction.opcode)
+    found = rows_of(operands.instruction.opcode)
     for row, q, slots in found:
         if given and row.fits(given):
             members = operands.source(given[-1], 32) if row.waits else None
