@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from typing import TypeVar
 
 from runners.simulated.syntax import (
     Address,
@@ -22,6 +23,8 @@ from runners.simulated.syntax import (
 )
 from runners.simulated.traps import TrapKind
 
+AnItem = TypeVar("AnItem")
+
 INTEGER_BITS = 64
 """Bits of an integer constant (PTX ISA 4.5.1)."""
 _LONGEST = 128
@@ -29,7 +32,7 @@ _LONGEST = 128
 WARP_SIZE = 32
 """What WARP_SZ stands for (PTX ISA 4.5.3)."""
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"\s*(?:(?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
     r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)"
     r"|(?P<integer>[0-9][0-9a-zA-Z]*)"
@@ -122,67 +125,66 @@ _UNARY: dict[str, Callable[[int], int]] = {
     "~": operator.invert,
     "!": operator.not_,
 }
-_ENDS = frozenset(",]})")
+_ENDS = frozenset((*",]})", ""))
 """What may follow an expression."""
 _DEEPEST = 30
 """Parentheses inside each other."""
 
 
-class Tokens:
-    """The tokens of a text, from left to right."""
+class _Grammar:
+    """Reads the tokens of a text, from left to right."""
 
     def __init__(self, text: str) -> None:
-        self.items: list[tuple[str, str]] = []
-        """Kind and text."""
+        self._items: list[tuple[str, str]] = []
         place, end = 0, len(text.rstrip())
         while place < end:
-            match = TOKEN.match(text, place)
+            match = _TOKEN.match(text, place)
             if match is None:
                 raise BadConstant(f"unexpected {text[place:].split()[0][:40]!r}")
             kind = match.lastgroup or ""
-            self.items.append((kind, match[kind]))
+            self._items.append((kind, match[kind]))
             place = match.end()
-        self.place = 0
-        """Index of the next token."""
-        self._depth = 0
-
-    @property
-    def kind(self) -> str:
-        """Kind of the next token; empty at the end."""
-        return self.items[self.place][0] if self.place < len(self.items) else ""
-
-    @property
-    def text(self) -> str:
-        """Text of the next token; empty at the end."""
-        return self.items[self.place][1] if self.place < len(self.items) else ""
+        self._items += [("", "")] * 2
+        self._place, self._depth = 0, 0
+        self.kind, self.text = self._items[0]
+        """Of the next token; empty at the end."""
 
     def take(self) -> str:
-        """Return the next token and go on."""
+        """Return the next token's text and go on."""
         text = self.text
-        self.place += 1
+        self._go(self._place + 1)
         return text
+
+    def _go(self, place: int) -> None:
+        self._place = place
+        self.kind, self.text = self._items[place]
 
     def accept(self, operator: str) -> bool:
         """Go on if the next token is this one."""
-        if self.text != operator:
-            return False
-        self.place += 1
-        return True
+        found = self.text == operator
+        if found:
+            self._go(self._place + 1)
+        return found
 
     def expect(self, operator: str) -> None:
-        """Go on if the next token is this one, else refuse."""
-        if not self.accept(operator):
-            raise self.unexpected()
+        """Go on if the next token is this one, else refuse; nothing stands for the end."""
+        if self.text != operator:
+            raise self._unexpected()
+        if operator:
+            self.take()
 
-    def unexpected(self) -> BadConstant:
-        """Return the refusal of the next token."""
+    def _unexpected(self) -> BadConstant:
         text = self.text[:40]
         return BadConstant(f"unexpected {text!r}" if text else "something is missing")
 
+    @property
+    def is_name(self) -> bool:
+        """Whether the next token is that of a register, a label or a variable."""
+        return self.kind == "name" and self.text != "WARP_SZ"
+
     def expression(self) -> int:
         """Take an integer constant expression."""
-        following = self.items[self.place + 1 : self.place + 2]
-        if self.kind == "integer" and (not following or following[0][1] in _ENDS):
+        if self.kind == "integer" and self._items[self._place + 1][1] in _ENDS:
             return integer(self.take())  # nearly all are
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -210,18 +212,95 @@ class Tokens:
             signs.append(_UNARY[self.take()])
         if self.kind == "integer":
             value = integer(self.take())
-        elif self.accept("("):
-            # A cast, as (.u64) in front of an expression, would need a token of its own.
-            value = self.expression()
-            self.expect(")")
-        elif self.text == "WARP_SZ":
-            self.take()
+        elif self.accept("WARP_SZ"):
             value = WARP_SIZE
         else:
-            raise self.unexpected()
+            # A cast, as (.u64) in front of an expression, would need a token of its own.
+            self.expect("(")
+            value = self.expression()
+            self.expect(")")
         for sign in reversed(signs):
             value = int(sign(value))
         return wrapped(value) if signs else value
+
+    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
+        """Take what commas divide, up to an end."""
+        found = [take()]
+        while self.accept(","):
+            found.append(take())
+        self.expect(end)
+        return tuple(found)
+
+    def operand(self, calls: bool = False) -> Operand:
+        """Take an operand."""
+        if self.accept("["):
+            return self._address()
+        if self.accept("{"):
+            return Vector(self.sequence(self.value, "}"))
+        if calls and self.accept("("):
+            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
+        value = self.value()
+        if isinstance(value, Name) and self.accept("|"):
+            second = self.value()
+            if not isinstance(second, Name):
+                raise self._unexpected()
+            return Pair(value, second)
+        return value
+
+    def _address(self) -> Address:
+        base = self.take() if self.is_name else ""
+        offset = 0 if base else self.expression()
+        while base and self.text in ("+", "-"):
+            offset += self.expression()
+        self.expect("]")
+        return Address(base, offset)
+
+    def value(self) -> Name | Immediate:
+        """Take a name, with an offset where it is that of a variable, or a constant."""
+        kind, following = self._items[self._place + 1]
+        negated = self.text == "!" and kind == "name" and following != "WARP_SZ"
+        if negated:
+            self.take()
+        if self.is_name:
+            text = self.take()
+            return Name(text, self.expression() if self.text in ("+", "-") else 0, negated)
+        negative = False
+        start = self._place
+        while self.text in ("-", "+"):
+            negative ^= self.take() == "-"
+        if self.kind != "float":
+            self._go(start)
+            return Immediate(self.expression())
+        value, bits = floating(self.take())
+        if self.text in ("+", "-", "*", "/"):
+            raise BadConstant("expressions of floating-point constants are not known")
+        return Immediate(value ^ (negative << (bits - 1)), bits)
+
+    def initials(self) -> list[Initial]:
+        """Take the values of an initialiser, flat."""
+        found: list[Initial] = []
+        depth = 0
+        while True:
+            while self.accept("{"):
+                depth += 1
+            if not depth or self.text != "}":
+                found.append(self._initial())
+            while depth and self.accept("}"):
+                depth -= 1
+            if not self.accept(","):
+                break
+        self.expect("}" if depth else "")
+        return found
+
+    def _initial(self) -> Initial:
+        if not self.accept("generic"):
+            return Initial(self.value())
+        self.expect("(")
+        value = self.value()
+        self.expect(")")
+        if self.text in ("+", "-") and isinstance(value, Name):
+            value = Name(value.text, value.offset + self.expression())
+        return Initial(value, generic=True)
 
 
 _KEPT = 1 << 14
@@ -250,7 +329,8 @@ def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
         # One by one: an operand comes again in other company.
         with suppress(BadConstant):
             return tuple(map(_alone, _EACH.findall(text)))
-    return _read(text, calls)
+    grammar = _Grammar(text)
+    return grammar.sequence(lambda: grammar.operand(calls), "") if text else ()
 
 
 @lru_cache(maxsize=_KEPT)
@@ -261,17 +341,17 @@ def _alone(text: str) -> Operand:
         return Name(text)
     if text.startswith("{"):
         return Vector(tuple(map(_part, text[1:-1].split(","))))
-    (operand,) = _read(text, False)
+    grammar = _Grammar(text)
+    (operand,) = grammar.sequence(grammar.operand, "")
     return operand
 
 
 @lru_cache(maxsize=_KEPT)
 def _part(text: str) -> Name | Immediate:
     """Return the part of a vector that a text is."""
-    tokens = Tokens(text)
-    part = _value(tokens)
-    if tokens.kind:
-        raise tokens.unexpected()
+    grammar = _Grammar(text)
+    part = grammar.value()
+    grammar.expect("")
     return part
 
 
@@ -279,87 +359,6 @@ def _part(text: str) -> Name | Immediate:
 def _number(text: str) -> Initial:
     """Return the initial value that the digits of a text are."""
     return Initial(Immediate(integer(text.strip())))
-
-
-def _read(text: str, calls: bool) -> tuple[Operand, ...]:
-    """Return the operands of a list, token by token."""
-    if not text:
-        return ()
-    tokens = Tokens(text)
-    found = [_operand(tokens, calls)]
-    while tokens.accept(","):
-        found.append(_operand(tokens, calls))
-    if tokens.kind:
-        raise tokens.unexpected()
-    return tuple(found)
-
-
-def _operand(tokens: Tokens, calls: bool) -> Operand:
-    if tokens.accept("["):
-        return _address(tokens)
-    if tokens.accept("{"):
-        return Vector(_parts(tokens, "}"))
-    if calls and tokens.accept("("):
-        return Group(() if tokens.accept(")") else _parts(tokens, ")"))
-    value = _value(tokens)
-    if isinstance(value, Name) and tokens.accept("|"):
-        second = _value(tokens)
-        if not isinstance(second, Name):
-            raise tokens.unexpected()
-        return Pair(value, second)
-    return value
-
-
-def _parts(tokens: Tokens, end: str) -> tuple[Name | Immediate, ...]:
-    parts = [_value(tokens)]
-    while tokens.accept(","):
-        parts.append(_value(tokens))
-    tokens.expect(end)
-    return tuple(parts)
-
-
-def _value(tokens: Tokens) -> Name | Immediate:
-    """Take a name, with an offset where it is that of a variable, or a constant."""
-    negated = False
-    if tokens.text == "!" and tokens.items[tokens.place + 1 : tokens.place + 2] != []:
-        following = tokens.items[tokens.place + 1]
-        if following[0] == "name" and following[1] != "WARP_SZ":
-            tokens.take()
-            negated = True
-    if tokens.kind == "name" and tokens.text != "WARP_SZ":
-        text = tokens.take()
-        offset = 0
-        if tokens.text in ("+", "-"):
-            offset = tokens.expression()
-        return Name(text, offset, negated)
-    return constant(tokens)
-
-
-def constant(tokens: Tokens) -> Immediate:
-    """Take a constant."""
-    negative = False
-    start = tokens.place
-    while tokens.text in ("-", "+"):
-        negative ^= tokens.take() == "-"
-    if tokens.kind == "float":
-        value, bits = floating(tokens.take())
-        if tokens.text in ("+", "-", "*", "/"):
-            raise BadConstant("expressions of floating-point constants are not known")
-        return Immediate(value ^ (negative << (bits - 1)), bits)
-    tokens.place = start
-    return Immediate(tokens.expression())
-
-
-def _address(tokens: Tokens) -> Address:
-    if tokens.kind == "name" and tokens.text != "WARP_SZ":
-        base = tokens.take()
-        offset = 0
-        while tokens.text in ("+", "-"):
-            offset += tokens.expression()
-    else:
-        base, offset = "", tokens.expression()
-    tokens.expect("]")
-    return Address(base, offset)
 
 
 def initial_of(text: str) -> tuple[Initial, ...]:
@@ -373,33 +372,4 @@ def initial_of(text: str) -> tuple[Initial, ...]:
     if numbers := _NUMBERS.fullmatch(text):
         with suppress(BadConstant):
             return tuple(map(_number, numbers[1].split(",")))
-    tokens = Tokens(text)
-    found: list[Initial] = []
-    depth = 0
-    while True:
-        while tokens.accept("{"):
-            depth += 1
-        if depth and tokens.text == "}":
-            pass
-        elif tokens.kind == "name" and tokens.text == "generic":
-            tokens.take()
-            tokens.expect("(")
-            found.append(Initial(_value(tokens), generic=True))
-            tokens.expect(")")
-            found[-1] = _moved(found[-1], tokens)
-        else:
-            found.append(Initial(_value(tokens)))
-        while depth and tokens.accept("}"):
-            depth -= 1
-        if not tokens.accept(","):
-            break
-    if tokens.kind or depth:
-        raise tokens.unexpected()
-    return tuple(found)
-
-
-def _moved(initial: Initial, tokens: Tokens) -> Initial:
-    if tokens.text not in ("+", "-") or not isinstance(initial.value, Name):
-        return initial
-    offset = initial.value.offset + tokens.expression()
-    return Initial(Name(initial.value.text, offset), generic=True)
+    return tuple(_Grammar(text).initials())
