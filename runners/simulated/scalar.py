@@ -165,7 +165,7 @@ class Op:
                 sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
                 seen.append(slot.dtype)
             elif isinstance(operand, Immediate) and 0 <= operand.value <= 0xFF:
-                q[slot.name] = operand.value
+                q = Qualifiers(q, **{slot.name: operand.value})
             else:
                 operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
         compute = self._on_bits(q, seen)
@@ -220,7 +220,6 @@ def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Sour
     if held and isinstance(compute, np.ufunc) and len(keys) == 2:
         compute, keys = _beside_constant(compute, *keys)
     target, dtype = targets[0]
-    several = len(targets) > 1
 
     def run(warps: Warps, mask: Mask) -> None:
         # Most operands are held, most threads take part, and most results are raw already.
@@ -228,7 +227,7 @@ def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Sour
             result = compute(*map(warps.registers.__getitem__, keys))
         else:
             result = compute(*[source(warps) for source in sources])
-        if several or type(result) is tuple:
+        if type(result) is tuple:
             for (key, raw), value in zip(targets, result, strict=False):
                 warps.write(key, value.view(raw), mask)
             return
@@ -289,9 +288,12 @@ def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
         sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
         return _written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
     vector = given if isinstance(given, Vector) else origin
-    count = len(vector.parts) if isinstance(vector, Vector) else 1
+    if not isinstance(vector, Vector):
+        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
+        return lambda warps, mask: warps.write(name, only(warps), mask)
+    count = len(vector.parts)
     part, dtype = bits // count, DTYPES[bits]
-    if bits % (8 * count) and count > 1:
+    if bits % (8 * count):
         operands.unsupported(f"{count} parts in {bits} bits")
     if isinstance(given, Vector):
         targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
@@ -302,12 +304,12 @@ def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
             return tuple((whole >> place).astype(DTYPES[part]) for place in places)
 
         return _written(targets, split, [source])
-    origins = vector.parts if isinstance(vector, Vector) else (origin,)
-    sources = [operands.source(each, part, copied=True) for each in origins]
+    sources = [operands.source(each, part, copied=True) for each in vector.parts]
 
     def joined(whole: Values, *more: Values) -> Any:
+        whole = whole.astype(dtype)
         for place, each in enumerate(more, 1):
-            whole = whole.astype(dtype) | (each.astype(dtype) << dtype.type(place * part))
+            whole = whole | (each.astype(dtype) << dtype.type(place * part))
         return whole
 
     return _written([(operands.destination(given, bits), dtype)], joined, sources)
@@ -576,7 +578,7 @@ def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
     for row, q, slots in found:
         if given and row.fits(given):
             members = operands.source(given[-1], 32) if row.waits else None
-            return row.decode(operands, Qualifiers(q), slots), members
+            return row.decode(operands, q, slots), members
     if found:
         operands.expect(*sorted({count for row, _, _ in found for count in row.counts}))
         operands.unsupported("p|q is not what it writes, or what it has to write")
