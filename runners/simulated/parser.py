@@ -502,7 +502,7 @@ class _Parser:
                 given = operands_of(self._need(_TO_SEMICOLON)[0].rstrip("; \t\n"))
             except BadConstant as error:
                 refuse(error.kind, line, str(error))
-            parts = given[0].parts if isinstance(given[0], Vector) else given
+            parts = given[0].parts if given and isinstance(given[0], Vector) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
             return
         if match[2] is not None:

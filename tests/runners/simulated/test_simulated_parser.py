@@ -67,6 +67,7 @@ def test_the_same_text_is_parsed_once() -> None:
     ("line", "kind"),
     [
         ("    mov.u32 %r1 %r2;", TrapKind.PARSE),
+        ("T: .branchtargets; brx.idx %r1, T;", TrapKind.PARSE),
         ("    mov.u32 %r1, ^;", TrapKind.PARSE),
         ("    mov.u32 %nobody, 1;", TrapKind.PARSE),
         ("    bra NOWHERE;", TrapKind.PARSE),
