@@ -133,7 +133,8 @@ class Op:
         return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
 
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
-        self._check_target(operands, q)
+        if self._needs:
+            self._check_target(operands, q)
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)
         if isinstance(first, Pair):
@@ -194,7 +195,7 @@ class Op:
             return partial(_by_halves, compute, "i2" if q["type"][0] == "s" else "u2")
         if self._lanes:
             seen = [DTYPES[1], *seen]
-        if compute in _SAME_BITS or not any(dtype.kind == "i" for dtype in seen):
+        if "i" not in [dtype.kind for dtype in seen] or compute in _SAME_BITS:
             return compute
         if all(dtype == seen[0] for dtype in seen):
             dtype = seen[0]
