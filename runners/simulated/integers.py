@@ -73,14 +73,20 @@ def add_to_high_product(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     return _clamped(high.astype(np.int64) + c) if q["sat"] else high + c
 
 
+def _amount(a: Values, b: Values) -> Any:
+    """Return what to shift by: NumPy leaves nothing, or the sign, from the width on."""
+    clamped = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
+    return clamped.astype(a.dtype, copy=False)
+
+
 def shift_left(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Shift by an amount of 32 bits, which clamps at the width: NumPy leaves nothing then."""
-    return a << np.minimum(b, np.uint32(8 * a.itemsize)).astype(a.dtype)
+    """Shift by an amount of 32 bits, which clamps at the width."""
+    return a << _amount(a, b)
 
 
 def shift_right(_: Qualifiers, a: Values, b: Values) -> Any:
-    """Shift by an amount of 32 bits, which clamps at the width: NumPy leaves the sign then."""
-    return a >> np.minimum(b, np.uint32(8 * a.itemsize)).astype(a.dtype)
+    """Shift by an amount of 32 bits, which clamps at the width."""
+    return a >> _amount(a, b)
 
 
 def wide_product(_: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
