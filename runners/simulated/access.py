@@ -1,8 +1,10 @@
-"""Per-thread loads and stores.
+"""Per-thread loads and stores, asynchronous copies, barriers of a block, and what stops a program.
 
-Source: PTX ISA 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11 (st), 9.7.9.10 (ldu), 9.7.9.20 to .22
-(isspacep, cvta). How caches are used and how accesses of other threads are ordered changes nothing
-for a warp that keeps to its own image.
+Source: PTX ISA 9.7.9.8 (ld), 9.7.9.9 (ld.global.nc), 9.7.9.11 (st), 9.7.9.10 (ldu), 9.7.9.13 to .17
+(prefetch, discard), 9.7.9.20 to .22 (isspacep, cvta), 9.7.9.25 (cp.async), 9.7.13 (parallel
+synchronisation), 9.7.19 (miscellaneous). Each warp keeps to its own image, and all of a launch's
+accesses happen in one order that everybody sees: how caches are used, fences and hints change
+nothing.
 """
 
 import re
@@ -12,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.memory import WINDOWS, Space, constant_of
+from runners.simulated.memory import WINDOWS, Space, check_alignment, constant_of
 from runners.simulated.operands import SINK, Operands
-from runners.simulated.syntax import TYPE_BITS, Name
+from runners.simulated.syntax import TYPE_BITS, Immediate, Name
 from runners.simulated.traffic import places, read_runs, write_runs
+from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, LANES, Mask, Operation, Values, Warps, spread
 
 _SPACE = r"global|shared(?:::(?:cta|cluster))?|local|const|param(?:::(?:entry|func))?"
@@ -207,6 +210,81 @@ _ATOMIC: dict[str, Callable[..., Any]] = {
 }
 
 
+_SIZES = {"ca": (4, 8, 16), "cg": (16,)}
+"""Bytes of one copy (9.7.9.25.3.1)."""
+
+
+def _copy(operands: Operands, match: re.Match[str]) -> Operation:
+    """Copy up to 16 bytes for each thread, and fill up with zeros what it does not read (cp.async).
+
+    A copy is made when it is asked for: of the moments between that and the wait for it, which the
+    ISA leaves open, the first. Waiting has nothing left to do.
+    """
+    hints = 1 if match["hint"] else 0
+    target, origin, given, *rest = operands.expect(3 + hints, 4 + hints)
+    if not isinstance(given, Immediate) or given.value not in _SIZES[match["cache"]]:
+        operands.unsupported(f"copies {' or '.join(map(str, _SIZES[match['cache']]))} bytes")
+    size = given.value
+    to = operands.address(target, Space.SHARED)
+    source = operands.address(origin, Space.GLOBAL)
+    read = operands.source(rest[0], 32) if len(rest) > hints else None
+
+    def run(warps: Warps, mask: Mask) -> None:
+        whole = (LANES, warps.indices.size)
+        starts = np.broadcast_to(source(warps), whole)
+        stops = np.broadcast_to(to(warps), whole)
+        for address in (starts, stops):
+            check_alignment(address, size, warps.indices, mask)
+        if read is None:
+            values = read_runs(warps, Space.GLOBAL, starts, size, 1, mask)
+        else:
+            wanted = np.broadcast_to(read(warps), whole)
+            values = np.zeros((LANES, size, warps.indices.size), np.uint8)
+            for byte in range(size):
+                chosen = wanted > byte
+                chosen = chosen if mask is None else chosen & mask
+                if chosen.any():
+                    part = read_runs(warps, Space.GLOBAL, starts + np.uint64(byte), 1, 1, chosen)
+                    values[:, byte] = np.where(chosen, part[:, 0], np.uint8(0))
+        write_runs(warps, Space.SHARED, stops, values, mask)
+
+    return run
+
+
+def _wait(operands: Operands, match: re.Match[str]) -> Operation:
+    operands.expect(1 if match["counted"] else 0)
+    return lambda _warps, _mask: None
+
+
+_BARRIER = re.compile(r"(?:bar(?:\.cta)?\.sync|barrier(?:\.cta)?\.sync(?:\.aligned)?)")
+
+
+def is_barrier(operands: Operands) -> bool:
+    """Return whether an instruction waits for all threads of the block."""
+    if not _BARRIER.fullmatch(operands.instruction.opcode):
+        return False
+    operands.expect(1, 2)
+    if len(operands.instruction.operands) == 2:
+        operands.unsupported("a barrier for some threads of the block")
+    return True
+
+
+def _nothing(_operands: Operands, _match: re.Match[str]) -> Operation:
+    return lambda _warps, _mask: None
+
+
+def _stop(operands: Operands, match: re.Match[str]) -> Operation:
+    operands.expect(0)
+    what = match[0]
+
+    def run(warps: Warps, mask: Mask) -> None:
+        if mask is None or mask.any():
+            names = tuple(int(i) for i in warps.indices) if mask is None else warps.names(mask)
+            refuse(TrapKind.STOPPED, 0, f"the program executes {what}", names)
+
+    return run
+
+
 FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = tuple(
     (re.compile(pattern), decoder)
     for pattern, decoder in (
@@ -219,6 +297,17 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operatio
             rf"{_ORDER}\.(?P<name>add|min|max|and|or|xor|exch|cas|inc|dec)\.(?P<type>[bus](?:32|64))",
             _atomic,
         ),
+        (
+            r"cp\.async\.(?P<cache>ca|cg)\.shared(?:::cta)?\.global"
+            r"(?P<hint>\.L2::cache_hint)?(?:\.L2::(?:64|128|256)B)?",
+            _copy,
+        ),
+        (r"cp\.async\.(?:commit_group|wait_all|(?P<counted>wait_group))", _wait),
+        (r"(?:membar|fence)(?:(?:\.|::)\w+)*", _nothing),
+        (r"(?:prefetchu?|discard|applypriority)(?:(?:\.|::)\w+)+", _nothing),
+        (r"(?:nanosleep\.u32|pmevent(?:\.mask)?|griddepcontrol\.\w+)", _nothing),
+        (r"setmaxnreg\.(?:inc|dec)\.sync\.aligned\.u32", _nothing),
+        (r"trap|brkpt", _stop),
     )
 )
 """Every form that is known, as the pattern of its opcode and what decodes it."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from runners.simulated import access, asynchronous, cooperation, memory_order, scalar, warp_level
+from runners.simulated import access, scalar, warp_level
 from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
 from runners.simulated.memory import Space
 from runners.simulated.operands import Location, Operands, Surroundings
@@ -27,8 +27,6 @@ from runners.simulated.syntax import (
 from runners.simulated.traps import SimulatedTrap, TrapKind, refuse
 from runners.simulated.warps import Operation
 
-_PER_THREAD = (*access.FORMS, *scalar.FORMS, *memory_order.FORMS, *asynchronous.FORMS)
-
 _MOST_STEPS = 200_000
 """Steps of a kernel with all functions in place."""
 _DEEPEST_CALL = 64
@@ -37,30 +35,17 @@ _DEEPEST_CALL = 64
 _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
-_Decode = Callable[[Operands, Silicon], Operation]
-
 
 @lru_cache(maxsize=4096)
-def _find(opcode: str) -> tuple[_Decode, Waits | None] | None:
-    """Return what decodes an opcode, and who waits for whom at it."""
+def _find(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], bool] | None:
+    """Return what decodes an opcode of matrices or memory, how, and whether it is a warp's."""
     for pattern, decode in warp_level.FORMS:
         if match := pattern.fullmatch(opcode):
-            return _for_warp(decode, match), Waits.WARP
-    for pattern, plain in cooperation.FORMS:
+            return decode, match, True
+    for pattern, plain in access.FORMS:
         if match := pattern.fullmatch(opcode):
-            return _for_thread(plain, match), Waits.MEMBERS
-    for pattern, plain in _PER_THREAD:
-        if match := pattern.fullmatch(opcode):
-            return _for_thread(plain, match), None
+            return plain, match, False
     return None
-
-
-def _for_warp(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
-    return lambda operands, silicon: decode(operands, silicon, match)
-
-
-def _for_thread(decode: Callable[..., Operation], match: re.Match[str]) -> _Decode:
-    return lambda operands, _: decode(operands, match)
 
 
 class _Linker:
@@ -161,7 +146,7 @@ class _Linker:
             step.index = operands.source(index, 32)
             goals = tuple(self._goal(operands, Name(label)) for label in labels)
             expansion.branches.append((step, goals))
-        elif memory_order.is_barrier(operands):
+        elif access.is_barrier(operands):
             step.waits = Waits.BLOCK
         else:
             refuse(
@@ -186,15 +171,17 @@ class _Linker:
         meaning = None if entry.names is None else operands.meaning(entry.names)
         if meaning is not None and (known := entry.decoded.get(meaning)) is not None:
             return known
-        found = _find(instruction.opcode)
-        if found is None:
+        waits, members = None, None
+        if (found := _find(instruction.opcode)) is not None:
+            decode, match, for_warp = found
+            waits = Waits.WARP if for_warp else None
+            given = (operands, self._silicon) if for_warp else (operands,)
+            operation = decode(*given, match)
+        elif (row := scalar.decode(operands)) is not None:
+            operation, members = row
+            waits = None if members is None else Waits.MEMBERS
+        else:
             return None
-        decode, waits = found
-        operation = decode(operands, self._silicon)
-        members = None
-        if waits is Waits.MEMBERS:
-            members = cooperation.members(operands)
-            waits = None if members is None else waits
         if meaning is not None:
             entry.decoded[meaning] = operation, waits, members
         return operation, waits, members

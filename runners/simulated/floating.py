@@ -1,12 +1,13 @@
-"""Floating-point arithmetic of single threads.
+"""Floating-point numbers of single threads: the functions of rows of `scalar`.
 
-Source: PTX ISA 9.7.3 (f32, f64), 9.7.4 and 9.7.5 (half precision, with bf16). A NaN result is
-canonical but for f64, which passes payloads on. Instructions whose result the ISA leaves to an
-implementation (`.approx`, `.full`) are not here.
+Source: PTX ISA 9.7.3 (f32, f64), 9.7.4 and 9.7.5 (half precision, with bf16), 9.7.6 and 9.7.7
+(comparisons), 9.7.9.23 (cvt). A NaN result is canonical but for f64, which passes payloads on.
+Instructions whose result the ISA leaves to an implementation (`.approx`, `.full`) are not here.
 """
 
-import re
+import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,18 @@ from runners.simulated.binary import NAMED, Binary, Rounding
 from runners.simulated.fused import (
     SIGNIFICAND,
     NanRule,
+    Unpacked,
     leading,
     multiply_add,
     round_words,
     unpack,
 )
-from runners.simulated.integers import store
-from runners.simulated.operands import Operands
-from runners.simulated.traps import TrapKind, refuse
-from runners.simulated.warps import Operation, Values
+from runners.simulated.integers import Qualifiers, magnitude, parts
+from runners.simulated.syntax import TYPE_BITS
+from runners.simulated.warps import DTYPES, Values
 
 Words = NDArray[Any]
+Compute = Callable[..., Any]
 
 _ONE = {"f64": 0x3FF0_0000_0000_0000, "f32": 0x3F80_0000, "f16": 0x3C00, "bf16": 0x3F80}
 
@@ -39,390 +41,402 @@ NAN = {
 """Canonical NaN: PTX ISA 9.7.3 gives 0x7fffffff for f32 and 9.7.4 gives 0x7fff for the halves; f64
 as measured for wmma.mma on an H200."""
 
-# Target ISA Notes of each instruction in 9.7.4.
-_ARCHITECTURE = {("fma", "bf16"): 80, ("neg", "bf16"): 80, ("abs", "bf16"): 80}
-_ARCHITECTURE |= {(name, "bf16"): 90 for name in ("add", "sub", "mul")}
-_ARCHITECTURE |= {(name, kind): 80 for name in ("min", "max") for kind in ("f16", "bf16")}
 
-_TYPE = r"(?P<type>f64|f32|f16x2|bf16x2|f16|bf16)"
+def _is_nan(words: Words, kind: str) -> Any:
+    dtype = words.dtype.type
+    return (words & dtype(NAMED[kind].sign - 1)) > dtype(NAMED[kind].infinity)
 
 
-def is_nan(words: Words, kind: str) -> Any:
-    """Return which words of a format are NaN."""
-    binary = NAMED[kind]
-    size = words & words.dtype.type(binary.sign - 1)
-    return np.greater(size, words.dtype.type(binary.infinity))
-
-
-def flushed(words: Words, kind: str) -> Any:
+def _flushed(words: Words, kind: str) -> Any:
     """Return words with subnormals made zero, sign kept."""
-    binary = NAMED[kind]
-    subnormal = (words & words.dtype.type(binary.infinity)) == 0
-    return np.where(subnormal, words & words.dtype.type(binary.sign), words)
+    dtype = words.dtype.type
+    subnormal = (words & dtype(NAMED[kind].infinity)) == 0
+    return np.where(subnormal, words & dtype(NAMED[kind].sign), words)
 
 
-def saturated(words: Words, kind: str) -> Any:
+def _saturated(words: Words, kind: str) -> Any:
     """Return values clamped to 0 … 1; a NaN is zero (PTX ISA 9.7.3, .sat)."""
     dtype = words.dtype.type
-    one = dtype(_ONE[kind])
-    low = is_nan(words, kind) | (words >= dtype(NAMED[kind].sign))
-    return np.where(low, dtype(0), np.minimum(words, one))
+    low = _is_nan(words, kind) | (words >= dtype(NAMED[kind].sign))
+    return np.where(low, dtype(0), np.minimum(words, dtype(_ONE[kind])))
 
 
-def _relu(words: Words, kind: str) -> Words:
+def _relu(words: Words, kind: str) -> Any:
     """Return values with negative ones made zero; a NaN is canonical (PTX ISA 9.7.4, .relu)."""
     dtype = words.dtype.type
     positive = np.where(words >= dtype(NAMED[kind].sign), dtype(0), words)
-    return np.where(is_nan(words, kind), dtype(NAN[kind].invalid), positive)
+    return np.where(_is_nan(words, kind), dtype(NAN[kind].invalid), positive)
 
 
-def _nan_kept(words: Words, changed: Words, kind: str) -> Words:
-    """Return the changed words, but for NaN the NaN that the format gives."""
-    binary, rule = NAMED[kind], NAN[kind]
-    dtype = words.dtype.type
-    quiet = words | dtype(1 << (binary.fraction - 1))
+def adjusted(compute: Compute) -> Compute:
+    """Return a computation with what .ftz, .sat and .relu say of its operands and its result."""
+
+    def adjusting(q: Qualifiers, *words: Words) -> Any:
+        kind, dtype = q["element"], words[0].dtype
+        if q["ftz"]:
+            words = tuple(_flushed(word, kind) for word in words)
+        result = compute(q, *words).astype(dtype)
+        for name, adjust in (("ftz", _flushed), ("sat", _saturated), ("relu", _relu)):
+            result = adjust(result, kind) if q[name] else result
+        return result
+
+    return adjusting
+
+
+def _rounding(q: Qualifiers) -> Rounding:
+    return Rounding.NEAREST_AWAY if q["rnd"] == "rna" else Rounding(q["rnd"] or "rn")
+
+
+def fuse(q: Qualifiers, a: Words, b: Words, c: Words) -> Words:
+    """Multiply and add, and round once."""
+    kind = q["element"]
+    return multiply_add(a, b, c, NAMED[kind], _rounding(q), NAN[kind])
+
+
+def add(q: Qualifiers, a: Words, b: Words) -> Words:
+    """Add a times one, which is exact."""
+    return fuse(q, a, np.full((1, 1), _ONE[q["element"]], a.dtype), b)
+
+
+def subtract(q: Qualifiers, a: Words, b: Words) -> Words:
+    """Add what has the other sign."""
+    return add(q, a, negate(q, b))
+
+
+def multiply(q: Qualifiers, a: Words, b: Words) -> Words:
+    """Add a zero of the product's own sign: it leaves every product as it is, zeros too."""
+    return fuse(q, a, b, (a ^ b) & a.dtype.type(NAMED[q["element"]].sign))
+
+
+def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
+    """Return the changed words, but for NaN the NaN that the format gives.
+
+    Measured on an H200 (November 2026) for neg and abs: a NaN becomes canonical, but in f64, where
+    it becomes quiet and keeps its sign.
+    """
+    rule, dtype = NAN[kind], words.dtype.type
+    quiet = words | dtype(1 << (NAMED[kind].fraction - 1))
     canonical = quiet if rule.canonical is None else dtype(rule.canonical)
-    return np.where(is_nan(words, kind), canonical, changed)
+    return np.where(_is_nan(words, kind), canonical, changed)
 
 
-def _negated(words: Words, kind: str) -> Words:
-    return _nan_kept(words, words ^ words.dtype.type(NAMED[kind].sign), kind)
+def negate(q: Qualifiers, a: Words) -> Any:
+    """Return the number of the other sign."""
+    return _nan_kept(a, a ^ a.dtype.type(NAMED[q["element"]].sign), q["element"])
 
 
-def _without_sign(words: Words, kind: str) -> Words:
-    return _nan_kept(words, words & words.dtype.type(NAMED[kind].sign - 1), kind)
-
-
-def _add(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    a, c = words
-    one = np.full((1, 1), _ONE[kind], a.dtype)
-    return multiply_add(a, one, c, NAMED[kind], rounding, NAN[kind])
-
-
-def _subtract(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    return _add([words[0], _negated(words[1], kind)], kind, rounding)
-
-
-def _multiply(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    a, b = words
-    # A zero of the product's own sign leaves every product as it is, zeros too.
-    c = (a ^ b) & a.dtype.type(NAMED[kind].sign)
-    return multiply_add(a, b, c, NAMED[kind], rounding, NAN[kind])
-
-
-def _fuse(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    a, b, c = words
-    return multiply_add(a, b, c, NAMED[kind], rounding, NAN[kind])
+def absolute(q: Qualifiers, a: Words) -> Any:
+    """Return the number without its sign."""
+    return _nan_kept(a, a & a.dtype.type(NAMED[q["element"]].sign - 1), q["element"])
 
 
 def _specials(
-    result: Words, cases: tuple[tuple[NDArray[np.bool_], Any], ...], words: list[Words], kind: str
-) -> Words:
+    result: Words,
+    cases: tuple[tuple[NDArray[np.bool_], Any], ...],
+    words: tuple[Words, ...],
+    kind: str,
+) -> Any:
     """Put special results over a result that was computed as if all were finite."""
     for condition, value in cases:
-        result = np.where(condition, value, result)
-    rule, binary = NAN[kind], NAMED[kind]
+        result = np.where(condition, np.uint64(value), result)
     for word in reversed(words):
-        quiet = word.astype(np.uint64) | np.uint64(1 << (binary.fraction - 1))
-        given = quiet if rule.canonical is None else np.uint64(rule.canonical)
-        result = np.where(is_nan(word, kind), given, result)
+        result = np.where(_is_nan(word, kind), _nan_kept(word, word, kind), result)
     return result
 
 
-def _digits(count: int, bits: Callable[[int], Words], divisor: Words | None) -> tuple[Words, Words]:
-    """Return the digits of a quotient, or root where there is no divisor, and what is left.
-
-    `bits` gives what is brought down for each digit, the first one first.
-    """
-    rest: Words = np.zeros((1, 1), np.uint64)
-    found: Words = np.zeros((1, 1), np.uint64)
-    one, two = np.uint64(1), np.uint64(2)
-    for step in range(count):
-        if divisor is None:
-            rest = (rest << two) | bits(step)
-            trial = (found << two) | one
-        else:
-            rest = (rest << one) | bits(step)
-            trial = divisor
-        fits = rest >= trial
-        rest = np.where(fits, rest - trial, rest)
-        found = (found << one) | fits
-    return found, rest
+def _rounded(
+    q: Qualifiers, digits: Words, rest: Words, exponent: Words, point: int, negative: Words
+) -> Words:
+    """Round digits times 2^(exponent - point), with something behind them where `rest` is."""
+    digits = digits.astype(np.uint64)
+    lead = leading(digits)
+    whole: Any = (digits << (63 - lead).astype(np.uint64)) | rest.astype(np.bool_)
+    binary = NAMED[q["element"]]
+    return round_words(negative, whole, exponent - point + lead, binary, _rounding(q))
 
 
-def _divide(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    """Divide, digit by digit, and round once."""
+def divide(q: Qualifiers, a: Words, b: Words) -> Any:
+    """Divide in Python's integers, and round once."""
+    kind = q["element"]
     binary = NAMED[kind]
-    x, y = (unpack(word.astype(np.uint64), binary) for word in words)
+    x, y = (unpack(word.astype(np.uint64), binary) for word in (a, b))
     # The quotient of two significands lies in (1/2, 2): one digit before the point, and as many
     # behind it as round either format with two to spare.
     more = SIGNIFICAND + 3
-    zero = np.uint64(0)
-
-    def brought(step: int) -> Any:
-        return zero if step else x.significand
-
-    divisor = np.where(y.significand == 0, np.uint64(1), y.significand)
-    quotient, rest = _digits(1 + more, brought, divisor)
+    dividend = x.significand.astype(object) << more
+    divisor = np.where(y.significand == 0, 1 << SIGNIFICAND, y.significand).astype(object)
     sign = x.negative ^ y.negative
-    result = _rounded(quotient, rest, x.exponent - y.exponent, more, binary, rounding, sign)
-    signs = sign.astype(np.uint64) << np.uint64(binary.word - 1)
-    infinity = np.uint64(binary.infinity)
+    quotient, rest = dividend // divisor, dividend % divisor
+    result = _rounded(q, quotient, rest, x.exponent - y.exponent, more, sign)
     no_x, no_y = x.significand == 0, y.significand == 0
-    result = np.where(no_x | y.infinite, zero, result)
-    result = np.where(x.infinite | no_y, infinity, result) | signs
+    result = np.where(no_x | y.infinite, np.uint64(0), result)
+    result = np.where(x.infinite | no_y, np.uint64(binary.infinity), result)
+    result |= sign.astype(np.uint64) << np.uint64(binary.word - 1)
     invalid = (no_x & no_y) | (x.infinite & y.infinite)
-    cases = ((invalid, np.uint64(NAN[kind].invalid)),)
-    return _specials(result, cases, words, kind)
+    return _specials(result, ((invalid, NAN[kind].invalid),), (a, b), kind)
 
 
-def _rounded(
-    digits: Words,
-    rest: Words,
-    exponent: NDArray[np.int64],
-    point: int,
-    binary: Binary,
-    rounding: Rounding,
-    negative: NDArray[np.bool_],
-) -> Words:
-    """Round digits times 2^(exponent - point), with something behind them where `rest` is."""
-    lead = leading(digits)
-    up = (63 - lead).astype(np.uint64)
-    whole = (digits << up) | (rest != 0)
-    return round_words(negative, whole, exponent - point + lead, binary, rounding)
+_ROOT = np.frompyfunc(math.isqrt, 1, 1)
 
 
-def _root(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    """Take the square root, digit by digit, and round once."""
-    binary = NAMED[kind]
-    (word,) = words
-    x = unpack(word.astype(np.uint64), binary)
-    # An even exponent, and a radicand of 54 bits followed by zeros: 27 pairs.
+def square_root(q: Qualifiers, a: Words) -> Any:
+    """Take the square root in Python's integers, and round once."""
+    kind = q["element"]
+    x = unpack(a.astype(np.uint64), NAMED[kind])
+    # An even exponent; the root of a significand of 52 places has 26, and 30 more digits.
     odd = (x.exponent & 1) != 0
-    radicand = np.where(odd, x.significand << np.uint64(1), x.significand)
-    half = (x.exponent - odd) >> 1
-    count = SIGNIFICAND // 2 + 1 + 30
-
-    def brought(step: int) -> Any:
-        place = SIGNIFICAND - 2 * step
-        if place < 0:
-            return np.uint64(0)
-        return (radicand >> np.uint64(place)) & np.uint64(3)
-
-    root, rest = _digits(count, brought, None)
-    result = _rounded(root, rest, half, 30 + SIGNIFICAND // 2, binary, rounding, x.negative & False)
-    # The root of a significand of 52 places has 26, and 30 more digits.
+    radicand = np.where(odd, x.significand << np.uint64(1), x.significand).astype(object) << 60
+    root = _ROOT(radicand)
+    exponent = (x.exponent - odd) >> 1
+    point = 30 + SIGNIFICAND // 2
+    result = _rounded(q, root, root * root != radicand, exponent, point, x.negative & False)
     none = x.significand == 0
-    invalid = x.negative & ~none
     cases = (
-        (x.infinite, np.uint64(binary.infinity)),
-        (none, word.astype(np.uint64)),
-        (invalid, np.uint64(NAN[kind].invalid)),
+        (x.infinite, NAMED[kind].infinity),
+        (none & x.negative, NAMED[kind].sign),
+        (none & ~x.negative, 0),
+        (x.negative & ~none, NAN[kind].invalid),
     )
-    return _specials(result, cases, words, kind)
+    return _specials(result, cases, (a,), kind)
 
 
-def _reciprocal(words: list[Words], kind: str, rounding: Rounding) -> Words:
-    one = np.full((1, 1), _ONE[kind], words[0].dtype)
-    return _divide([one, words[0]], kind, rounding)
+def reciprocal(q: Qualifiers, a: Words) -> Any:
+    """Divide one."""
+    return divide(q, np.full((1, 1), _ONE[q["element"]], a.dtype), a)
 
 
-def order(words: Words, kind: str) -> Any:
+def _order(words: Words, kind: str) -> Any:
     """Return numbers that are ordered as the values that are no NaN; -0 is below 0."""
-    binary = NAMED[kind]
-    negative = words >= words.dtype.type(binary.sign)
-    size = (words & words.dtype.type(binary.sign - 1)).astype(np.int64)
-    return np.where(negative, -1 - size, size)
+    sign = NAMED[kind].sign
+    size = (words & words.dtype.type(sign - 1)).astype(np.int64)
+    return np.where(words >= words.dtype.type(sign), -1 - size, size)
 
 
-def _extreme(words: list[Words], kind: str, name: str, propagates: bool, magnitude: bool) -> Any:
-    """Return the smaller or larger; NaN gives way to a number, or wins over it."""
-    sign = words[0].dtype.type(NAMED[kind].sign)
-    product = np.bitwise_xor.reduce([word & sign for word in np.broadcast_arrays(*words)])
-    if magnitude:
-        words = [word & words[0].dtype.type(NAMED[kind].sign - 1) for word in words]
+def least_or_most(q: Qualifiers, *words: Words) -> Any:
+    """Return the smaller or larger; NaN gives way to a number, or wins over it (.NaN)."""
+    kind, sign = q["element"], words[0].dtype.type(NAMED[q["element"]].sign)
+    product = reduce(np.bitwise_xor, words) & sign
+    if q["xorsign"]:
+        words = tuple(word & ~sign for word in words)
     result = words[0]
-    nan = is_nan(result, kind)
     for word in words[1:]:
-        other = is_nan(word, kind)
-        first, second = order(result, kind), order(word, kind)
-        take = second < first if name == "min" else second > first
-        result = np.where((take | nan) & ~other, word, result)
-        nan = nan | other if propagates else nan & other
-    if magnitude:
+        first, second = _order(result, kind), _order(word, kind)
+        take = second < first if q["op"] == "min" else second > first
+        result = np.where((take | _is_nan(result, kind)) & ~_is_nan(word, kind), word, result)
+    nan = _is_nan(result, kind)
+    if q["NaN"]:
+        nan = reduce(np.logical_or, (_is_nan(word, kind) for word in words))
+    if q["xorsign"]:
         result = result | product
-    canonical = NAN[kind].canonical or 0x7FFF_FFFF_FFFF_FFFF
-    return np.where(nan, result.dtype.type(canonical), result)
+    return np.where(nan, sign.dtype.type(NAN[kind].canonical or 0x7FFF_FFFF_FFFF_FFFF), result)
 
 
-def _sign_copied(words: list[Words], kind: str) -> Any:
-    sign = words[0].dtype.type(NAMED[kind].sign)
-    return (words[1] & ~sign) | (words[0] & sign)
+def copy_sign(q: Qualifiers, a: Words, b: Words) -> Any:
+    """Return b with the sign of a."""
+    sign = a.dtype.type(NAMED[q["type"]].sign)
+    return (b & ~sign) | (a & sign)
 
 
-_ROUNDED: dict[str, tuple[int, Callable[[list[Words], str, Rounding], Words]]] = {
-    "add": (2, _add),
-    "sub": (2, _subtract),
-    "mul": (2, _multiply),
-    "fma": (3, _fuse),
-    "mad": (3, _fuse),
-    "div": (2, _divide),
-    "rcp": (1, _reciprocal),
-    "sqrt": (1, _root),
-}
-"""Sources and computation of each instruction that rounds."""
-
-
-def by_halves(words: list[Values], compute: Callable[[list[Values]], NDArray[Any]]) -> NDArray[Any]:
-    """Apply a computation to the low and the high 16 bits of 32-bit words."""
-    halves = compute([word[..., None].view(np.uint16) for word in words])
-    found: NDArray[Any] = np.ascontiguousarray(halves, np.uint16).view(np.uint32)[..., 0]
-    return found
-
-
-def _check_target(operands: Operands, name: str, kind: str) -> None:
-    needed = _ARCHITECTURE.get((name, kind), 0)
-    if operands.surroundings.architecture < needed:
-        refuse(
-            TrapKind.ILLEGAL,
-            operands.line,
-            f"{operands.instruction.opcode} needs sm_{needed}; the module is for "
-            f"sm_{operands.surroundings.architecture}",
-        )
-
-
-def _elementwise(
-    operands: Operands,
-    match: re.Match[str],
-    count: int,
-    compute: Callable[[list[Words], str], Words],
-) -> Operation:
-    """Return the operation that applies a computation to each number of its type."""
-    kind = match["type"]
-    element = kind.removesuffix("x2")
-    bits = 32 if kind != element else NAMED[element].word
-    given = operands.expect(count + 1)
-    named = match.groupdict()
-    flush = named.get("ftz") is not None
-    saturates, clamps = named.get("sat") is not None, named.get("relu") is not None
-
-    def one(words: list[Words]) -> Words:
-        dtype = words[0].dtype
-        if flush:
-            words = [flushed(word, element) for word in words]
-        result = compute(words, element).astype(dtype)
-        if flush:
-            result = flushed(result, element)
-        if saturates:
-            result = saturated(result, element)
-        return _relu(result, element) if clamps else result
-
-    def whole(*words: Words) -> Words:
-        return by_halves(list(words), one) if kind != element else one(list(words))
-
-    return store(operands, bits, whole, *(operands.source(each, bits) for each in given[1:]))
-
-
-def arithmetic(operands: Operands, match: re.Match[str]) -> Operation:
-    """Decode add, sub, mul, fma, mad, div, rcp and sqrt."""
-    name, kind = match["name"], match["type"].removesuffix("x2")
-    given = match["rounding"]
-    half = NAMED[kind].word == 16
-    if (half and given not in (None, "rn")) or (
-        given is None and name not in ("add", "sub", "mul")
-    ):
-        operands.unsupported("this rounding does not exist")
-    if match["ftz"] and kind not in ("f32", "f16"):
-        operands.unsupported(".ftz is for f32 and f16")
-    _check_target(operands, "fma" if name == "mad" else name, kind)
-    rounding = Rounding(given or "rn")
-    count, compute = _ROUNDED[name]
-    return _elementwise(
-        operands, match, count, lambda words, element: compute(words, element, rounding)
-    )
-
-
-def _sign(operands: Operands, match: re.Match[str]) -> Operation:
-    """Decode neg and abs.
-
-    Measured on an H200 (November 2026): a NaN becomes canonical, but in f64, where it becomes
-    quiet and keeps its sign.
-    """
-    name, kind = match["name"], match["type"].removesuffix("x2")
-    _check_target(operands, name, kind)
-    change = _without_sign if name == "abs" else _negated
-    return _elementwise(operands, match, 1, lambda words, element: change(words[0], element))
-
-
-def _least_or_most(operands: Operands, match: re.Match[str]) -> Operation:
-    name = match["name"]
-    _check_target(operands, name, match["type"].removesuffix("x2"))
-    propagates, magnitude = match["nan"] is not None, match["magnitude"] is not None
-    count = len(operands.expect(3, 4)) - 1
-    return _elementwise(
-        operands,
-        match,
-        count,
-        lambda words, element: _extreme(words, element, name, propagates, magnitude),
-    )
-
-
-def _copy_sign(operands: Operands, match: re.Match[str]) -> Operation:
-    return _elementwise(operands, match, 2, _sign_copied)
-
-
-def _approximate(operands: Operands, _: re.Match[str]) -> Operation:
-    operands.unsupported("the ISA bounds the error of this result, and does not say its bits")
-
-
-_CLASSES: dict[str, Callable[[Words, Binary], Words]] = {
+KINDS: dict[str, Callable[[Words, Binary], Words]] = {
     "finite": lambda size, binary: size < binary.infinity,
     "infinite": lambda size, binary: size == binary.infinity,
     "number": lambda size, binary: size <= binary.infinity,
     "notanumber": lambda size, binary: size > binary.infinity,
-    "normal": lambda size, binary: (
-        (size >= (1 << (binary.fraction + binary.unused))) & (size < binary.infinity)
-    ),
-    "subnormal": lambda size, binary: size < (1 << (binary.fraction + binary.unused)),
+    "normal": lambda size, binary: (size >> binary.fraction != 0) & (size < binary.infinity),
+    "subnormal": lambda size, binary: (size >> binary.fraction == 0) & (size != 0),
 }
+"""What testp asks, of words without their signs."""
 
 
-def _test(operands: Operands, match: re.Match[str]) -> Operation:
-    """Tell whether a number is of a class (testp)."""
-    binary = NAMED[match["type"]]
-    _, given = operands.expect(2)
-    name = match["name"]
-
-    def compute(words: Words) -> Words:
-        size = words & words.dtype.type(binary.sign - 1)
-        result = _CLASSES[name](size, binary)
-        return result & (size != 0) if name == "subnormal" else result
-
-    return store(operands, 1, compute, operands.source(given, binary.word))
+def is_of_kind(q: Qualifiers, a: Words) -> Any:
+    """Tell whether a number is of a kind (testp)."""
+    binary = NAMED[q["type"]]
+    return KINDS[q["kind"]](a & a.dtype.type(binary.sign - 1), binary)
 
 
-_ROUNDINGS = r"(?:\.(?P<rounding>rn|rz|rm|rp))?"
-_FTZ = r"(?P<ftz>\.ftz)?"
+def _values(words: Words, kind: str) -> Any:
+    """Return numbers as float64, which holds all of these formats exactly."""
+    seen = words.astype(np.uint32) << np.uint32(16) if kind == "bf16" else words
+    with np.errstate(all="ignore"):
+        return seen.view(f"f{seen.itemsize}").astype(np.float64)
 
-FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = tuple(
-    (re.compile(pattern), decoder)
-    for pattern, decoder in (
-        (
-            rf"(?P<name>add|sub|mul|fma|mad){_ROUNDINGS}{_FTZ}(?P<sat>\.sat)?(?P<relu>\.relu)?\.{_TYPE}",
-            arithmetic,
-        ),
-        (rf"(?P<name>div|rcp|sqrt){_ROUNDINGS}{_FTZ}\.(?P<type>f32|f64)", arithmetic),
-        (rf"(?P<name>neg|abs){_FTZ}\.{_TYPE}", _sign),
-        (
-            rf"(?P<name>min|max){_FTZ}(?P<nan>\.NaN)?(?P<magnitude>\.xorsign\.abs)?\.{_TYPE}",
-            _least_or_most,
-        ),
-        (r"copysign\.(?P<type>f32|f64)", _copy_sign),
-        (rf"testp\.(?P<name>{'|'.join(_CLASSES)})\.(?P<type>f32|f64)", _test),
-        (
-            r"(?:div\.full|(?:div|rcp|sqrt|rsqrt|sin|cos|lg2|ex2|tanh)\.approx)(?:\.\w+)*|rsqrt\.\S+",
-            _approximate,
-        ),
-    )
-)
-"""Every form that is known, as the pattern of its opcode and what decodes it."""
+
+def _words(values: Any, kind: str) -> Any:
+    """Return the words of float64 numbers that a format holds exactly."""
+    with np.errstate(all="ignore"):
+        if kind == "bf16":
+            return values.astype(np.float32).view(np.uint32) >> np.uint32(16)
+        return values.astype(f"f{NAMED[kind].word // 8}").view(DTYPES[NAMED[kind].word])
+
+
+COMPARE: dict[str, np.ufunc] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+"""Aliases of the unsigned comparisons (PTX ISA 9.3.1.1)."""
+_COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+
+
+def compare(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Compare two numbers; with `u` behind its name it holds for NaN, too (PTX ISA 9.3.1.2)."""
+    name, kind = q["cmp"], q["element"]
+    if kind not in NAMED:
+        return COMPARE[UNSIGNED.get(name, name)](a, b)
+    if q["ftz"]:
+        a, b = _flushed(a, kind), _flushed(b, kind)
+    x, y = _values(a, kind), _values(b, kind)
+    nan = np.isnan(x) | np.isnan(y)
+    if name in ("num", "nan"):
+        return nan if name == "nan" else ~nan
+    # Without `u`, ne and the others are false for NaN; neu is the one that C has.
+    found = COMPARE[name.removesuffix("u")](x, y)
+    return found | nan if name.endswith("u") else found & ~nan
+
+
+def set_predicates(q: Qualifiers, a: Values, b: Values, *c: Values) -> tuple[Any, Any]:
+    """Compare; return what holds and what does not, or what holds of each half (setp)."""
+    if q["type"] != q["element"]:
+        found = compare(q, parts(a, "u2"), parts(b, "u2"))
+        results = found[..., 0], found[..., 1]
+    else:
+        found = compare(q, a, b)
+        results = found, ~found
+    if c:
+        results = tuple(_COMBINE[q["bool"]](each, c[0]) for each in results)
+    return results
+
+
+def set_word(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+    """Compare, and return all ones or 1.0 where it holds (set)."""
+    found = set_predicates(q, a, b, *c)[0]
+    true = _ONE["f32"] if q["dtype"] == "f32" else 0xFFFF_FFFF
+    return np.where(found, np.uint32(true), np.uint32(0))
+
+
+def select_by_sign(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Select by whether a third operand is at least zero (slct)."""
+    if q["by"] == "f32":
+        c = _values(_flushed(c, "f32") if q["ftz"] else c, "f32")
+    return np.where(c >= 0, a, b)
+
+
+_INTEGRAL: dict[str, np.ufunc] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+
+
+def numeric(kind: str) -> np.dtype[Any]:
+    """Return the dtype in which integers of a type are numbers."""
+    return np.dtype(f"{'i' if kind[0] == 's' else 'u'}{TYPE_BITS[kind] // 8}")
+
+
+def _limits(kind: str) -> tuple[int, int]:
+    limits = np.iinfo(numeric(kind))
+    return int(limits.min), int(limits.max)
+
+
+def integer_to_integer(q: Qualifiers, a: Values) -> Any:
+    """Keep the low bits, or clamp."""
+    if q["sat"]:
+        # NumPy compares with bounds of the values' own type only.
+        (lowest, highest), (least, most) = _limits(q["to"]), _limits(q["origin"])
+        a = np.clip(a, a.dtype.type(max(lowest, least)), a.dtype.type(min(highest, most)))
+    return a.astype(numeric(q["to"]))
+
+
+def _of_floats(compute: Compute) -> Compute:
+    """Return a conversion with what .ftz and .sat say of f32 operands and results."""
+
+    def adjusting(q: Qualifiers, a: Values) -> Any:
+        to = q["to"]
+        if q["ftz"] and q["origin"] == "f32":
+            a = _flushed(a, "f32")
+        result = compute(q, a)
+        if to not in _ONE:
+            return result
+        result = result.astype(DTYPES[TYPE_BITS[to]])
+        if q["ftz"] and to == "f32":
+            result = _flushed(result, to)
+        return _saturated(result, to) if q["sat"] else result
+
+    return adjusting
+
+
+@_of_floats
+def integer_to_float(q: Qualifiers, a: Values) -> Any:
+    """Round an integer to a format."""
+    size = magnitude(a).astype(np.uint64)
+    lead = leading(size)
+    binary = NAMED[q["to"]]
+    whole = size << (63 - lead).astype(np.uint64)
+    words = round_words(a < 0, whole, lead, binary, _rounding(q))
+    words = np.where(size == 0, np.uint64(0), words)
+    return words | ((a < 0).astype(np.uint64) << np.uint64(binary.word - 1))
+
+
+@_of_floats
+def float_to_integer(q: Qualifiers, a: Values) -> Any:
+    """Round to an integer; what is too large is clamped."""
+    origin, to = q["origin"], q["to"]
+    values = _INTEGRAL[q["irnd"]](_values(a, origin))
+    dtype, (lowest, highest) = numeric(to), _limits(to)
+    above, below = values >= highest + 1.0, values < lowest
+    result = np.where(above | below | np.isnan(values), 0.0, values).astype(dtype)
+    result = np.where(above, dtype.type(highest), np.where(below, dtype.type(lowest), result))
+    # NaN gives 0, or the sign bit where either type has 64 bits (9.7.9.23).
+    wide = origin == "f64" or dtype.itemsize == 8
+    nan = DTYPES[TYPE_BITS[to]].type(1 << (TYPE_BITS[to] - 1) if wide else 0)
+    return np.where(np.isnan(values), nan, result.view(nan.dtype))
+
+
+@_of_floats
+def float_to_float(q: Qualifiers, a: Values) -> Any:
+    """Round to another format, to the same one, or to an integer in it."""
+    origin, to = q["origin"], q["to"]
+    if q["irnd"]:
+        result = _words(_INTEGRAL[q["irnd"]](_values(a, origin)), to)
+    elif origin == to:
+        result = a
+    else:
+        return narrowed(q, a)
+    return np.where(_is_nan(a, origin), _converted_nan(a, origin, to), result)
+
+
+def _converted_nan(words: Words, origin: str, to: str) -> Any:
+    """Return the words of NaN results: canonical, but for f64, which keeps sign and payload."""
+    if to != "f64":
+        return np.uint64(NAN[to if to in NAN else "f32"].invalid)
+    given, whole = NAMED[origin], words.astype(np.uint64)
+    sign = whole >> np.uint64(given.word - 1) << np.uint64(63)
+    payload = whole & np.uint64((1 << given.fraction) - 1)
+    return np.uint64(0x7FF8 << 48) | sign | payload << np.uint64(52 - given.fraction)
+
+
+def narrowed(q: Qualifiers, a: Values) -> Any:
+    """Round to a format; with .satfinite to a finite value, with .relu to none below zero."""
+    origin, to = q["origin"], q["to"].removesuffix("x2")
+    binary, x = NAMED[to], unpack(a.astype(np.uint64), NAMED[origin])
+    size = _size(x, binary, _rounding(q))
+    if q["satfinite"]:
+        size = np.minimum(size, np.uint64(binary.infinity - (1 << binary.unused)))
+    result = size | (x.negative.astype(np.uint64) << np.uint64(binary.word - 1))
+    if q["relu"]:
+        result = np.where(x.negative, np.uint64(0), result)
+    result = np.where(x.nan, _converted_nan(a, origin, to), result)
+    return result.astype(DTYPES[binary.word])
+
+
+def _size(x: Unpacked, binary: Binary, rounding: Rounding) -> Any:
+    """Return the words of magnitudes."""
+    up = np.uint64(63 - SIGNIFICAND)
+    size = round_words(x.negative, x.significand << up, x.exponent, binary, rounding)
+    size = np.where(x.significand == 0, np.uint64(0), size)
+    return np.where(x.infinite, np.uint64(binary.infinity), size)
+
+
+def narrowed_pair(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Round two numbers to a pair, of which the first is the upper half."""
+    return narrowed(q, b).astype(np.uint32) | narrowed(q, a).astype(np.uint32) << np.uint32(16)

@@ -1,360 +1,324 @@
-"""Integer arithmetic, logic and shifts.
+"""Integers, bits, and what lanes of a warp say to each other: the functions of rows of `scalar`.
 
-Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision), 9.7.8 (logic and shift).
+Each takes the qualifiers of the opcode and its operands, signed where their type is; what it
+returns is written raw. Source: PTX ISA 9.7.1 (integer arithmetic), 9.7.2 (extended precision),
+9.7.8 (logic and shift), 9.7.9.6 (shfl), 9.7.9.7 (prmt), 9.7.13.9 to .12 and .15 (vote, match,
+activemask, redux, elect).
 """
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from runners.simulated.operands import Held, Operands, Source
-from runners.simulated.syntax import TYPE_BITS
-from runners.simulated.warps import DTYPES, Key, Mask, Operation, Values, Warps, constant
-
-Compute = Callable[..., Any]
-
-_CARRY = "CC.CF"
-"""Key of the carry flag among the registers (PTX ISA 9.7.2)."""
+from runners.simulated.counted import population
+from runners.simulated.warps import LANES, Values
 
 
-def numeric(kind: str) -> np.dtype[Any]:
-    """Return the dtype in which an operation of this type calculates."""
-    letter = "i" if kind[0] == "s" else "u"
-    return np.dtype(f"{letter}{TYPE_BITS[kind] // 8}")
+class Qualifiers(dict[str, Any]):
+    """Of an opcode: what stands for each name in the pattern of its row."""
 
-
-def of_type(compute: Compute, kind: str) -> Compute:
-    """Return what computes on raw bits what `compute` does on the numbers of a type."""
-    if kind[0] != "s":
-        return compute
-    dtype = numeric(kind)
-    return lambda *values: compute(*[value.view(dtype) for value in values])
-
-
-def store(operands: Operands, bits: int, compute: Compute, *sources: Source) -> Operation:
-    """Return the operation that writes `compute` of the sources, raw, to operand 0."""
-    return written(
-        operands.destination(operands.instruction.operands[0], bits), bits, compute, sources
-    )
-
-
-def written(target: str, bits: int, compute: Compute, sources: Sequence[Source]) -> Operation:
-    """Return the operation that writes `compute` of the sources, raw, to a register."""
-    dtype = DTYPES[bits]
-    keys = [source.key for source in sources if isinstance(source, Held)]
-    held = len(keys) == len(sources)
-    if held and isinstance(compute, np.ufunc) and len(keys) == 2:
-        compute, keys = _beside_constant(compute, *keys)
-
-    def run(warps: Warps, mask: Mask) -> None:
-        # Most operands are held, most threads take part, and most results are raw already.
-        if held:
-            result = compute(*map(warps.registers.__getitem__, keys))
-        else:
-            result = compute(*[source(warps) for source in sources])
-        if result.dtype is not dtype:
-            result = result.view(dtype)
-        if mask is None:
-            warps.registers[target] = result
-        else:
-            warps.write(target, result, mask)
-
-    return run
-
-
-def scalar(key: Key) -> Any:
-    """Return a constant as an array of no axes: beside others, NumPy is faster with it."""
-    assert isinstance(key, tuple)
-    return constant(*key).reshape(())
-
-
-def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, list[Key]]:
-    """Return what computes with one of two operands, if the other is a constant, and its keys."""
-    if isinstance(right, tuple) and isinstance(left, str):
-        second = scalar(right)
-        return lambda value: compute(value, second), [left]
-    if isinstance(left, tuple) and isinstance(right, str):
-        first = scalar(left)
-        return lambda value: compute(first, value), [right]
-    return compute, [left, right]
-
-
-def _plain(compute: Compute, count: int) -> Callable[[Operands, re.Match[str]], Operation]:
-    """Return the decoder of an instruction of `count` sources, all of its type."""
-
-    def decode(operands: Operands, match: re.Match[str]) -> Operation:
-        kind = match["type"]
-        bits = TYPE_BITS[kind]
-        given = operands.expect(count + 1)
-        sources = [operands.source(each, bits) for each in given[1:]]
-        seen = compute if compute in _WHATEVER_SIGN else of_type(compute, kind)
-        return store(operands, bits, seen, *sources)
-
-    return decode
+    def __missing__(self, _: str) -> str:
+        """Return that one is left out."""
+        return ""
 
 
 def magnitude(values: Values) -> Any:
     """Return absolute values, unsigned, so that the lowest number has one, too."""
-    if values.dtype.kind == "u":
-        return values
-    unsigned = values.view(f"u{values.itemsize}")
-    return np.where(values < 0, ~unsigned + unsigned.dtype.type(1), unsigned)
+    return np.abs(values).view(f"u{values.itemsize}")
 
 
-def _divide(a: Values, b: Values) -> Any:
+def divide(_: Qualifiers, a: Values, b: Values) -> Any:
     """Divide toward zero. By zero: all ones, as the device's own code for it gives."""
     left, right = magnitude(a), magnitude(b)
     one = left.dtype.type(1)
-    quotient = left // np.where(right == 0, one, right)
-    if a.dtype.kind == "i":
-        quotient = np.where((a < 0) != (b < 0), ~quotient + one, quotient)
-    return np.where(right == 0, ~(quotient & left.dtype.type(0)), quotient).astype(left.dtype)
+    quotient = left // np.maximum(right, one)
+    quotient = np.where((a < 0) != (b < 0), ~quotient + one, quotient)
+    return np.where(right == 0, ~left.dtype.type(0), quotient)
 
 
-def _remainder(a: Values, b: Values) -> Any:
+def remainder(_: Qualifiers, a: Values, b: Values) -> Any:
     """Return what division toward zero leaves, with the dividend's sign; of zero: the dividend."""
     left, right = magnitude(a), magnitude(b)
     one = left.dtype.type(1)
-    rest = np.where(right == 0, left, left % np.where(right == 0, one, right))
-    if a.dtype.kind == "i":
-        rest = np.where(a < 0, ~rest + one, rest)
-    return rest.astype(left.dtype)
+    rest = np.where(right == 0, left, left % np.maximum(right, one))
+    return np.where(a < 0, ~rest + one, rest)
 
 
-def high_product(a: Values, b: Values) -> Any:
+def high_product(_: Qualifiers, a: Values, b: Values) -> Any:
     """Return the upper half of a product of twice the width."""
     bits = 8 * a.itemsize
-    if bits < 64:
-        wide = np.dtype(f"{a.dtype.kind}{a.itemsize * 2}")
-        return ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(a.dtype)
-    x, y = a.view(np.uint64), b.view(np.uint64)
-    low, half = np.uint64(0xFFFF_FFFF), np.uint64(32)
-    x_low, x_high, y_low, y_high = x & low, x >> half, y & low, y >> half
-    first = x_low * y_high + (x_low * y_low >> half)
-    second = x_high * y_low + (first & low)
-    result = x_high * y_high + (first >> half) + (second >> half)
-    if a.dtype.kind == "i":
-        # Each negative factor counts 2^64 too much of the other.
-        zero = np.uint64(0)
-        result = result - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
-    return result
+    wide: Any = object if bits == 64 else f"{a.dtype.kind}{2 * a.itemsize}"
+    return (a.astype(wide) * b.astype(wide) >> bits).astype(a.dtype)
 
 
-def _saturated(wide: Values) -> Any:
+def _clamped(wide: Values) -> Any:
     return np.clip(wide, -(1 << 31), (1 << 31) - 1).astype(np.int32)
 
 
-_BINARY: dict[str, Compute] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul.lo": np.multiply,
-    "mul.hi": high_product,
-    "div": _divide,
-    "rem": _remainder,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
+def clamped(compute: np.ufunc) -> Callable[..., Any]:
+    """Return what computes in 64 bits, and clamps to 32 (.sat)."""
+    return lambda _, a, b: _clamped(compute(a.astype(np.int64), b))
+
+
+def with_relu(compute: np.ufunc) -> Callable[..., Any]:
+    """Return what computes, and gives zero where that is negative (.relu)."""
+    return lambda _, a, b: np.maximum(compute(a, b), a.dtype.type(0))
+
+
+def add_to_high_product(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Add to the upper half of a product (mad.hi)."""
+    high = high_product(q, a, b)
+    return _clamped(high.astype(np.int64) + c) if q["sat"] else high + c
+
+
+def _amount(a: Values, b: Values) -> Any:
+    """Return what to shift by: NumPy leaves nothing, or the sign, from the width on."""
+    clamped = b if a.itemsize > 2 else np.minimum(b, np.uint32(8 * a.itemsize))
+    return clamped.astype(a.dtype, copy=False)
+
+
+def shift_left(_: Qualifiers, a: Values, b: Values) -> Any:
+    """Shift by an amount of 32 bits, which clamps at the width."""
+    return a << _amount(a, b)
+
+
+def shift_right(_: Qualifiers, a: Values, b: Values) -> Any:
+    """Shift by an amount of 32 bits, which clamps at the width."""
+    return a >> _amount(a, b)
+
+
+def wide_product(_: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+    """Multiply to twice the width, and add a number of that width."""
+    wide = f"{a.dtype.kind}{2 * a.itemsize}"
+    product = a.astype(wide) * b.astype(wide)
+    return product + c[0] if c else product
+
+
+def by_24_bits(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
+    """Multiply the low 24 bits of each, extended; take the low or high 32 of the product's 48."""
+    eight = a.dtype.type(8)
+    x, y = ((each << eight >> eight).astype(f"{a.dtype.kind}8") for each in (a, b))
+    product = (x * y >> (16 if q["part"] == "hi" else 0)).astype(a.dtype)
+    return product + c[0] if c else product
+
+
+def with_carry(q: Qualifiers, a: Values, b: Values, *rest: Values) -> tuple[Any, Any]:
+    """Add, subtract, or multiply and add; the carry that comes in is last. Return sum and carry."""
+    unsigned = f"u{a.itemsize}"
+    if q["op"].startswith("mad"):
+        product = a * b if q["part"] == "lo" else high_product(q, a, b)
+        a, b, *rest = product, *rest  # type: ignore[assignment]
+    left, right = a.view(unsigned), b.view(unsigned)
+    carry = rest[0].astype(unsigned) if rest else left.dtype.type(0)
+    if q["op"].startswith("sub"):
+        part = left - right
+        return part - carry, (left < right) | (part < carry)
+    part = left + right
+    total = part + carry
+    return total, (part < left) | (total < part)
+
+
+def parts(words: Values, dtype: str) -> Any:
+    """Return the parts of words, the low ones first, along an axis of their own."""
+    return np.ascontiguousarray(words)[..., None].view(dtype)
+
+
+def dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Add a dot product of four bytes with four (dp4a), or of two halves with two (dp2a)."""
+    count = int(q["op"][2])
+    signs = {"u32": "u", "s32": "i"}
+    x = parts(a, f"{signs[q['atype']]}{4 // count}").astype(np.int64)
+    y = parts(b, f"{signs[q['btype']]}1")
+    chosen = y[..., 2:] if q["part"] == "hi" else y[..., :count]
+    return ((x * chosen).sum(axis=-1) + c).astype(np.uint32)
+
+
+def _highest(values: Values) -> Any:
+    """Return the index of the highest set bit, -1 where there is none."""
+    rest = values.astype(np.uint64)
+    for step in (1, 2, 4, 8, 16, 32):
+        rest = rest | (rest >> np.uint64(step))
+    return population(rest) - 1
+
+
+def count_ones(_: Qualifiers, a: Values) -> Any:
+    """Return the number of set bits (popc)."""
+    return population(a.astype(np.uint64)).astype(np.uint32)
+
+
+def leading_zeros(_: Qualifiers, a: Values) -> Any:
+    """Return the number of zeros above the highest set bit (clz)."""
+    return (8 * a.itemsize - 1 - _highest(a)).astype(np.uint32)
+
+
+def find_highest(q: Qualifiers, a: Values) -> Any:
+    """Return the place of the highest bit that is no sign bit, or how far it is from the top."""
+    found = _highest(np.where(a < 0, ~a, a).view(f"u{a.itemsize}"))
+    if q["shiftamt"]:
+        found = np.where(found < 0, found, 8 * a.itemsize - 1 - found)
+    return found.astype(np.int32)
+
+
+def reverse(_: Qualifiers, a: Values) -> Any:
+    """Return the bits in the opposite order (brev)."""
+    bits = np.unpackbits(parts(a, "u1"), axis=-1, bitorder="little")
+    return np.packbits(bits[..., ::-1], axis=-1, bitorder="little").view(a.dtype)[..., 0]
+
+
+def _ones(length: Values, bits: int) -> Any:
+    """Return numbers of so many low ones; all of them from the width on."""
+    dtype = np.dtype(f"u{bits // 8}")
+    return ~dtype.type(0) >> (bits - np.minimum(length, bits)).astype(dtype)
+
+
+def extract(_: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Take a field of c bits from bit b on, extended by its sign where the type is signed (bfe)."""
+    start, length = (each & np.uint32(0xFF) for each in (b, c))
+    up = (8 * a.itemsize - np.minimum(length, 8 * a.itemsize)).astype(a.dtype)
+    return a >> start.astype(a.dtype) << up >> up
+
+
+def insert(_: Qualifiers, a: Values, b: Values, c: Values, d: Values) -> Any:
+    """Put the low d bits of a in place of those of b from bit c on (bfi)."""
+    place = (c & np.uint32(0xFF)).astype(a.dtype)
+    mask = _ones(d & np.uint32(0xFF), 8 * a.itemsize) << place
+    return (b & ~mask) | (a << place & mask)
+
+
+def _length(q: Qualifiers, length: Values) -> Any:
+    """Return a number of bits, of which a word has 32."""
+    return length & np.uint32(31) if q["mode"] == "wrap" else np.minimum(length, np.uint32(32))
+
+
+def extend(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Extend a number from its low bits, as many as b says (szext)."""
+    length = _length(q, b)
+    up = (np.uint32(32) - length).astype(a.dtype)
+    return a << up >> up
+
+
+def bit_mask(q: Qualifiers, a: Values, b: Values) -> Any:
+    """Return as many ones as b says from bit a on (bmsk)."""
+    return _ones(_length(q, b), 32) << _length(q, a)
+
+
+def look_up(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Look up every bit of three words in a table of eight (lop3)."""
+    result = (a ^ a) & b & c
+    for row in range(8):
+        if q["table"] >> row & 1:
+            x, y, z = (w if row & bit else ~w for w, bit in ((a, 4), (b, 2), (c, 1)))
+            result = result | (x & y & z)
+    return result
+
+
+def funnel(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Shift two words as one of 64 bits, and take one of its halves (shf)."""
+    whole, amount = (b.astype(np.uint64) << np.uint64(32)) | a, _length(q, c).astype(np.uint64)
+    shifted = whole << amount >> np.uint64(32) if q["side"] == "l" else whole >> amount
+    return shifted.astype(np.uint32)
+
+
+# The four bytes that each mode selects from the eight of b:a, by the selector's low two bits.
+_PERMUTED = {
+    "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
+    "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
+    "rc8": ((0,) * 4, (1,) * 4, (2,) * 4, (3,) * 4),
+    "ecl": ((0, 1, 2, 3), (1, 1, 2, 3), (2, 2, 2, 3), (3, 3, 3, 3)),
+    "ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
+    "rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
 }
-_WHATEVER_SIGN = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
-"""What gives the same bits for signed numbers as for unsigned ones."""
-_UNARY: dict[str, Compute] = {
-    "not": np.invert,
-    "neg": np.negative,
-    "abs": np.abs,
-    "cnot": lambda a: (a == 0).astype(a.dtype),
+PERMUTATIONS = " ".join(_PERMUTED)
+
+
+def permute(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
+    """Choose four of the eight bytes of b:a, or their signs (prmt)."""
+    if q["mode"]:
+        chosen = np.array(_PERMUTED[q["mode"]])[c & np.uint32(3)]
+    else:
+        chosen = (c[..., None] >> np.arange(0, 16, 4, dtype=np.uint32)).astype(np.int64) & 15
+    given = parts((b.astype(np.uint64) << np.uint64(32)) | a, "u1")
+    shape = np.broadcast_shapes(given.shape[:-1], c.shape)
+    given, chosen = np.broadcast_to(given, (*shape, 8)), np.broadcast_to(chosen, (*shape, 4))
+    found = np.take_along_axis(given, chosen & 7, axis=-1)
+    signs = np.where(found >> np.uint8(7), np.uint8(0xFF), np.uint8(0))
+    return np.where(chosen & 8, signs, found).view(np.uint32)[..., 0]
+
+
+# Instructions by which the lanes of a warp know of each other. They are given, too, (32, warps)
+# flags of the lanes that take part: those that are active, and named by the mask of members.
+
+Flags = NDArray[np.bool_]
+_LANE = np.arange(LANES)[:, None]
+_LANE_BITS = (np.uint64(1) << np.arange(LANES, dtype=np.uint64))[:, None]
+
+
+def flags(words: Values) -> Any:
+    """Return (32, warps) whether each lane's bit is set."""
+    return (words.astype(np.uint64) & _LANE_BITS) != 0
+
+
+def ballot(_: Qualifiers, part: Flags, *held: Values) -> Any:
+    """Return (1, warps) words with a bit for each lane that takes part and holds true."""
+    true = part & held[0] if held else part
+    return np.where(true, _LANE_BITS, np.uint64(0)).sum(axis=0, keepdims=True).astype(np.uint32)
+
+
+def vote(q: Qualifiers, part: Flags, held: Values) -> Any:
+    """Return whether any, or all, hold true, or all hold the same."""
+    yes = (held & part).any(axis=0, keepdims=True)
+    no = (~held & part).any(axis=0, keepdims=True)
+    return {"any": yes, "all": ~no, "uni": ~(yes & no)}[q["mode"]]
+
+
+def elect(_: Qualifiers, part: Flags) -> tuple[Any, Any]:
+    """Choose the lowest of the lanes that take part."""
+    leader = part.argmax(axis=0)[None]
+    return leader.astype(np.uint32), leader == _LANE
+
+
+_REDUCE = {
+    "add": (np.add, 0),
+    "min": (np.minimum, "max"),
+    "max": (np.maximum, "min"),
+    "and": (np.bitwise_and, "max"),
+    "or": (np.bitwise_or, 0),
+    "xor": (np.bitwise_xor, 0),
 }
-_TERNARY: dict[str, Compute] = {
-    "mad.lo": lambda a, b, c: a * b + c,
-    "mad.hi": lambda a, b, c: high_product(a, b).view(c.dtype) + c,
-    "sad": lambda a, b, c: np.where(a > b, a - b, b - a) + c,
-}
+"""Each with what changes nothing: a number, or a limit of the type."""
 
 
-def _named(operands: Operands, match: re.Match[str]) -> Operation:
-    name = match["name"]
-    for count, table in enumerate((_UNARY, _BINARY, _TERNARY), 1):
-        if name in table:
-            return _plain(table[name], count)(operands, match)
-    raise AssertionError(name)
+def reduce(q: Qualifiers, part: Flags, held: Values) -> Any:
+    """Combine what the lanes hold (redux)."""
+    compute, neutral = _REDUCE[q["name"]]
+    if isinstance(neutral, str):
+        neutral = getattr(np.iinfo(held.dtype), neutral)
+    held = np.where(part, held, held.dtype.type(neutral))
+    return compute.reduce(held, axis=0, keepdims=True, dtype=held.dtype)
 
 
-_SATURATING: dict[str, Compute] = {
-    "add": lambda a, b: _saturated(a.astype(np.int64) + b),
-    "sub": lambda a, b: _saturated(a.astype(np.int64) - b),
-    "mad.hi": lambda a, b, c: _saturated(high_product(a, b).astype(np.int64) + c),
-}
+def match(q: Qualifiers, part: Flags, held: Values) -> tuple[Any, Any]:
+    """Find the lanes that hold the same value, and whether all do."""
+    same = np.concatenate([ballot(q, part, held == held[lane]) for lane in range(LANES)])
+    everybody = ballot(q, part)
+    agree = np.where(part, same == everybody, True).all(axis=0, keepdims=True)
+    if q["mode"] == "any":
+        return same, agree
+    return np.where(agree, everybody, np.uint32(0)), agree
 
 
-def _saturating(operands: Operands, match: re.Match[str]) -> Operation:
-    name = match["name"]
-    return _plain(_SATURATING[name], 3 if name == "mad.hi" else 2)(operands, match)
-
-
-def _with_relu(operands: Operands, match: re.Match[str]) -> Operation:
-    """Take the least or the most, and zero where that is negative."""
-    plain = _BINARY[match["name"]]
-    return _plain(lambda a, b: np.maximum(plain(a, b), a.dtype.type(0)), 2)(operands, match)
-
-
-def _shift(operands: Operands, match: re.Match[str]) -> Operation:
-    """Shift; the amount has 32 bits whatever is shifted, and clamps at the width."""
-    name, kind = match["name"], match["type"]
-    bits, dtype = TYPE_BITS[kind], numeric(kind)
-    _, left, right = operands.expect(3)
-    amount = operands.source(right, 32)
-    largest = np.uint32(bits)
-    shift = np.left_shift if name == "shl" else np.right_shift
-
-    # NumPy defines a shift by the width as one that leaves nothing, or the sign.
-    if isinstance(amount, Held) and isinstance(amount.key, tuple):
-        fixed = np.minimum(scalar(amount.key), largest).astype(dtype)
-        source = operands.source(left, bits)
-        return store(operands, bits, lambda value: shift(value.view(dtype), fixed), source)
-
-    def compute(value: Values, by: Values) -> Any:
-        return shift(value.view(dtype), np.minimum(by, largest).astype(dtype))
-
-    return store(operands, bits, compute, operands.source(left, bits), amount)
-
-
-def _wide(operands: Operands, match: re.Match[str]) -> Operation:
-    """Multiply to twice the width, with an addend of that width for mad."""
-    kind = match["type"]
-    bits = TYPE_BITS[kind]
-    given = operands.expect(4 if match["name"] == "mad" else 3)
-    narrow, wide = numeric(kind), numeric(f"{kind[0]}{2 * bits}")
-    factors = [operands.source(each, bits) for each in given[1:3]]
-    addends = [operands.source(each, 2 * bits) for each in given[3:]]
-
-    def compute(a: Values, b: Values, *c: Values) -> Any:
-        product = a.view(narrow).astype(wide) * b.view(narrow).astype(wide)
-        return product + c[0].view(wide) if c else product
-
-    return store(operands, 2 * bits, compute, *factors, *addends)
-
-
-def _by_24_bits(operands: Operands, match: re.Match[str]) -> Operation:
-    kind = match["type"]
-    dtype = numeric(kind)
-    given = operands.expect(4 if match["name"] == "mad24" else 3)
-    sources = [operands.source(each, 32) for each in given[1:]]
-    wide = np.dtype(np.int64 if kind[0] == "s" else np.uint64)
-    shift = 16 if match["part"] == "hi" else 0
-
-    def compute(a: Values, b: Values, *c: Values) -> Any:
-        # The low 24 bits of each, extended.
-        x, y = ((each << dtype.type(8) >> dtype.type(8)).astype(wide) for each in (a, b))
-        product = (x * y >> wide.type(shift)).astype(dtype)
-        return product + c[0] if c else product
-
-    return store(operands, 32, of_type(compute, kind), *sources)
-
-
-def _with_carry(operands: Operands, match: re.Match[str]) -> Operation:
-    """Add, subtract, or multiply and add, with carry in or out."""
-    name, kind = match["name"], match["type"]
-    bits, dtype = TYPE_BITS[kind], DTYPES[TYPE_BITS[kind]]
-    stem, takes, gives = name[:3], name.endswith("c"), match["cc"] is not None
-    given = operands.expect(4 if stem == "mad" else 3)
-    target = operands.destination(given[0], bits)
-    sources = [operands.source(each, bits) for each in given[1:]]
-    seen = numeric(kind)
-
-    def run(warps: Warps, mask: Mask) -> None:
-        values = [source(warps) for source in sources]
-        if stem == "mad":
-            a, b = (each.view(seen) for each in values[:2])
-            product = a * b if match["part"] == "lo" else high_product(a, b)
-            values = [product.view(dtype), values[2]]
-        carry = warps.registers[_CARRY].astype(dtype) if takes else dtype.type(0)
-        left, right = values
-        if stem == "sub":
-            part = left - right
-            total = part - carry
-            out = (left < right) | (part < carry)
-        else:
-            part = left + right
-            total = part + carry
-            out = (part < left) | (total < part)
-        warps.write(target, total, mask)
-        if gives:
-            warps.write(_CARRY, out, mask)
-
-    return run
-
-
-def _dot(operands: Operands, match: re.Match[str]) -> Operation:
-    """Add a dot product of bytes, or of halves and bytes (dp4a, dp2a)."""
-    given = operands.expect(4)
-    count = 4 if match["name"] == "dp4a" else 2
-    width = 8 if count == 4 else 16
-    first, second = match["a"], match["b"]
-    skipped = 2 if match["part"] == "hi" else 0
-
-    def part(words: Values, place: int, bits: int, letter: str) -> Values:
-        up = np.uint32(32 - bits * (place + 1))
-        seen = (words << up).view(np.int32 if letter == "s" else np.uint32)
-        return (seen >> seen.dtype.type(32 - bits)).astype(np.int64)
-
-    def compute(a: Values, b: Values, c: Values) -> Any:
-        total = c.astype(np.int64)
-        for place in range(count):
-            total = total + part(a, place, width, first) * part(b, place + skipped, 8, second)
-        return (total & 0xFFFF_FFFF).astype(np.uint32)
-
-    return store(operands, 32, compute, *(operands.source(each, 32) for each in given[1:]))
-
-
-def _halves(operands: Operands, match: re.Match[str]) -> Operation:
-    """Apply an operation to each 16-bit half of a word."""
-    compute = _BINARY[match["name"]]
-    dtype = np.dtype(np.int16 if match["type"][0] == "s" else np.uint16)
-    _, left, right = operands.expect(3)
-
-    def both(a: Values, b: Values) -> Any:
-        result = np.zeros((1, 1), np.uint32)
-        for shift in (np.uint32(0), np.uint32(16)):
-            x, y = ((each >> shift).astype(np.uint16).view(dtype) for each in (a, b))
-            part = compute(x, y)
-            if match["relu"]:
-                part = np.maximum(part, dtype.type(0))
-            result = result | (part.view(np.uint16).astype(np.uint32) << shift)
-        return result
-
-    return store(operands, 32, both, operands.source(left, 32), operands.source(right, 32))
-
-
-def _not_predicate(operands: Operands, match: re.Match[str]) -> Operation:
-    _, given = operands.expect(2)
-    return store(operands, 1, np.logical_not, operands.source(given, 1))
-
-
-_US = r"(?P<type>[us](?:16|32|64))"
-_B = r"(?P<type>pred|b(?:16|32|64))"
-
-FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = tuple(
-    (re.compile(pattern), decoder)
-    for pattern, decoder in (
-        (rf"(?P<name>add|sub|min|max|mul\.(?:lo|hi)|div|rem|mad\.(?:lo|hi)|sad)\.{_US}", _named),
-        (rf"(?P<name>and|or|xor)\.{_B}", _named),
-        (r"not\.(?P<type>pred)", _not_predicate),
-        (r"(?P<name>not|cnot)\.(?P<type>b(?:16|32|64))", _named),
-        (r"(?P<name>neg|abs)\.(?P<type>s(?:16|32|64))", _named),
-        (r"(?P<name>add|sub|mad\.hi)\.sat\.(?P<type>s32)", _saturating),
-        (r"(?P<name>min|max)\.relu\.(?P<type>s32)", _with_relu),
-        (r"(?P<name>shl)\.(?P<type>b(?:16|32|64))", _shift),
-        (r"(?P<name>shr)\.(?P<type>[bus](?:16|32|64))", _shift),
-        (r"(?P<name>mul|mad)\.wide\.(?P<type>[us](?:16|32))", _wide),
-        (r"(?P<name>mul24|mad24)\.(?P<part>lo|hi)\.(?P<type>[us]32)", _by_24_bits),
-        (r"(?P<name>addc?|subc?)(?P<cc>\.cc)?\.(?P<type>[us](?:32|64))", _with_carry),
-        (r"(?P<name>madc?)\.(?P<part>lo|hi)(?P<cc>\.cc)?\.(?P<type>[us](?:32|64))", _with_carry),
-        (r"(?P<name>dp4a)\.(?P<a>[us])32\.(?P<b>[us])32(?P<part>)", _dot),
-        (r"(?P<name>dp2a)\.(?P<part>lo|hi)\.(?P<a>[us])32\.(?P<b>[us])32", _dot),
-        (r"(?P<name>add|min|max)(?P<relu>\.relu)?\.(?P<type>[us]16x2)", _halves),
-    )
-)
-"""Every form that is known, as the pattern of its opcode and what decodes it."""
+def shuffle(q: Qualifiers, _: Flags, held: Values, by: Values, bound: Values) -> tuple[Any, Any]:
+    """Give each lane the register of another; say whether there is such a lane in its segment."""
+    by, bound = by.astype(np.int64) & 0x1F, bound.astype(np.int64)
+    segment = (bound >> 8) & 0x1F
+    highest = (_LANE & segment) | (bound & 0x1F & ~segment)
+    partner = {
+        "up": _LANE - by,
+        "down": _LANE + by,
+        "bfly": _LANE ^ by,
+        "idx": (_LANE & segment) | (by & ~segment),
+    }[q["mode"]]
+    valid = partner >= highest if q["mode"] == "up" else partner <= highest
+    return np.take_along_axis(held, np.where(valid, partner, _LANE), axis=0), valid

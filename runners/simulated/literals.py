@@ -1,10 +1,29 @@
-"""Constants and constant expressions (PTX ISA 4.5)."""
+"""Operands and initialisers from their text, with constants and their expressions (PTX ISA 4.5, 6).
 
+A list of operands is read one by one where no comma is inside of one, and token by token elsewhere.
+"""
+
+import operator
 import re
 import struct
 from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from typing import TypeVar
 
+from runners.simulated.syntax import (
+    Address,
+    Group,
+    Immediate,
+    Initial,
+    Name,
+    Operand,
+    Pair,
+    Vector,
+)
 from runners.simulated.traps import TrapKind
+
+AnItem = TypeVar("AnItem")
 
 INTEGER_BITS = 64
 """Bits of an integer constant (PTX ISA 4.5.1)."""
@@ -13,11 +32,11 @@ _LONGEST = 128
 WARP_SIZE = 32
 """What WARP_SZ stands for (PTX ISA 4.5.3)."""
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"\s*(?:(?P<float>0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
     r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)"
     r"|(?P<integer>[0-9][0-9a-zA-Z]*)"
-    r"|(?P<name>(?:[a-zA-Z_]|[$%][\w$])[\w$]*(?:\.[a-zA-Z]+\b)*)"
+    r"|(?P<name>(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*(?:\.[a-zA-Z]+\b)*)"
     r"|(?P<operator><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!?:<>()\[\]{},=]))"
 )
 """One token of an operand or an initialiser."""
@@ -86,100 +105,98 @@ def _shift(amount: int) -> int:
     return min(amount & ((1 << INTEGER_BITS) - 1), INTEGER_BITS)
 
 
-# From the loosest to the tightest (PTX ISA 4.5.4), as in C.
-_LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
-    {"||": lambda a, b: int(bool(a or b))},
-    {"&&": lambda a, b: int(bool(a and b))},
-    {"|": lambda a, b: a | b},
-    {"^": lambda a, b: a ^ b},
-    {"&": lambda a, b: a & b},
-    {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
-    {
-        "<": lambda a, b: int(a < b),
-        "<=": lambda a, b: int(a <= b),
-        ">": lambda a, b: int(a > b),
-        ">=": lambda a, b: int(a >= b),
-    },
-    {"<<": lambda a, b: a << _shift(b), ">>": lambda a, b: a >> _shift(b)},
-    {"+": lambda a, b: a + b, "-": lambda a, b: a - b},
-    {
-        "*": lambda a, b: a * b,
-        "/": _quotient,
-        "%": _remainder,
-    },
-)
-_UNARY: dict[str, Callable[[int], int]] = {
-    "-": lambda a: -a,
-    "+": lambda a: a,
-    "~": lambda a: ~a,
-    "!": lambda a: int(not a),
+# From the loosest, 0, to the tightest (PTX ISA 4.5.4), as in C.
+_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (0, lambda a, b: int(bool(a or b))),
+    "&&": (1, lambda a, b: int(bool(a and b))),
+    "|": (2, operator.or_),
+    "^": (3, operator.xor),
+    "&": (4, operator.and_),
+    "==": (5, operator.eq),
+    "!=": (5, operator.ne),
+    "<": (6, operator.lt),
+    "<=": (6, operator.le),
+    ">": (6, operator.gt),
+    ">=": (6, operator.ge),
+    "<<": (7, lambda a, b: a << _shift(b)),
+    ">>": (7, lambda a, b: a >> _shift(b)),
+    "+": (8, operator.add),
+    "-": (8, operator.sub),
+    "*": (9, operator.mul),
+    "/": (9, _quotient),
+    "%": (9, _remainder),
 }
-_ENDS = frozenset(",]})")
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "!": operator.not_,
+}
+_ENDS = frozenset((*",]})", ""))
 """What may follow an expression."""
 _DEEPEST = 30
 """Parentheses inside each other."""
 
 
-class Tokens:
-    """The tokens of a text, from left to right."""
+class _Grammar:
+    """Reads the tokens of a text, from left to right."""
 
     def __init__(self, text: str) -> None:
-        self.items: list[tuple[str, str]] = []
-        """Kind and text."""
+        self._items: list[tuple[str, str]] = []
         place, end = 0, len(text.rstrip())
         while place < end:
-            match = TOKEN.match(text, place)
+            match = _TOKEN.match(text, place)
             if match is None:
                 raise BadConstant(f"unexpected {text[place:].split()[0][:40]!r}")
             kind = match.lastgroup or ""
-            self.items.append((kind, match[kind]))
+            self._items.append((kind, match[kind]))
             place = match.end()
-        self.place = 0
-        """Index of the next token."""
-        self._depth = 0
-
-    @property
-    def kind(self) -> str:
-        """Kind of the next token; empty at the end."""
-        return self.items[self.place][0] if self.place < len(self.items) else ""
-
-    @property
-    def text(self) -> str:
-        """Text of the next token; empty at the end."""
-        return self.items[self.place][1] if self.place < len(self.items) else ""
+        self._items += [("", "")] * 2
+        self._place, self._depth = 0, 0
+        self.kind, self.text = self._items[0]
+        """Of the next token; empty at the end."""
 
     def take(self) -> str:
-        """Return the next token and go on."""
+        """Return the next token's text and go on."""
         text = self.text
-        self.place += 1
+        self._go(self._place + 1)
         return text
+
+    def _go(self, place: int) -> None:
+        self._place = place
+        self.kind, self.text = self._items[place]
 
     def accept(self, operator: str) -> bool:
         """Go on if the next token is this one."""
-        if self.text != operator:
-            return False
-        self.place += 1
-        return True
+        found = self.text == operator
+        if found:
+            self._go(self._place + 1)
+        return found
 
     def expect(self, operator: str) -> None:
-        """Go on if the next token is this one, else refuse."""
-        if not self.accept(operator):
-            raise self.unexpected()
+        """Go on if the next token is this one, else refuse; nothing stands for the end."""
+        if self.text != operator:
+            raise self._unexpected()
+        if operator:
+            self.take()
 
-    def unexpected(self) -> BadConstant:
-        """Return the refusal of the next token."""
+    def _unexpected(self) -> BadConstant:
         text = self.text[:40]
         return BadConstant(f"unexpected {text!r}" if text else "something is missing")
 
+    @property
+    def is_name(self) -> bool:
+        """Whether the next token is that of a register, a label or a variable."""
+        return self.kind == "name" and self.text != "WARP_SZ"
+
     def expression(self) -> int:
         """Take an integer constant expression."""
-        following = self.items[self.place + 1 : self.place + 2]
-        if self.kind == "integer" and (not following or following[0][1] in _ENDS):
+        if self.kind == "integer" and self._items[self._place + 1][1] in _ENDS:
             return integer(self.take())  # nearly all are
         self._depth += 1
         if self._depth > _DEEPEST:
             raise BadConstant("parentheses are too deep", TrapKind.UNSUPPORTED)
-        value = self._level(0)
+        value = self._binary(0)
         if self.accept("?"):
             chosen = self.expression()
             self.expect(":")
@@ -188,14 +205,12 @@ class Tokens:
         self._depth -= 1
         return value
 
-    def _level(self, level: int) -> int:
-        if level == len(_LEVELS):
-            return self._primary()
-        value = self._level(level + 1)
-        operators = _LEVELS[level]
-        while self.kind == "operator" and self.text in operators:
-            compute = operators[self.take()]
-            value = wrapped(compute(value, self._level(level + 1)))
+    def _binary(self, level: int) -> int:
+        """Take an expression of operators of this level and tighter ones."""
+        value = self._primary()
+        while self.kind == "operator" and (row := _BINARY.get(self.text)) and row[0] >= level:
+            self.take()
+            value = wrapped(int(row[1](value, self._binary(row[0] + 1))))
         return value
 
     def _primary(self) -> int:
@@ -204,15 +219,164 @@ class Tokens:
             signs.append(_UNARY[self.take()])
         if self.kind == "integer":
             value = integer(self.take())
-        elif self.accept("("):
-            # A cast, as (.u64) in front of an expression, would need a token of its own.
-            value = self.expression()
-            self.expect(")")
-        elif self.text == "WARP_SZ":
-            self.take()
+        elif self.accept("WARP_SZ"):
             value = WARP_SIZE
         else:
-            raise self.unexpected()
+            # A cast, as (.u64) in front of an expression, would need a token of its own.
+            self.expect("(")
+            value = self.expression()
+            self.expect(")")
         for sign in reversed(signs):
-            value = sign(value)
+            value = int(sign(value))
         return wrapped(value) if signs else value
+
+    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
+        """Take what commas divide, up to an end."""
+        found = [take()]
+        while self.accept(","):
+            found.append(take())
+        self.expect(end)
+        return tuple(found)
+
+    def operand(self, calls: bool = False) -> Operand:
+        """Take an operand."""
+        if self.accept("["):
+            return self._address()
+        if self.accept("{"):
+            return Vector(self.sequence(self.value, "}"))
+        if calls and self.accept("("):
+            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
+        value = self.value()
+        if isinstance(value, Name) and self.accept("|"):
+            second = self.value()
+            if not isinstance(second, Name):
+                raise self._unexpected()
+            return Pair(value, second)
+        return value
+
+    def _address(self) -> Address:
+        base = self.take() if self.is_name else ""
+        offset = 0 if base else self.expression()
+        while base and self.text in ("+", "-"):
+            offset += self.expression()
+        self.expect("]")
+        return Address(base, offset)
+
+    def value(self) -> Name | Immediate:
+        """Take a name, with an offset where it is that of a variable, or a constant."""
+        kind, following = self._items[self._place + 1]
+        negated = self.text == "!" and kind == "name" and following != "WARP_SZ"
+        if negated:
+            self.take()
+        if self.is_name:
+            text = self.take()
+            return Name(text, self.expression() if self.text in ("+", "-") else 0, negated)
+        negative = False
+        start = self._place
+        while self.text in ("-", "+"):
+            negative ^= self.take() == "-"
+        if self.kind != "float":
+            self._go(start)
+            return Immediate(self.expression())
+        value, bits = floating(self.take())
+        if self.text in ("+", "-", "*", "/"):
+            raise BadConstant("expressions of floating-point constants are not known")
+        return Immediate(value ^ (negative << (bits - 1)), bits)
+
+    def initials(self) -> list[Initial]:
+        """Take the values of an initialiser, flat."""
+        found: list[Initial] = []
+        depth = 0
+        while True:
+            while self.accept("{"):
+                depth += 1
+            if not depth or self.text != "}":
+                found.append(self._initial())
+            while depth and self.accept("}"):
+                depth -= 1
+            if not self.accept(","):
+                break
+        self.expect("}" if depth else "")
+        return found
+
+    def _initial(self) -> Initial:
+        if not self.accept("generic"):
+            return Initial(self.value())
+        self.expect("(")
+        value = self.value()
+        self.expect(")")
+        if self.text in ("+", "-") and isinstance(value, Name):
+            value = Name(value.text, value.offset + self.expression())
+        return Initial(value, generic=True)
+
+
+_KEPT = 1 << 14
+"""Lists of operands, operands and their parts that are kept: programs of a campaign share most."""
+
+# An operand without parentheses: no comma that divides a list is inside of one.
+_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
+_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
+_EACH = re.compile(_ONE)
+_NAME = re.compile(r"(?!WARP_SZ\b)[a-zA-Z_$%][\w$]*+(?:\.[a-zA-Z]++\b)*+")
+_NUMBERS = re.compile(r"\s*+\{([\s0-9,]*+)\}\s*+")
+
+
+@lru_cache(maxsize=_KEPT)
+def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
+    """Return the operands that the text of an instruction has behind its opcode.
+
+    With `calls`, parentheses hold the parameters of a call, and not an expression.
+
+    Raises
+    ------
+    BadConstant
+        If they are none.
+    """
+    if not calls and _LIST.fullmatch(text):
+        # One by one: an operand comes again in other company.
+        with suppress(BadConstant):
+            return tuple(map(_alone, _EACH.findall(text)))
+    grammar = _Grammar(text)
+    return grammar.sequence(lambda: grammar.operand(calls), "") if text else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _alone(text: str) -> Operand:
+    """Return the operand that a text is."""
+    text = text.rstrip()
+    if _NAME.fullmatch(text):
+        return Name(text)
+    if text.startswith("{"):
+        return Vector(tuple(map(_part, text[1:-1].split(","))))
+    grammar = _Grammar(text)
+    (operand,) = grammar.sequence(grammar.operand, "")
+    return operand
+
+
+@lru_cache(maxsize=_KEPT)
+def _part(text: str) -> Name | Immediate:
+    """Return the part of a vector that a text is."""
+    grammar = _Grammar(text)
+    part = grammar.value()
+    grammar.expect("")
+    return part
+
+
+@lru_cache(maxsize=_KEPT)
+def _number(text: str) -> Initial:
+    """Return the initial value that the digits of a text are."""
+    return Initial(Immediate(integer(text.strip())))
+
+
+def initial_of(text: str) -> tuple[Initial, ...]:
+    """Return the values of an initialiser, flat.
+
+    Raises
+    ------
+    BadConstant
+        If it is none.
+    """
+    if numbers := _NUMBERS.fullmatch(text):
+        with suppress(BadConstant):
+            return tuple(map(_number, numbers[1].split(",")))
+    return tuple(_Grammar(text).initials())

@@ -58,7 +58,7 @@ class Location:
     """Address in its space."""
 
 
-def _float_bits(given: Immediate, bits: int) -> int:
+def float_bits(given: Immediate, bits: int) -> int:
     """Return the bits of a floating-point constant in the format of this width."""
     if given.float_bits == bits:
         return given.value
@@ -242,7 +242,7 @@ class Operands:
         if isinstance(operand, Immediate):
             if operand.float_bits and bits < 32:
                 self.unsupported(f"a floating-point constant where {bits} bits are needed")
-            value = _float_bits(operand, bits) if operand.float_bits else operand.value
+            value = float_bits(operand, bits) if operand.float_bits else operand.value
             return Held((value, bits))
         if not isinstance(operand, Name):
             self.unsupported("an operand is neither register nor constant")

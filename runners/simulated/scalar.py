@@ -1,90 +1,588 @@
-"""Moves, and the table of all instructions that each thread executes for itself.
+"""The instructions that each thread executes for itself: a row for each, and what decodes a row.
 
-Source: PTX ISA 9.7.9 (data movement).
+A row is written as the ISA writes an instruction, `bfe.type d, a, b:u32, c:u32`, with a function of
+its operands; `runners.simulated.integers` and `.floating` have those that NumPy has not. Here an
+instruction is added. Source: PTX ISA 9.7.1 to 9.7.9, and 9.7.13 for the lanes of a warp.
+
+Qualifiers: what stands for a name, such as `type`, the row says, or `_CLASSES`; all others are what
+they are. What is in braces may be left out.
+
+Operands: `d` or `p` is written, and so is what follows a `|`. Behind the colon is the type, where
+it is not that of `type`: one of the ISA's, or the name of a qualifier that is one. `+` lets a
+register have more bits (9.4.1), `?` lets one be copied that was never written. CC is the carry flag
+(9.7.2), which no text names; `imm8` is a constant. The lanes that `m` names wait for each other.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from runners.simulated import bits as bit_instructions
-from runners.simulated import comparison, conversion, floating, integers
-from runners.simulated.operands import Operands
-from runners.simulated.syntax import TYPE_BITS, Vector
-from runners.simulated.warps import DTYPES, Mask, Operation, Warps
+import numpy as np
+
+from runners.simulated import floating, integers
+from runners.simulated.integers import Qualifiers
+from runners.simulated.operands import SINK, Held, Operands, Source
+from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
+from runners.simulated.traps import TrapKind, refuse
+from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
+
+Compute = Callable[..., Any]
+Decode = Callable[[Operands, Qualifiers, Any], Operation]
+Target = tuple[str, np.dtype[Any]]
+"""Key and dtype of a register that is written."""
+
+_CLASSES = {"rnd": "rn rz rm rp", "irnd": "rni rzi rmi rpi", "bool": "and or xor"}
+_CLASSES |= {"part": "lo hi", "mode": "clamp wrap", "atype": "u32 s32", "btype": "u32 s32"}
+_CARRY = "CC.CF"
+"""Key of the carry flag among the registers."""
+_SAME_BITS = (np.add, np.subtract, np.multiply, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+"""What gives the same bits for signed numbers as for unsigned ones."""
+
+_QUALIFIER = re.compile(r"\{\.([^}]*)\}|\.?([\w:]+)")
+_SLOT = re.compile(r"(\{?)([,|]?) *(\w+)(?::(\w+))?([+?]?)\}? *")
 
 
-def _move(operands: Operands, match: re.Match[str]) -> Operation:
-    bits = TYPE_BITS[match["type"]]
-    target, origin = operands.expect(2)
-    if match["vector"]:
-        return _move_vector(operands, int(match["vector"]), bits)
-    if isinstance(target, Vector):
-        return _unpack(operands, target, bits)
-    if isinstance(origin, Vector):
-        return _pack(operands, origin, bits)
-    name = operands.destination(target, bits)
-    source = operands.source(origin, bits, copied=True)
-    return lambda warps, mask: warps.write(name, source(warps), mask)
+class _Slot(NamedTuple):
+    """An operand of a row."""
+
+    name: str
+    optional: str
+    """A comma or `|` that stands in front, where it may be left out."""
+    is_target: bool
+    mark: str
+    type: str
+    bits: int = 0
+    dtype: np.dtype[Any] = DTYPES[1]
+    """Of its numbers: unsigned, where they are not signed."""
+
+    def of(self, q: Qualifiers) -> "_Slot":
+        """Return it with the type that it has in an instruction."""
+        kind = q[self.type] or self.type
+        if kind == "imm8":
+            return self
+        bits = 32 if kind.endswith("x2") else TYPE_BITS[kind]
+        dtype = np.dtype(f"i{bits // 8}") if kind[0] == "s" else DTYPES[bits]
+        return self._replace(type=kind, bits=bits, dtype=dtype)
 
 
-def _move_vector(operands: Operands, count: int, bits: int) -> Operation:
-    target, origin = operands.expect(2)
-    names = operands.registers(target, count, bits)
-    sources = [operands.source(part, bits, copied=True) for part in operands.parts(origin, count)]
+def _pattern(opcode: str, classes: Mapping[str, str]) -> str:
+    """Return the pattern of an opcode, with a group for each name and all that is in braces."""
+    found = ""
+    for braced, plain in _QUALIFIER.findall(opcode):
+        inner = ""
+        for word in (braced or plain).split("."):
+            dot = "\\." if found or inner else ""
+            choice = "|".join(classes.get(word, "").split())
+            inner += f"{dot}(?P<{word}>{choice})" if choice else dot + word
+        name = braced.partition(".")[0]
+        found += inner if plain else f"(?:{inner})?" if name in classes else f"(?P<{name}>{inner})?"
+    return found
+
+
+class Op:
+    """A row.
+
+    Parameters
+    ----------
+    syntax
+        The opcode and its operands, as said above.
+    compute
+        What it does with arrays of the operands' values, signed where their type is: a ufunc, or a
+        function that is given the qualifiers first, and then, where it is of `lanes`, (32, warps)
+        flags of those that take part. It returns what is written, in any dtype of the width: an
+        array, or one for each target. Halves that are packed are computed apart.
+    decode
+        What decodes it, where that is not the row.
+    needs
+        The lowest architecture by the type of an element, where that is above sm_70.
+    lanes
+        Whether the lanes of a warp know of each other.
+    classes
+        The words that may stand for a name in the opcode, with blanks between.
+    """
+
+    def __init__(
+        self,
+        syntax: str,
+        compute: Compute = lambda *_: (),
+        *,
+        decode: Decode | None = None,
+        needs: Mapping[str, int] | None = None,
+        lanes: bool = False,
+        **classes: str,
+    ) -> None:
+        self._compute, self._needs, self._lanes = compute, needs or {}, lanes
+        self.decode = decode or self._decode
+        opcode, _, listed = syntax.partition(" ")
+        self.stem = opcode.partition(".")[0].partition("{")[0]
+        self.pattern = re.compile(_pattern(opcode, _CLASSES | classes))
+        self.slots = []
+        for brace, joint, name, kind, mark in _SLOT.findall(listed):
+            is_target = name in ("d", "p") or joint == "|"
+            kind = kind or {"m": "u32", "CC": "pred"}.get(name, "type")
+            self.slots.append(_Slot(name, brace and joint, is_target, mark, kind))
+        most = 1 + listed.count(",") - listed.count(", CC")
+        self.counts = range(most - ("{," in listed), most + 1)
+        paired = re.search(r"\|[pq]", listed) is not None
+        self._pairs = (paired, paired and "{|" not in listed)
+        self.waits = self.slots[-1].name == "m"
+
+    def fits(self, given: Sequence[Operand]) -> bool:
+        """Return whether these may be the operands, by their number and by what is `p|q`."""
+        return len(given) in self.counts and isinstance(given[0], Pair) in self._pairs
+
+    def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
+        if self._needs:
+            self._check_target(operands, q)
+        given: list[Operand] = list(operands.instruction.operands)
+        paired = isinstance(first := given[0], Pair)
+        if isinstance(first, Pair):
+            given[:1] = [first.first, first.second]
+        targets: list[Target] = []
+        sources: list[Source] = []
+        seen: list[np.dtype[Any]] = []
+        extended = None
+        for slot in slots:
+            if slot.optional and (not paired if slot.optional == "|" else not given):
+                continue
+            if slot.name == "CC":
+                if slot.is_target:
+                    targets.append((_CARRY, slot.dtype))
+                else:
+                    sources.append(Held(_CARRY))
+                    seen.append(slot.dtype)
+                continue
+            operand, wide = given.pop(0), slot.mark == "+"
+            if slot.is_target:
+                key, bits = operands.destination(operand, slot.bits, wider=wide), slot.bits
+                if wide and isinstance(operand, Name) and key != SINK:
+                    bits = operands.width(operand.text)
+                if bits != slot.bits:
+                    extended = partial(_extended, slot.dtype, bits)
+                targets.append((key, DTYPES[bits]))
+            elif slot.bits:
+                copied = slot.mark == "?"
+                sources.append(operands.source(operand, slot.bits, wider=wide, copied=copied))
+                seen.append(slot.dtype)
+            elif isinstance(operand, Immediate) and 0 <= operand.value <= 0xFF:
+                q = Qualifiers(q, **{slot.name: operand.value})
+            else:
+                operands.unsupported(f"the {slot.name} is a constant from 0 to 255")
+        compute = self._on_bits(q, seen)
+        if self._lanes:
+            return _among_lanes(targets, compute, sources, self.waits)
+        if extended:
+            compute = partial(extended, compute)
+        return _written(targets, compute, sources)
+
+    def _check_target(self, operands: Operands, q: Qualifiers) -> None:
+        needed = self._needs.get(q["element"], 0)
+        if operands.surroundings.architecture < needed:
+            refuse(
+                TrapKind.ILLEGAL,
+                operands.line,
+                f"{operands.instruction.opcode} needs sm_{needed}; the module is for "
+                f"sm_{operands.surroundings.architecture}",
+            )
+
+    def _on_bits(self, q: Qualifiers, seen: Sequence[np.dtype[Any]]) -> Compute:
+        """Return the computation on operands as registers hold them."""
+        compute = self._compute
+        if not isinstance(compute, np.ufunc):
+            compute = partial(compute, q)
+        if q["type"] != q["element"] and self.slots[0].type == "type":
+            return partial(_by_halves, compute, "i2" if q["type"][0] == "s" else "u2")
+        if self._lanes:
+            seen = [DTYPES[1], *seen]
+        if "i" not in [dtype.kind for dtype in seen] or compute in _SAME_BITS:
+            return compute
+        if all(dtype == seen[0] for dtype in seen):
+            dtype = seen[0]
+            return lambda *values: compute(*[value.view(dtype) for value in values])
+        return lambda *values: compute(*map(Values.view, values, seen))
+
+
+def _by_halves(compute: Compute, dtype: str, *words: Values) -> Any:
+    """Apply a computation to the low and the high 16 bits of 32-bit words."""
+    halves = compute(*[integers.parts(word, dtype) for word in words])
+    return np.ascontiguousarray(halves).view(np.uint32)[..., 0]
+
+
+def _extended(dtype: np.dtype[Any], bits: int, compute: Compute, *values: Values) -> Any:
+    """Extend a result by its type's sign, as a register of more bits holds it (PTX ISA 9.4.1)."""
+    return np.asarray(compute(*values)).view(dtype).astype(f"{dtype.kind}{bits // 8}")
+
+
+def _written(targets: Sequence[Target], compute: Compute, sources: Sequence[Source]) -> Operation:
+    """Return the operation that writes to registers what is computed of the sources."""
+    keys = [source.key for source in sources if isinstance(source, Held)]
+    held = len(keys) == len(sources)
+    if held and isinstance(compute, np.ufunc) and len(keys) == 2:
+        compute, keys = _beside_constant(compute, *keys)
+    target, dtype = targets[0]
 
     def run(warps: Warps, mask: Mask) -> None:
-        for name, value in [(n, s(warps)) for n, s in zip(names, sources, strict=True)]:
-            warps.write(name, value, mask)
+        # Most operands are held, most threads take part, and most results are raw already.
+        if held:
+            result = compute(*map(warps.registers.__getitem__, keys))
+        else:
+            result = compute(*[source(warps) for source in sources])
+        if type(result) is tuple:
+            for (key, raw), value in zip(targets, result, strict=False):
+                warps.write(key, value.view(raw), mask)
+            return
+        if result.dtype is not dtype:
+            result = result.view(dtype)
+        if mask is None:
+            warps.registers[target] = result
+        else:
+            warps.write(target, result, mask)
 
     return run
 
 
-def _part_bits(operands: Operands, vector: Vector, bits: int) -> int:
-    if bits % (8 * len(vector.parts)):
-        operands.unsupported(f"{len(vector.parts)} parts in {bits} bits")
-    return bits // len(vector.parts)
+def _beside_constant(compute: Compute, left: Key, right: Key) -> tuple[Compute, list[Key]]:
+    """Return what computes with one of two operands, if the other is a constant, and its keys.
+
+    A constant is an array of no axes then: beside others, NumPy is faster with it.
+    """
+    if isinstance(right, tuple) and isinstance(left, str):
+        second = constant(*right).reshape(())
+        return lambda value: compute(value, second), [left]
+    if isinstance(left, tuple) and isinstance(right, str):
+        first = constant(*left).reshape(())
+        return lambda value: compute(first, value), [right]
+    return compute, [left, right]
 
 
-def _unpack(operands: Operands, target: Vector, bits: int) -> Operation:
-    part = _part_bits(operands, target, bits)
-    names = [operands.destination(each, part) for each in target.parts]
-    source = operands.source(operands.instruction.operands[1], bits, copied=True)
+def _among_lanes(
+    targets: Sequence[Target], compute: Compute, sources: Sequence[Source], waits: bool
+) -> Operation:
+    """Return the operation of an instruction by which the lanes of a warp know of each other.
+
+    Lanes that the mask of members does not name, and lanes that are elsewhere, have no say.
+    """
 
     def run(warps: Warps, mask: Mask) -> None:
-        whole = source(warps)
-        for i, name in enumerate(names):
-            shifted = whole >> whole.dtype.type(i * part)
-            warps.write(name, shifted.astype(DTYPES[part]), mask)
+        whole = (LANES, warps.indices.size)
+        part = np.broadcast_to(np.True_ if mask is None else mask, whole)
+        values = [np.broadcast_to(source(warps), whole) for source in sources]
+        if waits:
+            part = part & integers.flags(values.pop())
+        results = compute(part, *values)
+        for (key, dtype), result in zip(
+            targets, results if type(results) is tuple else (results,), strict=False
+        ):
+            warps.write(key, np.asarray(result).view(dtype), mask)
 
     return run
 
 
-def _pack(operands: Operands, origin: Vector, bits: int) -> Operation:
-    part = _part_bits(operands, origin, bits)
-    name = operands.destination(operands.instruction.operands[0], bits)
-    sources = [operands.source(each, part, copied=True) for each in origin.parts]
-    dtype = DTYPES[bits]
+def _move(operands: Operands, q: Qualifiers, _: Any) -> Operation:
+    """Decode mov: of a register, of a vector of them, or between a word and its parts."""
+    bits = TYPE_BITS[q["type"]]
+    given, origin = operands.expect(2)
+    if q["v"]:
+        count = int(q["v"][1])
+        keys = operands.registers(given, count, bits)
+        sources = [operands.source(e, bits, copied=True) for e in operands.parts(origin, count)]
+        return _written([(key, DTYPES[bits]) for key in keys], lambda *parts: parts, sources)
+    vector = given if isinstance(given, Vector) else origin
+    if not isinstance(vector, Vector):
+        name, only = operands.destination(given, bits), operands.source(origin, bits, copied=True)
+        return lambda warps, mask: warps.write(name, only(warps), mask)
+    count = len(vector.parts)
+    part, dtype = bits // count, DTYPES[bits]
+    if bits % (8 * count):
+        operands.unsupported(f"{count} parts in {bits} bits")
+    if isinstance(given, Vector):
+        targets = [(operands.destination(each, part), DTYPES[part]) for each in given.parts]
+        places = [dtype.type(place) for place in range(0, bits, part)]
+        source = operands.source(origin, bits, copied=True)
 
-    def run(warps: Warps, mask: Mask) -> None:
-        whole = sources[0](warps).astype(dtype)
-        for i, source in enumerate(sources[1:], 1):
-            whole = whole | (source(warps).astype(dtype) << dtype.type(i * part))
-        warps.write(name, whole, mask)
+        def split(whole: Values) -> Any:
+            return tuple((whole >> place).astype(DTYPES[part]) for place in places)
 
-    return run
+        return _written(targets, split, [source])
+    sources = [operands.source(each, part, copied=True) for each in vector.parts]
+
+    def joined(whole: Values, *more: Values) -> Any:
+        whole = whole.astype(dtype)
+        for place, each in enumerate(more, 1):
+            whole = whole | (each.astype(dtype) << dtype.type(place * part))
+        return whole
+
+    return _written([(operands.destination(given, bits), dtype)], joined, sources)
 
 
-FORMS: tuple[tuple[re.Pattern[str], Callable[[Operands, re.Match[str]], Operation]], ...] = (
-    (
-        re.compile(
-            r"mov(?:\.v(?P<vector>[24]))?\.(?P<type>pred|[bus](?:8|16|32|64)|f16x2|bf16x2|f16|bf16|f32|f64)"
-        ),
-        _move,
-    ),
-    *integers.FORMS,
-    *bit_instructions.FORMS,
-    *comparison.FORMS,
-    *floating.FORMS,
-    *conversion.FORMS,
+_APPROXIMATE = re.compile(
+    r"(?:div\.full|(?:div|rcp|sqrt|rsqrt|sin|cos|lg2|ex2|tanh)\.approx)(?:\.\w+)*|rsqrt\.\S+"
 )
-"""Every form that is known, as the pattern of its opcode and what decodes it."""
+_WORDS = "u16 u32 u64 s16 s32 s64"
+_LONG = "u32 u64 s32 s64"
+_RAW = "b16 b32 b64"
+_LONG_RAW = "b32 b64"
+_WORD = "u32 s32"
+_ANY = f"{_RAW} {_WORDS} f32 f64"
+_HALF, _BHALF = "f16 f16x2", "bf16 bf16x2"
+_SM_80 = {"f16": 80, "bf16": 80}
+_FLOAT_COMPARISONS = " ".join([*(f"{name} {name}u" for name in floating.COMPARE), "num nan"])
+_COMPARISONS = (
+    ("eq ne", "", _RAW),
+    (" ".join(floating.COMPARE), "", _WORDS),
+    (" ".join(floating.UNSIGNED), "", "u16 u32 u64"),
+    (_FLOAT_COMPARISONS, "", "f64 bf16"),
+    (_FLOAT_COMPARISONS, "{.ftz}", "f32 f16"),
+)
+"""Comparisons, whether subnormals may count as zero, and of which types (9.3.1)."""
+_INTEGERS = f"u8 s8 {_WORDS}"
+_FLOATS = "f16 bf16 f32 f64"
+
+
+def _rows(syntax: str, computes: Mapping[str, Compute], **options: Any) -> list[Op]:
+    """Return a row for each name and function, with the name in front of a common syntax."""
+    return [Op(name + syntax, compute, **options) for name, compute in computes.items()]
+
+
+def _adjusted(computes: Mapping[str, Compute]) -> dict[str, Compute]:
+    return {name: floating.adjusted(compute) for name, compute in computes.items()}
+
+
+_SUMS = _adjusted({"add": floating.add, "sub": floating.subtract, "mul": floating.multiply})
+_FUSED = _adjusted({"fma": floating.fuse, "mad": floating.fuse})
+_QUOTIENTS = _adjusted({"rcp": floating.reciprocal, "sqrt": floating.square_root})
+_SIGNS = _adjusted({"neg": floating.negate, "abs": floating.absolute})
+_LEAST = _adjusted({"min": floating.least_or_most, "max": floating.least_or_most})
+_DIVISION = floating.adjusted(floating.divide)
+_LINEAR: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract}
+_ORDERED: dict[str, np.ufunc] = {"min": np.minimum, "max": np.maximum}
+_LOGIC: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_CARRIED = integers.with_carry
+_KINDS = " ".join(floating.KINDS)
+
+
+ROWS = (
+    # Moves and selections (9.7.7, 9.7.9).
+    Op("mov{.v}.type d, a", decode=_move, v="v2 v4", type=f"pred b8 u8 s8 {_HALF} {_BHALF} {_ANY}"),
+    Op("selp.type d, a?, b?, c:pred", lambda _, a, b, c: np.where(c, a, b), type=_ANY),
+    Op("slct.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="s32 f32"),
+    Op("slct.ftz.type.by d, a, b, c:by", floating.select_by_sign, type=_ANY, by="f32"),
+    # Integers (9.7.1, 9.7.2).
+    *_rows(".type d, a, b", _LINEAR | _ORDERED, type=_WORDS),
+    *_rows(".type d, a, b", {"mul.lo": np.multiply, "mul.hi": integers.high_product}, type=_WORDS),
+    *_rows(".type d, a, b", {"div": integers.divide, "rem": integers.remainder}, type=_WORDS),
+    Op("add.type d, a, b", np.add, type="u16x2 s16x2"),
+    *_rows(".type d, a, b", _ORDERED, type="u16x2 s16x2"),
+    *_rows(
+        ".relu.type d, a, b",
+        {n: integers.with_relu(f) for n, f in _ORDERED.items()},
+        type="s32 s16x2",
+    ),
+    *_rows(".sat.s32 d, a, b", {n: integers.clamped(f) for n, f in _LINEAR.items()}),
+    Op("mad.lo.type d, a, b, c", lambda _, a, b, c: a * b + c, type=_WORDS),
+    Op("mad.hi.type d, a, b, c", integers.add_to_high_product, type=_WORDS),
+    Op("mad.hi{.sat}.s32 d, a, b, c", integers.add_to_high_product),
+    *(
+        Op(f"{name}.wide.{sign}{bits} d:{sign}{2 * bits}, a, b{more}", integers.wide_product)
+        for sign in "us"
+        for bits in (16, 32)
+        for name, more in (("mul", ""), ("mad", f", c:{sign}{2 * bits}"))
+    ),
+    Op("mul24.part.type d, a, b", integers.by_24_bits, type=_WORD),
+    Op("mad24.part.type d, a, b, c", integers.by_24_bits, type=_WORD),
+    Op("sad.type d, a, b, c", lambda _, a, b, c: np.where(a > b, a - b, b - a) + c, type=_WORDS),
+    *_rows(".cc.type d|CC, a, b", {"add": _CARRIED, "sub": _CARRIED}, type=_LONG),
+    *_rows(".type d, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
+    *_rows(".cc.type d|CC, a, b, CC", {"addc": _CARRIED, "subc": _CARRIED}, type=_LONG),
+    Op("mad.part.cc.type d|CC, a, b, c", _CARRIED, type=_LONG),
+    Op("madc.part.type d, a, b, c, CC", _CARRIED, type=_LONG),
+    Op("madc.part.cc.type d|CC, a, b, c, CC", _CARRIED, type=_LONG),
+    Op("dp4a.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
+    Op("dp2a.part.atype.btype d:b32, a:b32, b:b32, c:b32", integers.dot),
+    *_rows(".type d, a", {"neg": np.negative, "abs": np.abs}, type="s16 s32 s64"),
+    # Bits (9.7.1, 9.7.8, 9.7.9.7).
+    *_rows(".type d, a, b", _LOGIC, type=f"pred {_RAW}"),
+    Op("not.type d, a", np.invert, type=f"pred {_RAW}"),
+    Op("cnot.type d, a", lambda _, a: (a == 0).astype(a.dtype), type=_RAW),
+    Op("shl.type d, a, b:u32", integers.shift_left, type=_RAW),
+    Op("shr.type d, a, b:u32", integers.shift_right, type=f"{_RAW} {_WORDS}"),
+    Op("popc.type d:u32, a", integers.count_ones, type=_LONG_RAW),
+    Op("clz.type d:u32, a", integers.leading_zeros, type=_LONG_RAW),
+    Op("bfind{.shiftamt}.type d:u32, a", integers.find_highest, type=_LONG),
+    Op("brev.type d, a", integers.reverse, type=_LONG_RAW),
+    Op("bfe.type d, a, b:u32, c:u32", integers.extract, type=_LONG),
+    Op("bfi.type d, a, b, c:u32, e:u32", integers.insert, type=_LONG_RAW),
+    Op("szext.mode.type d, a, b:u32", integers.extend, type=_WORD),
+    Op("bmsk.mode.b32 d, a, b", integers.bit_mask),
+    Op("lop3.b32 d, a, b, c, table:imm8", integers.look_up),
+    Op("shf.side.mode.b32 d, a, b, c", integers.funnel, side="l r"),
+    Op("prmt.b32{.mode} d, a, b, c", integers.permute, mode=integers.PERMUTATIONS),
+    # Floating point (9.7.3 to 9.7.5).
+    *_rows("{.rnd}{.ftz}{.sat}.f32 d, a, b", _SUMS),
+    *_rows("{.rnd}.f64 d, a, b", _SUMS),
+    *_rows("{.rnd}{.ftz}{.sat}.type d, a, b", _SUMS, rnd="rn", type=_HALF),
+    *_rows("{.rnd}.type d, a, b", _SUMS, rnd="rn", type=_BHALF, needs={"bf16": 90}),
+    *_rows(".rnd{.ftz}{.sat}.f32 d, a, b, c", _FUSED),
+    *_rows(".rnd.f64 d, a, b, c", _FUSED),
+    Op("fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_HALF),
+    Op("fma.rnd{.relu}.type d, a, b, c", _FUSED["fma"], rnd="rn", type=_BHALF, needs=_SM_80),
+    Op("div.rnd{.ftz}.f32 d, a, b", _DIVISION),
+    Op("div.rnd.f64 d, a, b", _DIVISION),
+    *_rows(".rnd{.ftz}.f32 d, a", _QUOTIENTS),
+    *_rows(".rnd.f64 d, a", _QUOTIENTS),
+    *_rows("{.ftz}.type d, a", _SIGNS, type=f"f32 {_HALF}"),
+    *_rows(".type d, a", _SIGNS, type=f"f64 {_BHALF}", needs=_SM_80),
+    *_rows("{.ftz}{.NaN}{.xorsign.abs}.f32 d, a, b{, c}", _LEAST),
+    *_rows(".f64 d, a, b", _LEAST),
+    *_rows("{.ftz}{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_HALF, needs=_SM_80),
+    *_rows("{.NaN}{.xorsign.abs}.type d, a, b", _LEAST, type=_BHALF, needs=_SM_80),
+    Op("copysign.type d, a, b", floating.copy_sign, type="f32 f64"),
+    Op("testp.kind.type p:pred, a", floating.is_of_kind, type="f32 f64", kind=_KINDS),
+    # Comparisons (9.7.6). Of integers, most are for one predicate and combined with nothing.
+    *(
+        Op(f"setp.{name}.type p:pred, a, b", compute, type=types)
+        for names, _, types in _COMPARISONS[:3]
+        for name, compute in floating.COMPARE.items()
+        if name in names.split()
+    ),
+    *(
+        Op(f"{opcode}, a, b{more}", compute, cmp=names, type=types, dtype="u32 s32 b32 f32")
+        for names, ftz, types in _COMPARISONS
+        for boolean, more in (("", ""), (".bool", ", c:pred"))
+        for opcode, compute in (
+            (f"setp.cmp{boolean}{ftz}.type p:pred{{|q:pred}}", floating.set_predicates),
+            (f"set.cmp{boolean}{ftz}.dtype.type d:dtype", floating.set_word),
+        )
+    ),
+    *(
+        Op(
+            f"setp.cmp{boolean}{ftz}.{kind} p:pred|q:pred, a, b{more}",
+            floating.set_predicates,
+            cmp=_FLOAT_COMPARISONS,
+        )
+        for boolean, more in (("", ""), (".bool", ", c:pred"))
+        for ftz, kind in (("{.ftz}", "f16x2"), ("", "bf16x2"))
+    ),
+    # Conversions (9.7.9.23).
+    Op(
+        "cvt{.sat}.to.origin d:to+, a:origin+",
+        floating.integer_to_integer,
+        to=_INTEGERS,
+        origin=_INTEGERS,
+    ),
+    Op(
+        "cvt.rnd{.ftz}{.sat}.to.origin d:to+, a:origin+",
+        floating.integer_to_float,
+        to=_FLOATS,
+        origin=_INTEGERS,
+    ),
+    Op(
+        "cvt.irnd{.ftz}{.sat}.to.origin d:to+, a:origin+",
+        floating.float_to_integer,
+        to=_INTEGERS,
+        origin=_FLOATS,
+    ),
+    *(
+        Op(
+            f"cvt{rounding}{{.ftz}}{{.sat}}.to.origin d:to+, a:origin+",
+            floating.float_to_float,
+            to=to,
+            origin=origins,
+        )
+        for rounding, pairs in (
+            (".rnd", {"f16": "f32 f64 bf16", "bf16": "f32 f64 f16", "f32": "f64"}),
+            ("{.irnd}", {kind: kind for kind in _FLOATS.split()}),
+            ("", {"f32": "f16 bf16", "f64": "f16 bf16 f32"}),
+        )
+        for to, origins in pairs.items()
+    ),
+    Op(
+        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin",
+        floating.narrowed,
+        to="f16 bf16",
+        origin="f32",
+        rnd="rn rz",
+    ),
+    Op(
+        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin",
+        floating.narrowed,
+        to="tf32",
+        origin="f32",
+        rnd="rna rn rz",
+    ),
+    Op(
+        "cvt.rnd{.satfinite}{.relu}.to.origin d:to, a:origin, b:origin",
+        floating.narrowed_pair,
+        to="f16x2 bf16x2",
+        origin="f32",
+        rnd="rn rz",
+    ),
+    # The lanes of a warp (9.7.9.6, 9.7.13).
+    Op(
+        "shfl.sync.mode.b32 d{|p:pred}, a, b, c, m",
+        integers.shuffle,
+        lanes=True,
+        mode="up down bfly idx",
+    ),
+    Op("vote.sync.mode.pred p:pred, a:pred, m", integers.vote, lanes=True, mode="all any uni"),
+    Op("vote.sync.ballot.b32 d, a:pred, m", integers.ballot, lanes=True),
+    Op("activemask.b32 d", integers.ballot, lanes=True),
+    Op("elect.sync d:u32|p:pred, m", integers.elect, lanes=True),
+    Op("elect.sync p:pred, m", lambda q, part: integers.elect(q, part)[1], lanes=True),
+    Op("redux.sync.name.type d, a, m", integers.reduce, lanes=True, name="add min max", type=_WORD),
+    Op("redux.sync.name.b32 d, a, m", integers.reduce, lanes=True, name="and or xor"),
+    Op(
+        "match.mode.sync.type d:u32, a, m",
+        integers.match,
+        lanes=True,
+        mode="any all",
+        type=_LONG_RAW,
+    ),
+    Op(
+        "match.mode.sync.type d:u32|p:pred, a, m",
+        integers.match,
+        lanes=True,
+        mode="all",
+        type=_LONG_RAW,
+    ),
+    Op("bar.warp.sync m", lanes=True),
+)
+"""Every instruction that is known. Where several fit, the first is taken."""
+_BY_STEM: dict[str, list[Op]] = {}
+for _row in ROWS:
+    _BY_STEM.setdefault(_row.stem, []).append(_row)
+
+
+@lru_cache(maxsize=4096)
+def rows_of(opcode: str) -> tuple[tuple[Op, Qualifiers, list[_Slot]], ...]:
+    """Return the rows that an opcode has, its qualifiers and the operands that these ask for."""
+    found = []
+    stem, *words = opcode.split(".")
+    for row in _BY_STEM.get(stem, ()):
+        if match := row.pattern.fullmatch(opcode):
+            given = {name: text.lstrip(".") for name, text in match.groupdict("").items()}
+            last = next((word for word in reversed(words) if word in TYPE_BITS), "")
+            q = Qualifiers({"op": stem, "type": last} | given)
+            q["element"] = q["type"].removesuffix("x2")
+            found.append((row, q, [slot.of(q) for slot in row.slots]))
+    return tuple(found)
+
+
+def decode(operands: Operands) -> tuple[Operation, Source | None] | None:
+    """Return what an instruction does, and the lanes that wait for each other at it.
+
+    None if it is none of these.
+    """
+    given = operands.instruction.operands
+    found = rows_of(operands.instruction.opcode)
+    for row, q, slots in found:
+        if given and row.fits(given):
+            members = operands.source(given[-1], 32) if row.waits else None
+            return row.decode(operands, q, slots), members
+    if found:
+        operands.expect(*sorted({count for row, _, _ in found for count in row.counts}))
+        operands.unsupported("p|q is not what it writes, or what it has to write")
+    if _APPROXIMATE.fullmatch(operands.instruction.opcode):
+        operands.unsupported("the ISA bounds the error of this result, and does not say its bits")
+    return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from runners.simulated.memory import VARIABLES_BASE, WINDOWS, Space, Static
-from runners.simulated.operands import Location
+from runners.simulated.operands import Location, float_bits
 from runners.simulated.syntax import TYPE_BITS, Function, Immediate, Scope, Variable
 from runners.simulated.traps import TrapKind, refuse
 
@@ -153,20 +153,16 @@ class Statics:
             if isinstance(value, Immediate):
                 number = value.value
                 if value.float_bits and value.float_bits != 8 * width:
-                    number = _narrowed(value.value, variable)
+                    if variable.type != "f32":
+                        refuse(
+                            TrapKind.PARSE,
+                            variable.line,
+                            f"{variable.name} cannot hold its initial value",
+                        )
+                    number = float_bits(value, 32)
             else:
                 location = self._target(variable, value.text)
                 number = location.offset + value.offset
                 number += WINDOWS[location.space] if initial.generic else 0
             held += (number & ((1 << 8 * width) - 1)).to_bytes(width, "little")
         return bytes(held)
-
-
-def _narrowed(bits: int, variable: Variable) -> int:
-    """Return the f32 bits of a decimal constant."""
-    if variable.type != "f32":
-        refuse(TrapKind.PARSE, variable.line, f"{variable.name} cannot hold its initial value")
-    import struct
-
-    (value,) = struct.unpack("<d", bits.to_bytes(8, "little"))
-    return int.from_bytes(struct.pack("<f", value), "little")

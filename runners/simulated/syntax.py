@@ -182,21 +182,13 @@ class Scope:
 
     def label(self, name: str) -> int | None:
         """Return the place of a label that is visible here."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        found = self.labels.get(name)
+        return self.parent.label(name) if found is None and self.parent else found
 
     def branch_targets(self, name: str) -> tuple[str, ...] | None:
         """Return the labels of a list of branch targets."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.targets:
-                return scope.targets[name]
-            scope = scope.parent
-        return None
+        found = self.targets.get(name)
+        return self.parent.branch_targets(name) if found is None and self.parent else found
 
 
 class Statement(NamedTuple):

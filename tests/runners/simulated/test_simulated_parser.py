@@ -41,6 +41,16 @@ def test_floating_point_constants_carry_their_bits() -> None:
     assert found.operands[1] == Immediate(value=0x3F800000, float_bits=32)
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [("17 % 5", 2), ("1 + 2 * 3 << 1 | 1", 15), ("-7 / 2", -3), ("1 > 2 ? 3 : 4", 4)],
+)
+def test_constant_expressions_have_the_operators_of_c(expression: str, value: int) -> None:
+    ptx, number = with_line(f"    mov.u32 %r1, {expression};")
+    (found,) = [each for each in parse(ptx).entries["kernel"].body if each.line == number]
+    assert found.operands[1] == Immediate(value=value)
+
+
 def test_a_module_may_hold_many_entries() -> None:
     one = multiplication(VARIANTS[0]).ptx
     body = one[one.index(".visible") :]
@@ -57,6 +67,7 @@ def test_the_same_text_is_parsed_once() -> None:
     ("line", "kind"),
     [
         ("    mov.u32 %r1 %r2;", TrapKind.PARSE),
+        ("T: .branchtargets; brx.idx %r1, T;", TrapKind.PARSE),
         ("    mov.u32 %r1, ^;", TrapKind.PARSE),
         ("    mov.u32 %nobody, 1;", TrapKind.PARSE),
         ("    bra NOWHERE;", TrapKind.PARSE),

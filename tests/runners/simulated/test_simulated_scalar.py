@@ -1,5 +1,6 @@
 """The per-thread instructions against Python's integers and floats."""
 
+import re
 import struct
 from collections.abc import Callable
 
@@ -9,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from simulated_kernels import kernel
 
-from runners.simulated import SimulatedDevice, SimulatedTrap
+from runners.simulated import SimulatedDevice, SimulatedTrap, TrapKind
+from runners.simulated.scalar import ROWS, Op, rows_of
 
 DEVICE = SimulatedDevice("sm_100")
 
@@ -292,3 +294,58 @@ def test_bf16_arithmetic_needs_its_target(line: str, needed: str) -> None:
     DEVICE.load(kernel(f"    {line}", image_bytes=8, target=needed))
     with pytest.raises(SimulatedTrap, match=needed):
         DEVICE.load(kernel(f"    {line}", image_bytes=8, target="sm_75"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "add.sat.bf16x2 %r20, %r7, %r7;",
+        "add.relu.f32 %r20, %r7, %r7;",
+        "cvt.ftz.u32.u64 %r20, %rd1;",
+        "min.ftz.f64 %rd10, %rd1, %rd1;",
+        "match.any.sync.b32 %r20|%p4, %r7, -1;",
+        "setp.lt.ftz.bf16x2 %p4|%p5, %r7, %r7;",
+        # Whole words are no halves.
+        "set.eq.u32.f16x2 %r20, %r7, %r7;",
+    ],
+)
+def test_what_no_row_has_is_refused(line: str) -> None:
+    with pytest.raises(SimulatedTrap) as caught:
+        DEVICE.load(kernel(f"    {line}", image_bytes=8, target="sm_100"))
+    assert caught.value.trap.kind is TrapKind.UNSUPPORTED
+
+
+REGISTERS = {1: "%p", 8: "%b", 16: "%h", 32: "%r", 64: "%rd"}
+
+
+def instruction(row: Op) -> str:
+    """Return an instruction of a row: no qualifier that may be missing, of others the first."""
+    opcode = re.sub(
+        r"\(\?:\\\.\(\?P<\w+>[^)]*\)\)\?|\(\?P<\w+>\\\.[^)]*\)\?", "", row.pattern.pattern
+    )
+    opcode = re.sub(r"\(\?P<\w+>([^|)]*)[^)]*\)", r"\1", opcode).replace("\\", "")
+    (slots,) = [slots for each, _, slots in rows_of(opcode) if each is row]
+    named = [slot for slot in slots if slot.name != "CC" and not slot.optional]
+    text = ""
+    for number, slot in enumerate(named):
+        joint = "" if not number else "|" if slot.is_target else ", "
+        # Registers 10 and 11 are written, and 0 to 3 were.
+        place = 10 + (number > 0) if slot.is_target else number % 4
+        wanted = f"{REGISTERS[slot.bits]}{place}" if slot.bits else "0xe8"
+        text += joint + ("-1" if slot.name == "m" else wanted)
+    return f"{opcode} {text};"
+
+
+def test_every_row_runs() -> None:
+    lines = [
+        *(f"    setp.eq.u32 %p{i}, %r7, {i};" for i in range(4)),
+        *(f"    mov.b16 %h{i}, {i};\n    cvt.u8.u16 %b{i}, %h{i};" for i in range(4)),
+        *(f"    mov.b32 %r{i}, {i};\n    mov.b64 %rd{i}, {i};" for i in range(4)),
+        "    add.cc.u32 %r10, %r7, %r7;",
+        *(f"    {instruction(row)}" for row in ROWS),
+    ]
+    registers = "    .reg .b16 %h<16>;\n    .reg .b8 %b<16>;"
+    ptx = kernel("\n".join(lines), image_bytes=8, registers=registers, target="sm_100")
+    image = np.arange(16, dtype=np.uint8).reshape(2, 8)
+    after, _ = DEVICE.load(ptx).launch("kernel", image)
+    np.testing.assert_array_equal(after, image)
