@@ -114,6 +114,20 @@ class Program:
         return self._offsets[buffer]
 
     @cached_property
+    def shared_banks(self) -> frozenset[tuple[str, int]]:
+        """Banks, by name and size of a register in bits, of which some step uses registers.
+
+        All operands that name such a bank have its registers, whatever their types are.
+        """
+        return frozenset(
+            (register.bank, register.bits)
+            for step in walk(self.steps)
+            for use in step.uses
+            if by_register(step, use)
+            for register in use.registers
+        )
+
+    @cached_property
     def image_bytes(self) -> int:
         """Size of one image, in bytes: the global buffers, rounded up to IMAGE_ALIGNMENT."""
         return _lay_out(self.buffers, "global")[1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
 from oracle.held import Use
-from oracle.registers import Register, listed
+from oracle.registers import Register
 from oracle.steps import Step
 
 
@@ -47,16 +47,21 @@ def in_brackets(found: Sequence[Overlap]) -> str:
     return f" ({'; '.join(map(str, found))})" if found else ""
 
 
-def overlaps(step: Step) -> tuple[Overlap, ...]:
+def overlaps(step: Step, shared: Collection[tuple[str, int]]) -> tuple[Overlap, ...]:
     """Return how the operands of a step share registers; none if each has its own.
 
-    Two operands that are named, and not listed, by one name share their registers if these are
-    declared with one type (`runners.emission`).
+    Parameters
+    ----------
+    step
+        Of a program.
+    shared
+        The program's `shared_banks`: elsewhere two operands of one name share their registers only
+        if these are declared with one type (`runners.emission`).
     """
-    return tuple(_overlaps(step))
+    return tuple(_overlaps(step, shared))
 
 
-def _overlaps(step: Step) -> Iterator[Overlap]:
+def _overlaps(step: Step, shared: Collection[tuple[str, int]]) -> Iterator[Overlap]:
     for use in step.uses:
         registers = use.registers
         if len(set(registers)) < len(registers):
@@ -66,18 +71,18 @@ def _overlaps(step: Step) -> Iterator[Overlap]:
             yield Overlap(operand=use.field, other="", way=Way.ADDRESS)
     # D is the operand that is compared; so a step's result comes first in each pair.
     for one, other in combinations(sorted(step.uses, key=lambda use: not use.written), 2):
-        found = way_of(one, other)
+        found = way_of(one, other, shared)
         if found is not None:
             yield Overlap(operand=one.field, other=other.field, way=found)
 
 
-def way_of(one: Use, other: Use) -> Way | None:
-    """Return how two operands share registers; None if they do not."""
+def way_of(one: Use, other: Use, shared: Collection[tuple[str, int]]) -> Way | None:
+    """Return how two operands share registers, as in `overlaps`; None if they do not."""
     registers, others = one.registers, other.registers
-    if set(registers).isdisjoint(others):
-        return None
-    apart = one.holds.register_type != other.holds.register_type
-    if apart and not (listed(one.name) or listed(other.name)):
+    common = set(registers).intersection(others)
+    if one.holds.register_type != other.holds.register_type:
+        common = {register for register in common if (register.bank, register.bits) in shared}
+    if not common:
         return None
     return _way(registers, others)
 

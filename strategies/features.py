@@ -252,7 +252,7 @@ def features_of(program: Program) -> frozenset[Feature]:
     """Return all features that a program has."""
     found = set(_structure(program))
     for step in walk(program.steps):
-        found.update(_of_step(step))
+        found.update(_of_step(step, program))
         if isinstance(step, Load | Store):
             found.update(_of_access(program, step))
     found.update(_of_memory(program))
@@ -262,13 +262,13 @@ def features_of(program: Program) -> frozenset[Feature]:
 _OF_OPERAND = {"a": Feature.LOAD_A, "b": Feature.LOAD_B, "c": Feature.LOAD_C}
 
 
-def _of_step(step: Step) -> Iterator[Feature]:
+def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
         case Load():
             yield _OF_OPERAND[step.form.operand]
         case Multiply():
             yield Feature.MULTIPLICATION
-            yield from _of_sharing(step)
+            yield from _of_sharing(step, program)
         case Store():
             yield Feature.STORE
         case Elementwise():
@@ -287,7 +287,7 @@ def _of_step(step: Step) -> Iterator[Feature]:
                 yield Feature.STMATRIX_REPEATED
         case MultiplyLanes():
             yield Feature.MMA_SYNC
-            yield from _of_sharing(step)
+            yield from _of_sharing(step, program)
             for use in step.reads:
                 if (
                     use.field != "c"
@@ -333,12 +333,12 @@ def _of_step(step: Step) -> Iterator[Feature]:
 _ORDERS = (Way.REVERSED, Way.SWAPPED, Way.ROTATED, Way.SHUFFLED)
 
 
-def _of_sharing(step: Product) -> Iterator[Feature]:
+def _of_sharing(step: Product, program: Program) -> Iterator[Feature]:
     """Yield how the operands of a multiplication share registers."""
     d, a, b, c = step.uses
     if d.name == c.name:
         yield Feature.IN_PLACE_REGISTERS
-    way = way_of(d, c)
+    way = way_of(d, c, program.shared_banks)
     if way in _ORDERS:
         yield Feature.C_ORDER
     elif way is Way.PART:
@@ -347,7 +347,7 @@ def _of_sharing(step: Product) -> Iterator[Feature]:
         yield Feature.C_REPEATED
     if d.name in (a.name, b.name):
         yield Feature.OVER_MULTIPLICAND
-    elif way_of(d, a) or way_of(d, b):
+    elif any(way_of(d, one, program.shared_banks) for one in (a, b)):
         yield Feature.AMONG_MULTIPLICANDS
     if (listed(a.name) or listed(b.name)) and {one.bank for one in a.registers} & {
         one.bank for one in b.registers

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corpus import Family, Kind, Origin, ShrinkStatus
 from fuzz.checks.protocol import Outcomes, RoundJob, RoundReport, Stored, Suspect
-from fuzz.diagnosis.experiments import Bench, Remembered
+from fuzz.diagnosis.experiments import Bench, Culprit, Remembered
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.families import (
@@ -186,7 +186,6 @@ class Reporter:
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
         module = _Compiled(self._runner, self.module(batch))
         looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
-        bench = Bench(self._runner, module.module, remembered=self._remembered)
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(code.compiled, images[judged], entry=batch.entry)
@@ -200,7 +199,11 @@ class Reporter:
             ] = True
             return bad
 
-        culprits = shared_register_culprits(bench, batch.program, images[judged], again)
+        culprits: Sequence[Culprit | None] = [None] * len(judged)
+        # What is counted with others like it anyway needs no experiments, each of which compiles.
+        if any(family.key not in self._job.settled for family in looks.values()):
+            bench = Bench(self._runner, module.module, remembered=self._remembered)
+            culprits = shared_register_culprits(bench, batch.program, images[judged], again)
         places: dict[tuple[Verdict, str], list[int]] = {}
         for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
             key = "" if culprit is None else culprit.key

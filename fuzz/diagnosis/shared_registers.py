@@ -154,12 +154,12 @@ def _right_alone(bench: Bench, form: Form | None) -> bool:
     return right_alone[form.opcode]
 
 
-def _conditions(step: Step) -> Mapping[str, tuple[str, ...]]:
+def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
     """Return in which ways D shares registers with operands of a step, and with which."""
     if not isinstance(step, Product):
         return {}
     uses = {use.field: use for use in step.uses}
-    shared = [name for name in "abc" if way_of(uses["d"], uses[name]) is not None]
+    shared = [name for name in "abc" if way_of(uses["d"], uses[name], program.shared_banks)]
     found: dict[str, tuple[str, ...]] = {}
     multiplicands = tuple(name for name in shared if name in "ab")
     if multiplicands:
@@ -187,7 +187,7 @@ def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
     found = dict.fromkeys(
         _culprit(step.form, condition)
         for _, step in visit(program.steps)
-        for condition in _conditions(step)
+        for condition in _conditions(step, program)
         if isinstance(step, Product)
     )
     by_key: dict[str, tuple[Culprit, ...]] = {}
@@ -210,7 +210,7 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
     fresh = (fresh_bank(program, f"own{number}_") for number in count())
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):
-        ways = _conditions(step)
+        ways = _conditions(step, program)
         if not isinstance(step, Product) or not ways:
             continue
         apart = [way for way in ways if _culprit(step.form, way).key in keys]

@@ -118,7 +118,7 @@ def _kernel(facts: ValueFacts) -> list[str]:
 
 def _steps(facts: ValueFacts) -> Iterator[str]:
     for step in walk(facts.program.steps):
-        shown = f"{step}{in_brackets(overlaps(step))}"
+        shown = f"{step}{in_brackets(overlaps(step, facts.program.shared_banks))}"
         yield f"`{step.form.opcode}`: {shown}" if isinstance(step, Instruction) else shown
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
@@ -140,18 +140,20 @@ def legend(found: Sequence[Difference], type_: Format | None) -> Text:
 
 def step_lines(program: Program) -> list[tuple[str, str]]:
     """Return what each step does, and its opcode where it is a matrix instruction."""
-    return [line for step in program.steps for line in _lines(step, "")]
+    return [line for step in program.steps for line in _lines(step, "", program.shared_banks)]
 
 
-def _lines(step: Step, indent: str) -> Iterator[tuple[str, str]]:
+def _lines(
+    step: Step, indent: str, banks: Collection[tuple[str, int]]
+) -> Iterator[tuple[str, str]]:
     opcode = step.form.opcode if isinstance(step, Instruction) else ""
-    shared = in_brackets(overlaps(step))
+    shared = in_brackets(overlaps(step, banks))
     yield f"{indent}{step}{shared}{':' if step.blocks else ''}", opcode
     for field, inside in step.blocks.items():
         if field == "otherwise" and inside:
             yield f"{indent}else:", ""
         for inner in inside:
-            yield from _lines(inner, f"{indent}  ")
+            yield from _lines(inner, f"{indent}  ", banks)
 
 
 def page_of(entry: Entry) -> RenderableType:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oracle.held import Use
-from oracle.program import Program, by_register, walk
+from oracle.program import Program, walk
 from oracle.registers import Register
 from oracle.steps import Step
 
@@ -49,10 +49,7 @@ class OperandRegisters:
 def operand_registers(program: Program) -> OperandRegisters:
     """Allot registers to the operands of a program."""
     uses = [(step, use) for step in walk(program.steps) for use in step.uses]
-    types: dict[tuple[str, int], set[str]] = {}
-    for step, use in uses:
-        if by_register(step, use):
-            types |= {(register.bank, register.bits): set() for register in use.registers}
+    types: dict[tuple[str, int], set[str]] = {bank: set() for bank in program.shared_banks}
     if types:
         for step, use in uses:
             for register in use.registers:

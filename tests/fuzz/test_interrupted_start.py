@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from command_line import ROOT, environment
 
 _READY = "from fuzz.__main__ import main; print(flush=True); main()"
 _AT_ONCE = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+_LISTENING = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+"""Before the child starts: a shell has what it runs in the background ignore interrupts."""
 _QUIET = (-signal.SIGINT, 128 + signal.SIGINT, 2)
 
 
@@ -22,6 +25,7 @@ def test_an_interrupt_while_it_starts_is_quiet(tmp_path: Path, milliseconds: int
         # What comes before the line is Python's own start, and a module of 20 lines.
         [sys.executable, "-c", _READY, "corpus", "list", "missing"], cwd=tmp_path,
         env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=_LISTENING,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         process.stdout.readline()
@@ -51,6 +55,7 @@ def test_an_interrupt_while_it_imports_is_quiet(
     ended = subprocess.run(
         [sys.executable, *how, "--version"], cwd=tmp_path, check=False, capture_output=True,
         env=environment(tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}"), text=True,
+        preexec_fn=_LISTENING,
     )  # fmt: skip
     assert "Traceback" not in ended.stderr
     assert ended.returncode in _QUIET
@@ -60,6 +65,6 @@ def test_an_interrupt_between_import_and_call_is_quiet(tmp_path: Path) -> None:
     code = f"from fuzz.__main__ import main; {_AT_ONCE}; main()"
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), check=False,
-        capture_output=True, text=True,
+        capture_output=True, text=True, preexec_fn=_LISTENING,
     )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

@@ -144,7 +144,7 @@ def test_a_fault_that_does_not_exist_is_told_in_a_line_and_all_are_listed(tmp_pa
 def test_a_campaign_with_a_planted_fault_ends_with_one_line_that_names_the_culprit(
     tmp_path: Path,
 ) -> None:
-    options = ("--lines", "--images", 16, "--jobs", 1, "--target", "sm_90", "--json")
+    options = ("--lines", "--images", 64, "--jobs", 1, "--target", "sm_90", "--json")
     ended = warpfuzz(tmp_path, "bench", "--only", "store-missing", *options)
     assert ended.code == 0, ended.err
     (row,) = ended.summary["faults"]

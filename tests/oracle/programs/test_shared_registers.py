@@ -23,10 +23,11 @@ from oracle.lane_steps import (
 from oracle.operations import Operation
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
-from oracle.program import Program
+from oracle.program import Program, by_register
 from oracle.sharing import overlaps
 from oracle.steps import Barrier, Branch, Elementwise, Multiply, Step
 from oracle.tracing import trace
+from runners.emission.registers import operand_registers
 from strategies.programs.bare import alone
 
 WMMA = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
@@ -280,7 +281,26 @@ def test_an_address_register_that_is_not_there_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_overlaps_in_words(step: Step, said: tuple[str, ...]) -> None:
-    assert tuple(map(str, overlaps(step))) == said
+    shared = {
+        (one.bank, one.bits)
+        for use in step.uses if by_register(step, use)
+        for one in use.registers
+    }  # fmt: skip
+    assert tuple(map(str, overlaps(step, shared))) == said
+
+
+def test_names_of_two_types_share_registers_where_another_step_lists_some() -> None:
+    """As on an H200: D, f32, lay over B, f16, since a load behind it listed registers of both."""
+    program = wmma(d="b")
+    multiply = program.steps[3]
+    assert overlaps(multiply, program.shared_banks) == ()
+    behind = replace(program.steps[2], fragment="b.0 b.1 b.2 b.3 x.0 x.1 x.2 x.3")
+    program = replace(program, steps=(*program.steps, behind))
+    said = [str(one) for one in overlaps(multiply, program.shared_banks)]
+    assert said == ["D and B in the same registers"]
+    assert set(operand_registers(program).of(multiply.uses[0])) & set(
+        operand_registers(program).of(multiply.uses[2])
+    )
 
 
 def test_a_trace_names_who_made_what_a_vector_holds() -> None:
