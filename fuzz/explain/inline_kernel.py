@@ -10,6 +10,9 @@ _ENTRY = re.compile(
     r"\s*,\s*\.param\s+\.u32\s+(\w+)\s*\)\s*\{(.*)\}\s*",
     re.DOTALL,
 )
+_GIVEN = ("%%given_images", "%%given_sms", "%%given_count")
+"""Registers of the operands outside of the kernel's scope: nvcc names its own %r1, %rd1, …, and the
+kernel declares such names, too (H200, nvcc 13.0, 2026-11-23: an illegal address)."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -36,7 +39,7 @@ def inline_kernel(ptx: str, name: str) -> str | None:
         kind = "u32" if number == 2 else "u64"
         body = re.sub(
             rf"\bld\.param\.{kind}\s+([%\w]+)\s*,\s*\[{parameter}\]\s*;",
-            rf"mov.{kind} \1, %{number};",
+            rf"mov.{kind} \1, {_GIVEN[number]};",
             body,
         )
     if any(sign in body for sign in (".param", ".entry", ".func", '"', "\\")):
@@ -46,6 +49,12 @@ def inline_kernel(ptx: str, name: str) -> str | None:
         (
             f"__global__ void {name}(unsigned char *images, unsigned *sms, unsigned count) {{",
             "    asm volatile(",
+            f'        ".reg .b64 {_GIVEN[0]}, {_GIVEN[1]};\\n\\t"',
+            f'        ".reg .b32 {_GIVEN[2]};\\n\\t"',
+            *(
+                f'        "mov.b{bits} {given}, %{number};\\n\\t"'
+                for number, (given, bits) in enumerate(zip(_GIVEN, (64, 64, 32), strict=True))
+            ),
             '        "{\\n\\t"',
             *(f'        "{line}\\n\\t"' for line in lines),
             '        "}"',

@@ -325,7 +325,9 @@ class Operands:
         offset = constant_of(operand.offset)
         if bits == 64:
             return lambda warps: warps.registers[key] + offset
-        return lambda warps: warps.registers[key].astype(np.uint64) + offset
+        # Base and offset make 32 bits, which wrap (H200, ptxas at -O0 and -O3, 2026-11-23).
+        narrow = offset.astype(np.uint32)
+        return lambda warps: (warps.registers[key] + narrow).astype(np.uint64)
 
     def _check_width(self, name: str, register: Register, bits: int, wider: bool) -> None:
         has = TYPE_BITS[register.type]
