@@ -72,7 +72,9 @@ def record_page(entries: Iterable[Entry], answers: Answers) -> Iterator[str]:
             "|---|---|---|---|",
         )
     for entry in sorted(ran, key=lambda one: one.finding.family.key):
-        opcodes = [text for text in entry.finding.instructions if text.startswith("wmma.mma")]
+        opcodes = [
+            text for text in entry.finding.instructions if text.startswith(("wmma.mma", "mma."))
+        ]
         told = entry.finding.details.get("disagree with the oracle", "the driver's compiler")
         yield _row(entry, opcodes[0], str(told))
 
