@@ -23,5 +23,5 @@ def test_a_register_and_an_immediate_of_shared_memory_make_32_bits(before: int) 
     st.global.b32 [%rd2], %word;
 """
     images = np.zeros((1, 256), np.uint8)
-    found, _ = SimulatedDevice().load(kernel(body)).launch("kernel", images)
+    found, _ = SimulatedDevice("sm_90").load(kernel(body, image_bytes=256)).launch("kernel", images)
     assert found.view("<u4")[0, 0] == 0x12345678
