@@ -148,6 +148,7 @@ class RoundWorker:
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
             line_bytes=line_bytes(self._ready.choice.front_end),
+            shares_registers=(None if self._ready.choice.front_end is None else False,),
         )
         if self._smallest:
             drawn = (
