@@ -139,7 +139,7 @@ class Triage:
             member = self.members[key]
             member.state.cases += suspect.cases
             if suspect.replayed and suspect.stored is not None:
-                member.state.title = suspect.family.title
+                member.state.family = suspect.family
                 self.corpus.learn(suspect.stored.case, suspect.stored.files)
             return False
         if self.turned.get(key) == _NOTHING:
@@ -181,8 +181,7 @@ class Triage:
         case = stored.case
         state = FamilyState(
             kind=case.kind,
-            key=family.key,
-            title=family.title,
+            family=family,
             text=accused(case),
             version=case.ptx_version,
             verdict=case.kind.value,
@@ -218,16 +217,14 @@ class Triage:
         for key, member, saved in free:
             if not member.confirmed and saved is not None:
                 self._examined[saved.id] = key
-                return ConfirmJob(
-                    corpus=self.corpus.path, id=saved.id, family=_family(member.state)
-                )
+                return ConfirmJob(corpus=self.corpus.path, id=saved.id, family=member.state.family)
         for key, member, saved in free:
             if shrinking and saved is not None:
                 self._examined[saved.id] = key
                 return ShrinkJob(
                     corpus=self.corpus.path,
                     id=saved.id,
-                    family=_family(member.state),
+                    family=member.state.family,
                     seconds=seconds,
                 )
         return None
@@ -355,7 +352,7 @@ class Triage:
         state.kind, state.verdict, state.text = case.kind, case.kind.value, accused(case)
         state.version = case.ptx_version
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
-        state.title = stored.case.family.title
+        state.family = Family(key=state.key, title=stored.case.family.title)
         state.provisional, state.asked = is_provisional(stored.case), asked_of(stored.case)
 
     def _shrinks(self, member: _Member) -> bool:
@@ -419,8 +416,7 @@ class Triage:
                     entry = self.corpus.smaller_form(entry) or entry
             state = FamilyState(
                 kind=record.kind,
-                key=record.key,
-                title=record.title,
+                family=Family(key=record.key, title=record.title),
                 text=record.text,
                 version=record.version,
                 verdict=record.verdict,
@@ -440,10 +436,6 @@ class Triage:
             )
             if self.members[record.key].finished:
                 self.announced.append(state)
-
-
-def _family(state: FamilyState) -> Family:
-    return Family(key=state.key, title=state.title)
 
 
 def _to_be_examined(suspect: Suspect) -> bool:
