@@ -45,8 +45,6 @@ from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
 from runners.emission import emit, emit_all
-from runners.front_ends import line_bytes
-from runners.front_ends.protocol import is_named
 from runners.protocol import Compiled, Failure, Images, Trouble
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import Versions, round_batches, round_key, up_to
@@ -109,11 +107,12 @@ class MatrixRounds:
         name = NOWHERE if place.opened is None else place.opened.choice.name
         self._parts = ROUNDS_OF_A_MODULE[name]
         self._versions = versions
-        self._front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
-        self._line_bytes = max((line_bytes(one.spelled) for one in self._front_ends), default=1)
+        self._kinds = {one.runner: one.toolchain for one in matrix.members}.values()
+        self._line_bytes = max((one.line_bytes for one in self._kinds), default=1)
         # Other members than front ends are asked about shared registers in every second program.
-        every = None if len(self._front_ends) < len(matrix.members) else False
-        self._shares_registers = (every, False) if self._front_ends else (None,)
+        named = {one.writes_ptx for one in self._kinds}
+        every = None if False in named else False
+        self._shares_registers = (every, False) if True in named else (None,)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -156,7 +155,11 @@ class MatrixRounds:
         if not batches:
             return True
         # One that a front end cannot say would cost the others their module.
-        said = {one.entry for one in batches if not self._front_ends or is_named(one.program)}
+        said = {
+            one.entry
+            for one in batches
+            if all(toolchain.says(one.program) for toolchain in self._kinds)
+        }
         built = self._built(
             [(one.entry, one.version, one.program) for one in batches if one.entry in said]
         )
@@ -287,7 +290,7 @@ class MatrixRounds:
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member], report)
-            elif member.front_end is not None:
+            elif member.toolchain.writes_ptx:
                 said = kind_of_failure(failure), what_was_said(failure)
                 failed.setdefault(said, (failure, []))[1].append(member)
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,13 +27,13 @@ from fuzz.checks.protocol import (
     Words,
 )
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
+from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, given, placed
 from fuzz.findings.spans import described
 from fuzz.runner import RunnerChoice, without_figures
 from oracle.forms import MainForm
 from runners.assemblers.disassembly import Disassembler
-from runners.compilers import DRIVER
 from runners.cuda.compilation import release_of
+from runners.toolchains import DRIVER
 from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
@@ -106,17 +106,12 @@ class Compilers:
             "--only": self.selection.pattern,
             "--target": facts.target,
             **facts.version_options,
-            "--compilers": _versions(one for one in self.members if one.front_end is None),
-            "--front-end": _versions(one for one in self.members if one.front_end is not None),
+            **given(self.members),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
             "images of a program": self.images,
             "layout of the simulated device": self.choice.layout,
             "version of the generator": GENERATOR_VERSION,
         }
-
-
-def _versions(members: Iterable[Member]) -> str | None:
-    return ", ".join(dict.fromkeys(one.version for one in members)) or None
 
 
 class MatrixDrawing:
@@ -179,7 +174,7 @@ class MatrixDrawing:
         """Return what a round is about: its number and the seed say all."""
         check = self._check
         images = check.images or _IMAGES[check.choice.name]
-        if check.choice.name == "sim" and any(one.front_end for one in check.members):
+        if check.choice.name == "sim" and any(one.toolchain.writes_ptx for one in check.members):
             images = check.images or _WRITTEN_IMAGES
         return Drawn(work=images, cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images)
 
@@ -210,8 +205,8 @@ def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> It
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return
-    for named, version in dict.fromkeys((one.named, one.version) for one in fit.members):
-        release = place.opened.release if version == DRIVER else release_of(version)
+    for named, version in dict.fromkeys((one.toolchain.named, one.version) for one in fit.members):
+        release = place.opened.release if version == DRIVER.label else release_of(version)
         said = without_figures(forms, f"{place.architecture}@{release}", named)
         if said:
             yield said

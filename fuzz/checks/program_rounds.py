@@ -21,8 +21,6 @@ from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit_all
-from runners.front_ends import line_bytes
-from runners.front_ends.protocol import is_named
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Trouble
@@ -146,8 +144,8 @@ class RoundWorker:
             key=round_key(self._seed, job.number),
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
-            line_bytes=line_bytes(self._ready.choice.front_end),
-            shares_registers=(None if self._ready.choice.front_end is None else False,),
+            line_bytes=self._ready.choice.line_bytes,
+            shares_registers=(self._ready.choice.shares_registers,),
         )
         if self._smallest:
             drawn = (
@@ -193,7 +191,7 @@ class RoundWorker:
         """
         programs: dict[str, dict[str, Program]] = {}
         for batch in batches:
-            if self._ready.choice.front_end is None or is_named(batch.program):
+            if self._ready.choice.says(batch.program):
                 programs.setdefault(batch.version, {})[batch.entry] = batch.program
         modules = [
             emit_all(some, module=Module.named(self._ready.target, version))

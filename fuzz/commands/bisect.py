@@ -43,15 +43,16 @@ from runners.compilers import (
     Selected,
     fetched,
     fetched_compiler,
+    find_front_ends,
     front_ends_of,
+    front_ends_selected,
     parse_levels,
     select,
-    select_front_ends,
 )
 from runners.faults import Place, by_name
-from runners.front_ends.protocol import parted
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
+from runners.toolchains import DRIVER, parted
 
 
 def bisect_case(
@@ -105,7 +106,7 @@ def bisect_case(
 
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(here=one.here, level=level)
+            member = Member(toolchain=one.toolchain, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:
@@ -127,7 +128,7 @@ def bisect_case(
             if candidates
         ]
         driver = {
-            level: asked(partial(probe.ask, Member(here=None, level=level)), times=runs)
+            level: asked(partial(probe.ask, Member(toolchain=DRIVER, level=level)), times=runs)
             for level in wanted
             if selected.driver
         }
@@ -153,7 +154,7 @@ def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Se
     if made is None or compilers is not None:
         return select(compilers)
     if options.front_end is not None:
-        return select_front_ends((options.front_end,))
+        return front_ends_selected(find_front_ends((options.front_end,)))
     return front_ends_of(parted(made)[0])
 
 
@@ -337,7 +338,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
         yield _Modules(entry, options)
     else:
         # The compilers that are asked may be front ends themselves.
-        choice = replace(options.choice(entry, compiled=False), front_end=None, level=None)
+        choice = options.choice(entry, compiled=False)
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
@@ -435,9 +436,9 @@ class _Programs:
         version = parse_version(self._version)
         if member.assembler is not None and not self._fixed:
             version = min(version, member.assembler.highest_version)
-        if not member.knows(self._target, str(version), self._architecture):
+        if not member.toolchain.knows(self._target, str(version), self._architecture):
             raise CannotBeAskedError(
-                f"{member.named} compiles no module with .version {version} and .target "
+                f"{member.toolchain.named} compiles no module with .version {version} and .target "
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
@@ -446,7 +447,7 @@ class _Programs:
             for form in requirements(question.subject.program):
                 if not is_available(form, module):
                     raise CannotBeAskedError(
-                        f"{member.named} knows PTX ISA {version} at most, which has no "
+                        f"{member.toolchain.named} knows PTX ISA {version} at most, which has no "
                         f"{form.opcode} for {self._target}"
                     )
         return self._target, str(version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
 
 from rich.table import Table
@@ -10,15 +10,13 @@ from rich.table import Table
 from fuzz.output import console, emit, fetcher
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.discovery import discover
-from runners.compilers import fetched_compiler
-from runners.front_ends.discovery import discover as front_ends_here
-from runners.front_ends.protocol import Installed
+from runners.compilers import discover_assemblers, discover_front_ends, fetched_compiler
+from runners.front_ends.protocol import FrontEndToolchain
 
 
 def list_compilers(*, json: bool) -> None:
     """Print every assembler with its version, highest `.version` and targets; every front end."""
-    found = discover()
+    found = discover_assemblers()
     rows, problems = [], list(found.problems)
     for assembler in found.assemblers:
         try:
@@ -26,7 +24,7 @@ def list_compilers(*, json: bool) -> None:
         except InfrastructureError as error:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
-    front_ends = front_ends_here()
+    front_ends = discover_front_ends()
     if json:
         for row in rows:
             emit(row)
@@ -63,7 +61,7 @@ def _assemblers(rows: Sequence[_Row]) -> Table:
     return table
 
 
-def _front_ends(found: Sequence[Installed]) -> Table:
+def _front_ends(found: Sequence[FrontEndToolchain]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("front end", "path"):
         table.add_column(heading, overflow="fold")
@@ -72,7 +70,7 @@ def _front_ends(found: Sequence[Installed]) -> Table:
     return table
 
 
-def _front_end_row(one: Installed) -> dict[str, str]:
+def _front_end_row(one: FrontEndToolchain) -> dict[str, str]:
     return {"front_end": one.spelled, "version": one.version, "path": one.path}
 
 
@@ -82,15 +80,10 @@ def fetch_compilers(names: Sequence[str], *, json: bool) -> None:
     with fetcher(fetched_compiler, json=json) as fetch_one:
         for name in names:
             found = fetch_one(name)
-            if isinstance(found, Installed):
-                row: Mapping[str, object] = _front_end_row(found)
-            else:
-                row = _row(found)
             if json:
-                emit(row)
+                emit(_front_end_row(found) if isinstance(found, FrontEndToolchain) else _row(found))
             else:
-                what = found.spelled if isinstance(found, Installed) else f"ptxas {found.version}"
-                out.print(f"{what} is at {found.path}", markup=False)
+                out.print(f"{found.named} is at {found.path}", markup=False)
 
 
 class _Row(TypedDict):

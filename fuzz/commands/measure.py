@@ -37,8 +37,7 @@ from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module, parse_release
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.discovery import find
-from runners.compilers import select
+from runners.compilers import find_assembler, select
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -81,7 +80,7 @@ def measure_device(request: MeasureRequest) -> bool:
         choice = RunnerChoice(
             name=name, target=request.target, ptx_version=request.ptx_version,
             faults=request.faults, device=request.device,
-            assembler=None if assembler is None else str(assembler.path),
+            assembler=assembler,
         )  # fmt: skip
         _measure(choice, assembler, request, report)
     return report.end(seconds=time.monotonic() - started)
@@ -90,21 +89,14 @@ def measure_device(request: MeasureRequest) -> bool:
 def _assemblers(request: MeasureRequest) -> Sequence[Assembler | None]:
     """Return the assemblers whose code is measured, older ones first; None is the driver's."""
     if request.compilers is None:
-        return [None if request.assembler is None else find(request.assembler)]
+        return [None if request.assembler is None else find_assembler(request.assembler)]
     if request.assembler is not None:
         raise UsageError(
             f"--assembler {request.assembler} names one compiler and --compilers "
             f"{request.compilers} several; leave one of the two out"
         )
     selected = select(request.compilers)
-    found: list[Assembler | None] = []
-    for candidate in selected.candidates:
-        if not isinstance(candidate.here, Assembler):
-            raise UsageError(
-                f"ptxas {candidate.name} is not here; fetch it with `warpfuzz compilers fetch "
-                f"{candidate.name}`"
-            )
-        found.append(candidate.here)
+    found = [one.assembler for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 

@@ -38,9 +38,9 @@ from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
 from oracle.targets import parse_target
-from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
+from runners.compilers import find_assembler
 from runners.ptx_pass import PtxPass
 
 _SUITE = "warpfuzz replay"
@@ -190,7 +190,7 @@ def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> 
     baseline = None if report.baseline == NOTHING else report.baseline
     for wanted in (options.assembler, baseline):
         if wanted is not None and not Path(wanted).is_file():
-            find(wanted)
+            find_assembler(wanted)
     if report.junit is not None:
         check_junit(report.junit)
 
@@ -381,7 +381,7 @@ def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
             f"{path} cannot be read: {reason_of(error)}; give a corpus, the folder of a "
             f"finding, or a {MODULE}"
         ) from None
-    assembler = find(wanted)
+    assembler = find_assembler(wanted)
     started = time.monotonic()
     bad = False
     for _ in range(report.times):

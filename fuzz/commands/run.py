@@ -39,11 +39,18 @@ from fuzz.runner import (
 from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
-from runners.assemblers.discovery import discover
-from runners.assemblers.discovery import find as find_assembler
-from runners.front_ends.discovery import find as find_front_end
-from runners.front_ends.discovery import named as front_ends_named
-from runners.front_ends.protocol import each, names_program
+from runners.compilers import (
+    all_fetched,
+    discover_assemblers,
+    fetched_compiler,
+    find_assembler,
+    find_front_ends,
+    front_ends_selected,
+    named_assembler,
+    parse_levels,
+    select,
+)
+from runners.toolchains import each, names_program
 from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
@@ -148,14 +155,13 @@ def _compiled_with(options: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         If there is no such front end or level, or several levels and nothing that has them.
     """
-    from runners.compilers import parse_levels
-
-    front_ends = [find_front_end(one) for one in front_ends_named(options["front_ends"])]
+    front_ends = find_front_ends(options["front_ends"])
     levels = () if options["levels"] is None else parse_levels(options["levels"])
     found = {
         **options,
         "level": levels[0] if levels else None,
-        "front_end": front_ends[0].spelled if front_ends else None,
+        "front_ends": front_ends,
+        "front_end": front_ends[0] if front_ends else None,
         "matrix": options["compilers"] is not None,
     }
     if options["compilers"] is None and (len(front_ends) > 1 or len(levels) > 1):
@@ -176,7 +182,7 @@ def _runner(
     options: Mapping[str, Any],
     *,
     planted: bool | None = None,
-    has_assembler: Callable[[], bool] = lambda: bool(discover().assemblers),
+    has_assembler: Callable[[], bool] = lambda: bool(discover_assemblers().assemblers),
 ) -> str:
     """Return the name of the runner that is asked for, or of the best there is.
 
@@ -221,7 +227,9 @@ def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...
         name=name,
         target=options["target"],
         ptx_version=options["ptx_version"],
-        assembler=assemblers[0] if assemblers else None,
+        assembler=None
+        if not assemblers
+        else named_assembler(assemblers[0], elsewhere=options["fleet"] is not None),
         layout=seed % LAYOUTS if name == "sim" else 0,
         model=options["model"],
         **_planting(options),
@@ -270,13 +278,6 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
     from fuzz.checks.compilers import Compilers
     from fuzz.compilers.members import members_of
     from runners.assemblers.disassembly import find_disassembler
-    from runners.compilers import (
-        all_fetched,
-        fetched_compiler,
-        parse_levels,
-        select,
-        select_front_ends,
-    )
 
     if options["assemblers"]:
         raise UsageError(
@@ -314,7 +315,7 @@ def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tupl
     levels = parse_levels(options["levels"])
     disassembler = find_disassembler(options["disassembler"])
     if options["front_ends"]:
-        selected = select_front_ends(options["front_ends"])
+        selected = front_ends_selected(options["front_ends"])
     else:
         with fetcher(fetched_compiler, json=options["json"]) as fetch_one:
             selected = all_fetched(select(options["compilers"]), fetch_one)

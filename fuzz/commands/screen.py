@@ -53,6 +53,7 @@ from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
+from runners.compilers import named_assembler
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -178,6 +179,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
                 "it out, or distill a set for it"
             )
     numbers = request.devices or tuple(range(visible_devices() if name == "cuda" else 1))
+    assembler = None if request.assembler is None else named_assembler(request.assembler)
     return [
         ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
@@ -188,7 +190,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
                 ptx_version=version,
                 faults=request.faults,
                 ptx_pass=request.ptx_pass,
-                assembler=request.assembler,
+                assembler=assembler,
                 level=request.level,
                 model=request.model,
                 device=number,

@@ -425,7 +425,7 @@ def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
         planted_ptxas(tmp_path / str(n), f"{n}.0", text=False, mark=mark)
         for n, mark in enumerate(("", "", "HMMA"), start=1)
     ]
-    members = tuple(Member(here=identify(path), level=3) for path in planted)
+    members = tuple(Member(toolchain=identify(path), level=3) for path in planted)
     module = KernelModule(
         ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
     )
