@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.execution import execute
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.matrices import Matrix
 from oracle.models import model_for
@@ -41,7 +41,7 @@ CHAIN = 4
 """Products of the longer programs, each adding to the last."""
 
 
-def program(form: MmaForm, products: int, *, branch: bool = False) -> Program:
+def program(form: Form, products: int, *, branch: bool = False) -> Program:
     """Return a program that loads A, B and C, multiplies, and stores D."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     buffers = [Buffer(name="control", space="global", size=4)]
@@ -86,7 +86,7 @@ def seconds(task: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def compare(form: MmaForm, products: int, branch: bool, count: int, repeats: int) -> dict[str, Any]:
+def compare(form: Form, products: int, branch: bool, count: int, repeats: int) -> dict[str, Any]:
     """Time a program and its bare products."""
     subject = program(form, products, branch=branch)
     batch = images(subject, count)

@@ -29,7 +29,7 @@ from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
@@ -139,7 +139,7 @@ def _confirmers(
     ready: OpenRunner,
     device: Device,
     module: Module,
-    forms: tuple[ProductForm, ...],
+    forms: tuple[Form, ...],
 ) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
     """Return what confirms, and what computes fits: processes with a GPU, else this one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -250,9 +250,7 @@ def _left_out(model: Model, target: str) -> str:
     forms = [
         form
         for form in FORMS
-        if isinstance(form, ProductForm)
-        and is_valued(form, module_of_all(target))
-        and not model.judges(form)
+        if form.is_product and is_valued(form, module_of_all(target)) and not model.judges(form)
     ]
     if not forms:
         return "."
