@@ -49,7 +49,9 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
     for operand, layout in layouts.items():
         matrix = form.matrix(operand)
         buffers.append(Buffer(name=operand, space="global", size=_bytes(matrix)))
-        load = next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == (matrix, layout, ""))
+        load = next(
+            f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (matrix, layout, "")
+        )
         steps.append(Load(form=load, fragment=operand, place=Place(buffer=operand)))
     first = Multiply(form=form, d="d", a="a", b="b", c="c")
     more = Multiply(form=form, d="d", a="a", b="b", c="d")
@@ -58,7 +60,7 @@ def program(form: Form, products: int, *, branch: bool = False) -> Program:
     word = Word(place=Place(buffer="control"), mask=1)
     steps += [Branch(condition=word, then=later, otherwise=later)] if branch else later
     store = next(
-        f for f in STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
+        f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
     buffers.append(Buffer(name="d", space="global", size=_bytes(form.matrix("d"))))
     steps.append(Store(form=store, fragment="d", place=Place(buffer="d")))

@@ -42,15 +42,17 @@ def _load(form: Form, operand: str, place: Place, type_: str = "") -> Load:
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     load = next(
         f for f in isa.LOAD_FORMS
-        if (f.operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
-        and f.type.name == (type_ or form.matrix(operand).type.name)
+        if (f.matrix().operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
+        and f.type().name == (type_ or form.matrix(operand).type.name)
     )  # fmt: skip
     return Load(form=load, fragment=operand, place=place)
 
 
 def _store(form: Form, place: Place, fragment: str = "d") -> Store:
     store = next(
-        f for f in isa.STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
+        f
+        for f in isa.STORE_FORMS
+        if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
     return Store(form=store, fragment=fragment, place=place)
 

@@ -74,7 +74,7 @@ def through_shared(form: Form, *, transposed: bool) -> Program:
             rows = next(
                 one
                 for one in LDMATRIX_FORMS
-                if (one.number, one.transposed, one.type, one.space, one.rows)
+                if (one.number, one.transposed, one.texts["type"], one.space, one.rows)
                 == (has.registers, transposed, "b16", "shared", 8)
             )
             loads.append(LoadRows(form=rows, registers=operand, buffer=shared, addresses=ROWS))

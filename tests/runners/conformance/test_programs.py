@@ -44,7 +44,7 @@ def _check(runner: Runner, program: Program, seed: int, target: str, version: st
     assert wrong.size == 0, f"wrong bytes, the first at (image, byte) {wrong[0]}: {ran.sms}"
 
 
-def _removed(form: object) -> bool:
+def _removed(form: Form) -> bool:
     """Whether a form was removed with PTX ISA 6.5: `.satfinite` of floats (9.7.14.4.5)."""
     return form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float
 

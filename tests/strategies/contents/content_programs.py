@@ -147,7 +147,7 @@ def long() -> Long:
     )
     program = Program(buffers=buffers, steps=steps)
     places = {name: (position(program, step.place), tile(step)) for name, step in loads.items()}
-    in_image = Tile(matrix=first.matrix, layout="row", stride=20)
+    in_image = Tile(matrix=first.matrix(), layout="row", stride=20)
     return Long(program, {"q": (64, in_image), **places})
 
 
