@@ -1,5 +1,6 @@
 """Who imports whom inside `fuzz`.
 
+{cli, commands} -> options
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
 commands, console -> screening -> {bench, checks}
 checks -> {shrinking, compilers} -> findings -> diagnosis -> {runner, output}
@@ -19,6 +20,7 @@ BASE = {"runner", "output"}
 FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "output": set(),
+    "options": set(),
     "signals": set(),
     "runner": {"output"},
     "diagnosis": BASE,
@@ -35,8 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet", "signals"},
-    "cli": FINDINGS | {"commands"},
+    | {"fleet", "options", "signals"},
+    "cli": FINDINGS | {"commands", "options"},
     "__main__": {"cli"},
 }
 SHARED = {"fuzz.checks.protocol"}
