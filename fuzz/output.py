@@ -25,6 +25,7 @@ from rich.theme import Theme
 from corpus import Cause, Kind, Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
+from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -286,41 +287,18 @@ def generator() -> str:
     return f"warpfuzz {warpfuzz_version()}"
 
 
-KIND_STYLES = {
-    Kind.CRASH: "worst",
-    Kind.HANG: "worst",
-    Kind.DEVICE_LOST: "worst",
-    Kind.VIOLATION: "worst",
-    Kind.FLAKY: "bad",
-    Kind.LAUNCH_FAILURE: "bad",
-    Kind.DIVERGENCE: "bad",
-    Kind.COMPILE_FAILURE: "bad",
-    Kind.DEVIATION: "odd",
-    Kind.UNREADABLE: "bad",
-    Kind.INTERNAL: "bad",
-    Kind.REJECTED: "bad",
-    Kind.DIFFER: "odd",
-    Kind.ACCEPTED: "odd",
-}
-"""Style of each kind, by what it does to somebody who relies on the thing."""
-SHORT_KINDS = {
-    Kind.ACCEPTED: "accepted",
-    Kind.REJECTED: "rejected",
-    Kind.INTERNAL: "internal error",
-}
-"""What fits a column; the full name says "although undocumented" and "although documented"."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 """Block Elements of Unicode: a bar grows by an eighth of a column."""
 
 
 def kind_style(kind: Kind, *, known: bool) -> str:
     """Return the style of a finding."""
-    return "known" if known else KIND_STYLES.get(kind, "odd")
+    return "known" if known else KINDS[kind].style
 
 
 def kind_name(kind: Kind) -> str:
-    """Return the name of a kind as a column shows it."""
-    return SHORT_KINDS.get(kind, kind.value)
+    """Return the name of a kind as a column shows it: without "although undocumented"."""
+    return KINDS[kind].short or kind.value
 
 
 def duration(seconds: float) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from corpus import Kind
 from fuzz import warpfuzz_version
+from fuzz.kinds import BY_TROUBLE
 from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from oracle.forms import MainForm, ProductForm
@@ -479,18 +480,6 @@ def version_for(wanted: str | None, target: str) -> str:
     return str(module.version)
 
 
-_KINDS = {
-    Trouble.COMPILE_FAILURE: Kind.COMPILE_FAILURE,
-    Trouble.LAUNCH_FAILURE: Kind.LAUNCH_FAILURE,
-    Trouble.DIVERGENCE: Kind.DIVERGENCE,
-    Trouble.STICKY_ERROR: Kind.LAUNCH_FAILURE,
-    Trouble.HANG: Kind.HANG,
-    Trouble.CRASH: Kind.CRASH,
-    Trouble.CORRUPTED_REPLY: Kind.UNREADABLE,
-    Trouble.DEVICE_LOST: Kind.DEVICE_LOST,
-}
-
-
 def kind_of_failure(failure: Failure) -> Kind:
     """Return what a finding of this failure is called.
 
@@ -506,4 +495,4 @@ def kind_of_failure(failure: Failure) -> Kind:
         raise DeviceLostError(f"{failure}{detail}")
     if failure.trouble in (Trouble.UNSUPPORTED, Trouble.UNAVAILABLE):
         raise InfrastructureError(f"{failure}{detail}")
-    return _KINDS[failure.trouble]
+    return BY_TROUBLE[failure.trouble]

@@ -227,6 +227,9 @@ class Focus:
     line_bytes: int = 1
     """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
     the ISA asks for fewer."""
+    shares_registers: bool | None = None
+    """Whether operands share registers in ways that only PTX can say: None by chance and where a
+    feature asks for it, False never, True of every step that can."""
 
 
 def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:

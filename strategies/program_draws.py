@@ -239,6 +239,7 @@ def round_batches(
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
     line_bytes: int = 1,
+    shares_registers: Sequence[bool | None] = (None,),
 ) -> Iterator[Batch]:
     """Draw the programs of one round, one for each focus, and how their images are filled.
 
@@ -259,6 +260,8 @@ def round_batches(
         Images of each program (`images_per_program`), fewer where they are large.
     line_bytes
         As in `Focus`, of every second program.
+    shares_registers
+        As in `Focus`, of the programs in turn; None leaves it to the program's own focus.
     """
     versions = version if isinstance(version, Versions) else Versions.only(version)
     of_round = versions.of_round(key)
@@ -270,6 +273,9 @@ def round_batches(
         module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
+        sharing = shares_registers[index % len(shares_registers)]
+        if sharing is not None:
+            focus = replace(focus, shares_registers=sharing)
         drawn = st.tuples(
             programs(focus, module=module, forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),

@@ -222,6 +222,7 @@ def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
                 begun = time.process_time()
                 examined = trier.examine(examination)
                 triage.examined(examination, examined)
+                triage.sweep()
                 spent = time.process_time() - begun
                 if isinstance(examination, ShrinkJob):
                     seconds.append(taken.get(examination.family.key, 0) + spent)

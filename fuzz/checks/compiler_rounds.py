@@ -111,6 +111,9 @@ class MatrixRounds:
         self._versions = versions
         self._front_ends = [one.front_end for one in matrix.members if one.front_end is not None]
         self._line_bytes = max((line_bytes(one.spelled) for one in self._front_ends), default=1)
+        # Other members than front ends are asked about shared registers in every second program.
+        every = None if len(self._front_ends) < len(matrix.members) else False
+        self._shares_registers = (every, False) if self._front_ends else (None,)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -145,6 +148,7 @@ class MatrixRounds:
                 key=round_key(self._seed, job.number * self._parts + part),
                 count=job.drawn.work,
                 line_bytes=self._line_bytes,
+                shares_registers=self._shares_registers,
             )
         )
         last = None if job.limit is None else job.skip + job.limit

@@ -51,9 +51,10 @@ _TRIED_COPIES = 32
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
-_COSTLY = frozenset({Trouble.HANG, Trouble.STICKY_ERROR, Trouble.CRASH, Trouble.CORRUPTED_REPLY})
-"""What a runner has to start anew for, in a second or two on a GPU: once its images were looked for
-in one program of a round, other programs that fail so are counted, and not taken apart."""
+_COSTLY = Trouble.STICKY_ERROR
+"""For this and worse a runner has to start anew, in a second or two on a GPU: once its images were
+looked for in one program of a round, other programs that fail so are counted, and not taken
+apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
 
@@ -147,6 +148,7 @@ class RoundWorker:
             focuses=job.drawn.work.focuses,
             count=job.drawn.work.count,
             line_bytes=line_bytes(self._ready.choice.front_end),
+            shares_registers=(None if self._ready.choice.front_end is None else False,),
         )
         if self._smallest:
             drawn = (
@@ -344,7 +346,7 @@ class RoundWorker:
         if failure.trouble is not Trouble.DEVICE_LOST:
             kind_of_failure(failure)
             hangs = failure.trouble is Trouble.HANG
-            if failure.trouble in _COSTLY and self._told.settled(batch, failure):
+            if failure.trouble >= _COSTLY and self._told.settled(batch, failure):
                 self._told.failure(batch, images[0], int(numbers[0]), failure)
                 return Isolation.of_nothing(images, failure)
             limit = _HANGING_RUNS if hangs else _FAILED_RUNS

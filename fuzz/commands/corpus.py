@@ -20,7 +20,7 @@ from corpus.merging import merge
 from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
-from fuzz.findings.families import asked_of, in_words, who_has, without_compilers
+from fuzz.findings.families import asked_of, in_words, who_has
 from fuzz.options import (
     CorpusCheck,
     CorpusDiff,
@@ -102,12 +102,12 @@ def _kinds(group: Group) -> Counter[Kind]:
 
 def _who(group: Group) -> str:
     """Say which compilers have the cause of a group; "" where it is not theirs."""
-    return who_has((one.finding.family.key, asked_of(one.finding)) for one in group.members)
+    return who_has((one.finding.family, asked_of(one.finding)) for one in group.members)
 
 
 def _title(group: Group) -> str:
     """Return the title of a group, with every compiler that has its cause."""
-    title, who = without_compilers(group.smallest.finding.family), _who(group)
+    title, who = group.smallest.finding.family.blameless, _who(group)
     return f"{title}: {who}" if who else title
 
 

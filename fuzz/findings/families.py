@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind, Saved, ShrinkStatus
-from corpus.families import cause_key, compilers_of, group_identity
+from corpus.finding import TITLE_CHARACTERS
 from corpus.known import KnownEntry
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.spans import described, spanned, versions_described
@@ -34,6 +34,7 @@ from fuzz.findings.verdicts import (
     differences,
     kind_of_difference,
 )
+from fuzz.kinds import KINDS
 from oracle.execution import execute
 from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
 from oracle.isa import FORMS
@@ -61,7 +62,9 @@ _MODIFIERS = ("op", "popc", "rnd", "satfinite", "trans", "num")
 
 def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> str:
     """Return what shrinking must keep: the family but for qualifiers that may prove needless."""
-    return " | ".join(_about(kind, draft, explanation, modifiers=False))
+    return Family.of(
+        kind, *_about(kind, draft, explanation, modifiers=False), separator=_BESIDE
+    ).key
 
 
 def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) -> Family:
@@ -74,29 +77,26 @@ def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) 
         kind does.
     """
     about = _about(kind, draft, explanation, modifiers=True)
-    said = f": {summary}" if kind in _TELLING and summary else ""
-    title = f"{kind}: {', '.join(about[1:])}{said}"
-    return Family(key=" | ".join(about), title=title[:_TITLE_LENGTH])
+    said = f": {summary}" if KINDS[kind].quotes and summary else ""
+    return Family.of(kind, *about, shown=f"{', '.join(about)}{said}", separator=_BESIDE)
 
 
-_TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
-"""Kinds of which the assembler's own words say something."""
-_DEADLY = (Kind.CRASH, Kind.HANG)
-_TITLE_LENGTH = 240
+_BESIDE = " | "
+"""Between the parts of a key of instructions."""
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    """Return what the instructions of a family share, the kind first."""
+    """Return what the instructions of a family share."""
     rules = rules_of(explanation)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
-        return [kind, draft.mnemonic, *spelling]
+        return [draft.mnemonic, *spelling]
     if explanation.form is not None and not fits_declarations(draft, explanation.form):
-        return [kind, draft.mnemonic, "register of another type"]
+        return [draft.mnemonic, "register of another type"]
     if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
-        return [kind, draft.mnemonic, *_notes(explanation)]
-    about = [kind, _subject(draft, kind)]
-    if kind in _DEADLY and draft.mnemonic == "wmma.mma":
+        return [draft.mnemonic, *_notes(explanation)]
+    about = [_subject(draft, kind)]
+    if KINDS[kind].kills and draft.mnemonic == "wmma.mma":
         return about
     # Where shape and type are documented together, something else sets the instruction off.
     if modifiers and _subject(draft, kind) in _documented_subjects(kind):
@@ -130,7 +130,7 @@ def _subject(draft: Draft, kind: Kind) -> str:
     if any(not slot for slot, _ in draft.qualifiers):
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
-    if draft.mnemonic == "wmma.mma" and kind in _DEADLY:
+    if draft.mnemonic == "wmma.mma" and KINDS[kind].kills:
         # Which of the wrong types it is makes no difference to an assembler that dies.
         parts.append("with types of another shape")
     elif draft.mnemonic == "wmma.mma":
@@ -259,18 +259,20 @@ def family_of_difference(
     else:
         what = shape if shape in TELLING else "other result"
         shown = f"{what}, {shape}" if found and what != shape else what
-    return Family(
-        key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
-    )
+    return Family.of(kind, unit_name(form), what, shown=f"{form_name(form)}: {shown}")
 
 
-def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference]) -> Family:
+def family_of_culprit(
+    kind: Kind, culprit: Culprit, found: Sequence[Difference], blame: str = ""
+) -> Family:
     """Return the family of a finding of which experiments told what is wrong.
 
     Parameters
     ----------
     found
         What differs.
+    blame
+        The compilers that alone have it; "" where it is not one of them.
     """
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
@@ -279,8 +281,8 @@ def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference])
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
-    title = f"{kind}: {' or '.join(names)}: {what or 'fails'}"
-    return Family(key=f"{kind}/{culprit.key}", title=title[:_TITLE_LENGTH])
+    shown = f"{' or '.join(names)}: {what or 'fails'}"
+    return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
 
 
 def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
@@ -337,11 +339,9 @@ def family_of_multiprocessor(
     instructions
         What it got wrong (`form_name`).
     """
-    head = f"{kind}: multiprocessor {number} of {device}: "
-    return Family(
-        key=f"{kind}/multiprocessor {number} of {uuid or device}",
-        title=head + _listed(instructions, _TITLE_LENGTH - len(head)),
-    )
+    head = f"multiprocessor {number} of {device}: "
+    listed = _listed(instructions, TITLE_CHARACTERS - len(f"{kind}: {head}"))
+    return Family.of(kind, f"multiprocessor {number} of {uuid or device}", shown=head + listed)
 
 
 def _listed(names: Sequence[str], most: int) -> str:
@@ -365,16 +365,14 @@ def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
         What they ran.
     """
     first, second = sorted((one, other))
-    return Family(
-        key=f"{Kind.FLAKY}/{first} and {second} disagree",
-        title=f"{Kind.FLAKY}: {first} and {second} disagree: {form_name(form)}"[:_TITLE_LENGTH],
-    )
+    about = f"{first} and {second} disagree"
+    return Family.of(Kind.FLAKY, about, shown=f"{about}: {form_name(form)}")
 
 
 def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)
-    return Family(key=f"{kind}/{unit}/{what}", title=f"{kind}: {name}: {what}")
+    return Family.of(kind, unit, what, shown=f"{name}: {what}")
 
 
 PROVISIONAL = "provisional: no experiment told which step is wrong"
@@ -411,7 +409,7 @@ def accused(case: Case) -> str:
 
     Of several that have the name the one is meant that has most of the title's qualifiers.
     """
-    head = case.family.title.removeprefix(f"{case.kind}: ").partition(": ")[0]
+    head = case.family.headline(case.kind).partition(": ")[0]
     words = head.replace(",", " ").split()
     named = [
         text
@@ -424,22 +422,16 @@ def accused(case: Case) -> str:
     return next(multiplied, case.instructions[0])
 
 
-def without_compilers(family: Family) -> str:
-    """Return the title of a family without the compilers that it ends with."""
-    who = compilers_of(family.key)
-    return family.title.removesuffix(f": {who}") if who else family.title
-
-
-def who_has(families: Iterable[tuple[str, Sequence[Asked]]]) -> str:
+def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
     """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any.
 
     Parameters
     ----------
     families
-        Those of the cause: the key of each, and what compilers did.
+        Those of the cause, each with what compilers did.
     """
     found = list(families)
-    named = list(dict.fromkeys(filter(None, (compilers_of(key) for key, _ in found))))
+    named = list(dict.fromkeys(filter(None, (family.blame for family, _ in found))))
     if len(named) < 2:
         return "".join(named)
     asked = [one for _, some in found for one in some]
@@ -459,8 +451,7 @@ class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
 
     kind: Kind
-    key: str
-    title: str
+    family: Family
     text: str
     """The instruction that stands for the family: the smallest, once it is shrunk."""
     verdict: str
@@ -478,6 +469,16 @@ class FamilyState:
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
+
+    @property
+    def key(self) -> str:
+        """What findings of the family have in common."""
+        return self.family.key
+
+    @property
+    def title(self) -> str:
+        """The line that a person reads."""
+        return self.family.title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -505,13 +506,12 @@ class FindingGroup:
     @property
     def who(self) -> str:
         """The compilers that have it, in words; "" where it is not theirs."""
-        return who_has((one.key, one.asked) for one in self.members)
+        return who_has((one.family, one.asked) for one in self.members)
 
     @property
     def what(self) -> str:
         """The title without the kind, and with every compiler that has it."""
-        shown = Family(key=self.shown.key, title=self.title)
-        what = without_compilers(shown).removeprefix(f"{self.kind}: ")
+        what = self.shown.family.headline(self.kind)
         return f"{what}: {self.who}" if self.who else what
 
     @property
@@ -568,7 +568,7 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
 
 def group_name(family: FamilyState) -> tuple[object, bool]:
     """Return what a family has in common with the others of its group."""
-    return group_identity(family.kind, family.key), family.known is not None
+    return family.family.cause(family.kind), family.known is not None
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
@@ -587,13 +587,13 @@ def finding_row(family: FamilyState) -> dict[str, object]:
     return {
         "id": family.saved.id if family.saved else None,
         "family": family.key,
-        "group": cause_key(family.kind, family.key),
+        "group": family.family.cause(family.kind)[1],
         "kind": family.kind.value,
         "verdict": family.verdict,
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
         "provisional": family.provisional,
-        "compilers": compilers_of(family.key) or None,
+        "compilers": family.family.blame or None,
         "path": str(family.saved.path) if family.saved else None,
         "title": family.title,
         "text": family.text,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
+from fuzz.kinds import BY_OUTCOME
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, has_figures
 from oracle.formats import FORMATS, Format
@@ -52,19 +53,10 @@ def expectation_of(draft: Draft, explanation: Explanation) -> Expectation:
     return Expectation.OPEN
 
 
-# An assembler that dies or speaks of its own inside is wrong whatever it was given.
-_ALWAYS = {
-    Outcome.INTERNAL: Kind.INTERNAL,
-    Outcome.CRASHED: Kind.CRASH,
-    Outcome.HUNG: Kind.HANG,
-    Outcome.UNREADABLE: Kind.UNREADABLE,
-}
-
-
 def kind_of(expectation: Expectation, outcome: Outcome) -> Kind | None:
     """Return the kind of disagreement, None where assembler and ISA agree."""
-    if outcome in _ALWAYS:
-        return _ALWAYS[outcome]
+    if outcome in BY_OUTCOME:
+        return BY_OUTCOME[outcome]
     if outcome is Outcome.ACCEPTED and expectation is Expectation.REJECT:
         return Kind.ACCEPTED
     if outcome is Outcome.REJECTED and expectation is Expectation.ACCEPT:
@@ -92,12 +84,9 @@ class Verdict(IntEnum):
         InfrastructureError
             For a match, which is no finding.
         """
-        match self:
-            case Verdict.DEVIATION:
-                return Kind.DEVIATION
-            case Verdict.VIOLATION:
-                return Kind.VIOLATION
-        raise InfrastructureError("a match is no finding; only deviations and violations are")
+        if self is Verdict.MATCH:
+            raise InfrastructureError("a match is no finding; only deviations and violations are")
+        return Kind[self.name]
 
 
 def judge(

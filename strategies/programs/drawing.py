@@ -182,7 +182,7 @@ class _Drawing:
 
     def _shared(self, program: Program) -> Program:
         return with_shared_registers(
-            program, self.builder.dice, self.focus.features, self.module.target.name
+            program, self.builder.dice, self.focus, self.module.target.name
         )
 
     def _lanes(self, main: MmaSyncForm | StmatrixForm | MovmatrixForm, dice: Dice) -> Program:

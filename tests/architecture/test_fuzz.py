@@ -16,13 +16,14 @@ from test_rooms import ROOT, imported
 
 FUZZ = ROOT / "fuzz"
 MODULES = sorted(FUZZ.rglob("*.py"))
-BASE = {"runner", "output"}
+BASE = {"runner", "output", "kinds"}
 FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "output": set(),
+    "kinds": set(),
+    "output": {"kinds"},
     "options": set(),
     "signals": set(),
-    "runner": {"output"},
+    "runner": {"kinds", "output"},
     "diagnosis": BASE,
     "findings": BASE | {"diagnosis"},
     "shrinking": FINDINGS,
