@@ -204,6 +204,12 @@ def visible_devices() -> int:
     return max(1, there)
 
 
+def cores() -> int:
+    """Return how many processors this process may use, at least 1."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
 @contextmanager
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
