@@ -16,7 +16,7 @@ from fuzz.diagnosis.experiments import Remembered
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -35,7 +35,7 @@ from strategies.programs import programs
 
 
 @lru_cache(maxsize=256)
-def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
+def smallest_program(form: Form, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
     strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
     return simplest(strategy)
