@@ -18,12 +18,14 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from corpus import Cause, Kind, Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
+from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError, UsageError
 
 
@@ -197,6 +199,19 @@ def console(**options: Any) -> Console:
     return made
 
 
+def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
+    """Print one line, however long it is."""
+    console(stderr=stderr).print(line, style=style, soft_wrap=True)
+
+
+def table(*headings: str, title: str = "", **columns: Any) -> Table:
+    """Return an empty table without lines, whose columns have these options of Rich."""
+    made = Table(box=None, pad_edge=False, title=title or None, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, **{"overflow": "fold", **columns})
+    return made
+
+
 class _Escapes(dict[int, str]):
     """For `str.translate`: an escape for every sign that is no letter, mark or plain space.
 
@@ -272,41 +287,18 @@ def generator() -> str:
     return f"warpfuzz {warpfuzz_version()}"
 
 
-KIND_STYLES = {
-    Kind.CRASH: "worst",
-    Kind.HANG: "worst",
-    Kind.DEVICE_LOST: "worst",
-    Kind.VIOLATION: "worst",
-    Kind.FLAKY: "bad",
-    Kind.LAUNCH_FAILURE: "bad",
-    Kind.DIVERGENCE: "bad",
-    Kind.COMPILE_FAILURE: "bad",
-    Kind.DEVIATION: "odd",
-    Kind.UNREADABLE: "bad",
-    Kind.INTERNAL: "bad",
-    Kind.REJECTED: "bad",
-    Kind.DIFFER: "odd",
-    Kind.ACCEPTED: "odd",
-}
-"""Style of each kind, by what it does to somebody who relies on the thing."""
-SHORT_KINDS = {
-    Kind.ACCEPTED: "accepted",
-    Kind.REJECTED: "rejected",
-    Kind.INTERNAL: "internal error",
-}
-"""What fits a column; the full name says "although undocumented" and "although documented"."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 """Block Elements of Unicode: a bar grows by an eighth of a column."""
 
 
 def kind_style(kind: Kind, *, known: bool) -> str:
     """Return the style of a finding."""
-    return "known" if known else KIND_STYLES.get(kind, "odd")
+    return "known" if known else KINDS[kind].style
 
 
 def kind_name(kind: Kind) -> str:
-    """Return the name of a kind as a column shows it."""
-    return SHORT_KINDS.get(kind, kind.value)
+    """Return the name of a kind as a column shows it: without "although undocumented"."""
+    return KINDS[kind].short or kind.value
 
 
 def duration(seconds: float) -> str:

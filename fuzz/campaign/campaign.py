@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol
@@ -30,6 +31,7 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
     ScreeningReport,
+    Suspect,
     flattened,
     nested,
 )
@@ -259,10 +261,10 @@ class Campaign:
                     self._take_screening(report.screening)
             case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
                 self.triage.examined(job, result)
-                self.save()
+                self._settle()
             case Finished(job=job, report=Gone()) if not isinstance(job, RoundJob):
                 self.triage.vanished(job)
-                self.save()
+                self._settle()
             case Finished(job=job, report=NotExamined()) if not isinstance(job, RoundJob):
                 self.triage.leave(job)
             case Lost(job=RoundJob() as job):
@@ -273,7 +275,7 @@ class Campaign:
             case Lost(job=job) if not isinstance(job, RoundJob):
                 self.triage.died(job, guilty=event.guilty)
             case Noticed(suspect=suspect):
-                if self.triage.suspect(suspect):
+                if self._take_suspects([suspect]):
                     self._newest = time.monotonic()
             case Changed():
                 self._hosts.hear(event)
@@ -314,10 +316,8 @@ class Campaign:
     def _take(self, report: RoundReport) -> None:
         """Count what a round, or a part of one, has come to."""
         state = self._state
-        new = False
         # First what has to be stored: what is counted has to be on the disk.
-        for suspect in report.suspects.values():
-            new |= self.triage.suspect(suspect)
+        new = self._take_suspects(report.suspects.values())
         for note in report.notes:
             new = True
             self.triage.corpus.add(note.stored.case, note.stored.files)
@@ -333,11 +333,17 @@ class Campaign:
         if new:
             self._newest = time.monotonic()
 
+    def _take_suspects(self, suspects: Collection[Suspect]) -> bool:
+        """Store and count what differed; tell whether any of it is new."""
+        if identities := self.triage.about_to_store(suspects):
+            self.save(uncounted=identities)
+        new = [self.triage.suspect(suspect) for suspect in suspects]
+        return any(new)
+
     def _take_screening(self, report: ScreeningReport) -> None:
         """Count what was screened; it is no part of any round."""
-        for suspect in report.suspects:
-            if self.triage.suspect(suspect):
-                self._newest = time.monotonic()
+        if self._take_suspects(report.suspects):
+            self._newest = time.monotonic()
         self._state.screened += report.comparisons
         self._state.screened_wrong += report.wrong
         self._screening = self._screening or ScreeningReport()
@@ -436,8 +442,18 @@ class Campaign:
 
     # The state
 
-    def save(self) -> None:
+    def _settle(self) -> None:
+        """Save what an examination has shown, then remove what it has left behind."""
+        self.save()
+        self.triage.sweep()
+
+    def save(self, *, uncounted: Sequence[str] = ()) -> None:
         """Keep the state on the disk.
+
+        Parameters
+        ----------
+        uncounted
+            Ids of findings that are about to be stored and then counted.
 
         Raises
         ------
@@ -454,6 +470,7 @@ class Campaign:
         state.coverage = self._reached.state()
         state.families = self.triage.records()
         state.tries, state.turned = dict(self.triage.tries), dict(self.triage.turned)
+        state.doomed = [*self.triage.doomed, *uncounted]
         self._store.save(state)
 
     def _restore(self, state: State) -> None:
@@ -469,6 +486,8 @@ class Campaign:
         self.triage.gone = state.gone
         self.triage.tries, self.triage.turned = dict(state.tries), dict(state.turned)
         self.triage.restore(state.families)
+        self.triage.doomed = list(state.doomed)
+        self.triage.sweep()
 
 
 def _screening_before(state: State) -> ScreeningReport | None:

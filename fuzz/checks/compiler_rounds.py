@@ -37,7 +37,7 @@ from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import DeviceLostError, InfrastructureError
 from oracle.execution import execute, expansions, has_figures
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from oracle.permission import contradicting
 from oracle.program import Program
@@ -96,7 +96,7 @@ class MatrixRounds:
         matrix: Matrix,
         place: Place,
         *,
-        forms: Sequence[MainForm],
+        forms: Sequence[Form],
         versions: Versions,
         seed: int,
         disassembler: Disassembler | None,
@@ -442,7 +442,7 @@ class MatrixRounds:
     def _refused(
         self,
         built: Built,
-        form: MainForm | None,
+        form: Form | None,
         failed: Sequence[Member],
         job: RoundJob,
         report: RoundReport,

@@ -10,7 +10,7 @@ from typing import Any
 from corpus import Case
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
-from fuzz.checks.compiler_suspects import SHRUNK_KINDS, MatrixExaminer
+from fuzz.checks.compiler_suspects import MatrixExaminer
 from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
@@ -29,8 +29,9 @@ from fuzz.checks.protocol import (
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, given, placed
 from fuzz.findings.spans import described
+from fuzz.kinds import KINDS
 from fuzz.runner import RunnerChoice, without_figures
-from oracle.forms import MainForm
+from oracle.forms import Form
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
 from runners.toolchains import DRIVER
@@ -180,7 +181,7 @@ class MatrixDrawing:
 
     def shrinks(self, case: Case) -> bool:
         """Whether a finding is made smaller: a wrong result."""
-        return case.kind in SHRUNK_KINDS
+        return KINDS[case.kind].shrinks
 
     def trouble(self, counts: Counts, said: str) -> str:
         """Return why nothing can come of this; nothing does: a compiler that fails is a finding."""
@@ -201,7 +202,7 @@ class MatrixDrawing:
         }
 
 
-def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> Iterator[str]:
+def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return

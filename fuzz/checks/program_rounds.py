@@ -16,7 +16,7 @@ from fuzz.diagnosis.experiments import Remembered
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -33,7 +33,7 @@ from strategies.programs import programs
 
 
 @lru_cache(maxsize=256)
-def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
+def smallest_program(form: Form, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
     strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
     return simplest(strategy)
@@ -49,9 +49,10 @@ _TRIED_COPIES = 32
 _FAILED_RUNS = 12
 """Failed runs after which the search for the images of a failure ends: one culprit among 4096
 takes 13, and a runner may need seconds to recover from each."""
-_COSTLY = frozenset({Trouble.HANG, Trouble.STICKY_ERROR, Trouble.CRASH, Trouble.CORRUPTED_REPLY})
-"""What a runner has to start anew for, in a second or two on a GPU: once its images were looked for
-in one program of a round, other programs that fail so are counted, and not taken apart."""
+_COSTLY = Trouble.STICKY_ERROR
+"""For this and worse a runner has to start anew, in a second or two on a GPU: once its images were
+looked for in one program of a round, other programs that fail so are counted, and not taken
+apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
 
@@ -343,7 +344,7 @@ class RoundWorker:
         if failure.trouble is not Trouble.DEVICE_LOST:
             kind_of_failure(failure)
             hangs = failure.trouble is Trouble.HANG
-            if failure.trouble in _COSTLY and self._told.settled(batch, failure):
+            if failure.trouble >= _COSTLY and self._told.settled(batch, failure):
                 self._told.failure(batch, images[0], int(numbers[0]), failure)
                 return Isolation.of_nothing(images, failure)
             limit = _HANGING_RUNS if hangs else _FAILED_RUNS

@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from corpus import Case
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.program_rounds import RoundWorker, Work
-from fuzz.checks.program_suspects import SHRUNK_KINDS, Examiner
+from fuzz.checks.program_suspects import Examiner
 from fuzz.checks.protocol import (
     Counts,
     DeviceStatus,
@@ -25,6 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
+from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
 from strategies.coverage import Coverage
@@ -205,7 +206,7 @@ class ProgramDrawing:
 
     def shrinks(self, case: Case) -> bool:
         """Whether a finding is made smaller: a wrong result that one warp alone shows."""
-        return case.kind in SHRUNK_KINDS and case.details.get("copies", 1) == 1
+        return KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1
 
     def trouble(self, counts: Counts, said: str) -> str:
         """Return why nothing can be run; empty while something can."""

@@ -27,6 +27,7 @@ from fuzz.findings.families import (
     group_counts,
     in_words,
 )
+from fuzz.kinds import KINDS
 from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.matrices import SHAPES
@@ -278,16 +279,12 @@ class _Line:
     """Of the findings that stand for the groups, as far as they are stored."""
 
 
-_TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
-"""Kinds whose titles end with what an assembler said (`fuzz.findings.families`), which is long."""
-
-
 def _lines(families: Iterable[FamilyState]) -> list[_Line]:
     lines: dict[tuple[Kind, str, str, str], list[tuple[str, FindingGroup]]] = {}
     for group in finding_groups(families):
         what, shape = group.what, ""
         head, _, said = what.partition(": ")
-        if group.kind in _TELLING:
+        if KINDS[group.kind].quotes:
             what, said = head, ""
         if not said:
             # What is said of values stands for all shapes already: that of the title is an example.

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from corpus import Case, Corpus, Family, Kind, Origin, Saved, ShrinkStatus
-from corpus.families import cause_key
 from corpus.known import Known, KnownEntry
 from fuzz.checks.protocol import Stored
 from fuzz.findings.case import Evidence, case_of, files_of
@@ -177,7 +176,7 @@ class Examiner:
     ) -> tuple[str, Family]:
         """Return the family of a multiprocessor, and its key without the kind."""
         family = family_of_multiprocessor(kind, sm, self.device, self.uuid, instructions)
-        return cause_key(kind, family.key), family
+        return family.cause(kind)[1], family
 
     def _replay(
         self, screen: Screen, item: Item, one: Differing, seconds: float
@@ -220,7 +219,7 @@ class Examiner:
         else:
             found = differences(source.program, expected, one.actual)
             family = family_of_difference(kind, form, found) if steady else family_of_flaky(form)
-            key = cause_key(kind, family.key)
+            _, key = family.cause(kind)
         if key in self.findings:
             self.findings[key].programs.append(source.entry)
             return None
@@ -258,7 +257,7 @@ class Examiner:
         kind = kind_of_failure(failure)
         source = item.source
         family = family_of_failure(kind, main_form(source.program), failure)
-        key = cause_key(kind, family.key)
+        _, key = family.cause(kind)
         if key in self.findings:
             self.findings[key].programs.append(source.entry)
             return None
