@@ -26,7 +26,7 @@ from fuzz.compilers.bisection import (
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
-from fuzz.findings.making import ReplayOptions, replay_options
+from fuzz.findings.making import Making, ReplayOptions, replay_options
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
@@ -121,14 +121,29 @@ def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Se
     Raises
     ------
     UsageError
-        If one is not here, or the finding names a program and nobody gave his word for it.
+        If one is not here, no compiler has a part in the finding, or it names a program and nobody
+        gave his word for it.
     """
     made = options.fronted(entry)
+    if compilers is None and made is None and _has_no_compiler(entry, options):
+        raise UsageError(
+            f"finding {entry.id} came out on the simulated device, which runs the PTX itself: no "
+            "compiler made its code, so there is none to bisect; give --runner cuda on a machine "
+            "with a GPU, or name compilers that write PTX with --compilers"
+        )
     if made is None or compilers is not None:
         return select(compilers)
     if options.front_end is not None:
         return front_ends_selected(find_front_ends((options.front_end,)))
     return front_ends_of(parted(made)[0])
+
+
+def _has_no_compiler(entry: Entry, options: ReplayOptions) -> bool:
+    """Whether the simulated device ran what warpfuzz, or a pass that may be run, wrote."""
+    options.passed(entry)  # the user's word comes first
+    first = Making.of(entry)
+    device = options.runner or first.runner
+    return is_runnable(entry) and device == "sim" and first.assembler is None
 
 
 def _module(probe: Probe, member: Member) -> str:

@@ -126,7 +126,7 @@ def test_a_planted_front_end_is_found(found: Nvcc, planted: str, tmp_path: Path)
 
 
 def test_what_nvcc_cannot_be_asked_is_unsupported(found: Nvcc) -> None:
-    assert found.knows("sm_90", "8.0")
+    assert found.knows("sm_90", "8.0", "sm_90")
     (program,) = _drawn(Form, 1, line_bytes=1).values()
     with found.opened(3) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_90", version="8.0", kernels=()))
