@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from oracle.formats import FORMATS, Format
-from oracle.forms import Form, MmaSyncForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.matrices import LANES, SHAPES, Matrix, Shape, Vector
-from oracle.mnemonics import MNEMONICS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def canonical(form: Form, *, address: str = "[%addr]", stride: str = "") -> Draf
     """Return the plainest instruction of a form: lowest registers, default stride."""
     return Draft(
         mnemonic=form.mnemonic,
-        qualifiers=tuple((slot.name, slot.text) for slot in form.slots),
+        qualifiers=form.slots,
         operands=_operands(form, address, stride),
     )
 
@@ -80,7 +80,7 @@ def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
     texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
         texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    kinds = MNEMONICS[form.mnemonic].operands
+    kinds = INSTRUCTIONS[form.mnemonic].operands
     return tuple(texts[kind] for kind in kinds if texts[kind])
 
 
@@ -124,20 +124,13 @@ def draft_lane_vectors(draft: Draft) -> dict[str, Vector]:
 
     {} if its shape is none or a type is no element format.
     """
-    if draft.mnemonic != "mma":
+    row = INSTRUCTIONS.get(draft.mnemonic)
+    if row is None or row.opaque or not _SHAPE.fullmatch(draft.qualifier("shape")):
         return {}
-    sizes = _SHAPE.fullmatch(draft.qualifier("shape"))
-    if sizes is None:
+    texts = {slot: draft.qualifier(slot) for slot in row.slots}
+    if any(texts.get(f"{operand}type") not in FORMATS for operand in "dabc"):
         return {}
-    types = [FORMATS.get(draft.qualifier(slot)) for slot in ("dtype", "atype", "btype", "ctype")]
-    if None in types:
-        return {}
-    d, a, b, c = (type_ for type_ in types if type_ is not None)
-    m, n, k = map(int, sizes.groups())
-    form = MmaSyncForm(
-        a_layout="row", b_layout="col", shape=Shape(m=m, n=n, k=k), d_type=d, a_type=a, b_type=b,
-        c_type=c, page_family="",
-    )  # fmt: skip
+    form = row.form(texts)
     return {operand: form.vector(operand) for operand in "dabc"}
 
 
@@ -176,8 +169,8 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     """
     vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
-    kinds = MNEMONICS[form.mnemonic].operands
-    shared = getattr(form, "space", "").startswith("shared")
+    kinds = INSTRUCTIONS[form.mnemonic].operands
+    shared = form.space.startswith("shared")
     for kind, operand in zip(kinds, draft.operands, strict=False):
         if kind == "p":
             pointer = operand.strip("[] ").split("+")[0].strip()

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form, LoadForm, Slot, StoreForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import spellings
 from oracle.matrices import Matrix
-from oracle.mnemonics import MNEMONICS
 from strategies.drafts import (
     Draft,
     canonical,
@@ -40,18 +40,13 @@ _NEIGHBOURHOOD_LIMIT = 800
 def legal_drafts(form: Form) -> tuple[Draft, ...]:
     """List the legal instructions of a form: other addresses, strides and orders one at a time."""
     plain = canonical(form)
-    drafts = [plain, *(replace(plain, qualifiers=_named(slots)) for slots in spellings(form)[1:])]
-    if "p" in MNEMONICS[form.mnemonic].operands:
+    drafts = [plain, *(replace(plain, qualifiers=slots) for slots in spellings(form)[1:])]
+    if "p" in INSTRUCTIONS[form.mnemonic].operands:
         # The variable lies in shared memory, where global and generic addresses do not point.
-        space = getattr(form, "space", "")
-        addresses = ADDRESSES[1:2] if space in ("", "global") else ADDRESSES[1:]
+        addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
     drafts += [canonical(form, stride=stride) for stride in _strides(form)]
     return tuple(drafts)
-
-
-def _named(slots: tuple[Slot, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((slot.name, slot.text) for slot in slots)
 
 
 T = TypeVar("T")
@@ -70,9 +65,9 @@ def legal_forms(draw: st.DrawFn, forms: Sequence[Form]) -> Form:
 
 def _strides(form: Form) -> tuple[str, ...]:
     """Return legal strides of a load or store: in a register, default, twice, fivefold."""
-    if not isinstance(form, LoadForm | StoreForm):
+    if not form.is_access:
         return ()
-    matrix = form.matrix
+    matrix = form.matrix()
     default = matrix.default_stride(form.layout)
     # The smallest multiple of the fragment that is no smaller than the default.
     step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
@@ -341,7 +336,7 @@ def token_soup(draw: st.DrawFn) -> Draft:
     Shrinks towards few words.
     """
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
-    heads = (*MNEMONICS, "wmma", "wmma.load.a")
+    heads = (*INSTRUCTIONS, "wmma", "wmma.load.a")
     return Draft(
         mnemonic=_one_of(draw, heads),
         qualifiers=tuple(("", tokens()[index]) for index in indices),

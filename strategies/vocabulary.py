@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
-from oracle.mnemonics import MNEMONICS
 
 # What other instructions of the PTX ISA have in such a place (mma 9.7.14.5, ld 9.7.9.8,
 # cvt 9.7.9.21, atom 9.7.13): the qualifiers that a compiler's tables may let through by mistake.
@@ -69,7 +69,7 @@ def tokens() -> tuple[str, ...]:
     """Return every word that token soup is made of."""
     kinds = dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots)
     words = [word for kind in kinds for word in (*documented(kind), *foreign(kind))]
-    heads = [part for mnemonic in MNEMONICS for part in mnemonic.split(".")]
+    heads = [part for mnemonic in INSTRUCTIONS for part in mnemonic.split(".")]
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
 
 

@@ -35,7 +35,7 @@ from fuzz.findings.verdicts import judge
 from fuzz.runner import kind_of_failure
 from oracle.errors import InfrastructureError
 from oracle.execution import expansions, has_figures
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from runners.assemblers.disassembly import Disassembler
 from runners.cuda.compilation import release_of
@@ -90,7 +90,7 @@ class MatrixRounds(Rounds):
         matrix: Matrix,
         place: Place,
         *,
-        forms: Sequence[MainForm],
+        forms: Sequence[Form],
         versions: Versions,
         seed: int,
         disassembler: Disassembler | None,
@@ -304,7 +304,7 @@ class MatrixRounds(Rounds):
             stored = Stored(case=case, files=files_of(evidence))
         self._suspect(family, kind, 1, stored)
 
-    def _refused(self, built: Built, form: MainForm | None, failed: Sequence[Member]) -> None:
+    def _refused(self, built: Built, form: Form | None, failed: Sequence[Member]) -> None:
         """Ask those who did not compile a module what they say of it."""
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(

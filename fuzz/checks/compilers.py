@@ -32,7 +32,7 @@ from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, pla
 from fuzz.findings.spans import described
 from fuzz.kinds import KINDS
 from fuzz.runner import RunnerChoice, without_figures
-from oracle.forms import MainForm
+from oracle.forms import Form
 from runners.assemblers.disassembly import Disassembler
 from runners.compilers import DRIVER
 from runners.cuda.compilation import release_of
@@ -210,7 +210,7 @@ class MatrixDrawing:
         }
 
 
-def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> Iterator[str]:
+def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return

@@ -39,7 +39,7 @@ from fuzz.findings.replay import Attempt, Subject, attempt
 from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.permission import contradicting
 from oracle.places import Buffer
 from oracle.program import Program
@@ -76,7 +76,7 @@ _TRIED_ALONE = 4
 
 
 @lru_cache(maxsize=256)
-def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
+def smallest_program(form: Form, *, target: str, version: str) -> Program:
     """Return the program towards which those of a form shrink."""
     strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
     return simplest(strategy)

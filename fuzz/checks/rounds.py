@@ -17,7 +17,7 @@ from fuzz.compilers.matrix import Building, Built, Matrix, Variant
 from fuzz.compilers.members import Device, Member
 from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute, expansions
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -93,7 +93,7 @@ class Rounds(ABC):
         *,
         front_ends: Sequence[str],
         target: str,
-        forms: Sequence[MainForm],
+        forms: Sequence[Form],
         versions: Versions,
         seed: int,
         pulse: Pulse,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample, StopTest
 
-from oracle.mnemonics import MNEMONICS
+from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
 from strategies.drafts import (
     Draft,
@@ -106,7 +106,7 @@ _TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ct
 
 def _has_to_be_there(draft: Draft, slot: str, plain: str) -> bool:
     """Tell whether a slot that is plain when empty holds what every form has: movmatrix.trans."""
-    return not plain and slot in MNEMONICS[draft.mnemonic].required
+    return not plain and slot in INSTRUCTIONS[draft.mnemonic].required
 
 
 def _with_plain_types(draft: Draft, name: str) -> Draft:

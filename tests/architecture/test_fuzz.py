@@ -1,5 +1,6 @@
 """Who imports whom inside `fuzz`.
 
+{cli, commands} -> options
 cli -> commands -> {console, bench} -> campaign -> checks/protocol
 commands, console -> screening -> {bench, checks}
 checks -> {shrinking, compilers} -> findings -> diagnosis -> {runner, output}
@@ -20,6 +21,7 @@ FINDINGS = BASE | {"diagnosis", "findings"}
 MAY_IMPORT: dict[str, set[str]] = {
     "kinds": set(),
     "output": {"kinds"},
+    "options": set(),
     "signals": set(),
     "runner": {"kinds", "output"},
     "diagnosis": BASE,
@@ -36,8 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "console": FINDINGS | {"explain", "campaign", "screening"},
     "commands": FINDINGS
     | {"explain", "compilers", "measuring", "checks", "campaign", "bench", "screening", "console"}
-    | {"fleet", "signals"},
-    "cli": FINDINGS | {"commands"},
+    | {"fleet", "options", "signals"},
+    "cli": FINDINGS | {"commands", "options"},
     "__main__": {"cli"},
 }
 SHARED = {"fuzz.checks.protocol"}
