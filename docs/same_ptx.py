@@ -186,7 +186,7 @@ def build(options: argparse.Namespace) -> None:
         options.only,
         shared=options.shared_registers,
     )
-    tool = find_disassembler(options.disassembler)
+    tool = None if options.shared_registers else find_disassembler(options.disassembler)
     modules: list[dict[str, Any]] = []
     with (
         tarfile.open(options.output, "w:xz", preset=9) as archive,

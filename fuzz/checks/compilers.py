@@ -26,6 +26,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
+from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
 from fuzz.findings.spans import described
@@ -182,7 +183,9 @@ class MatrixDrawing:
         images = check.images or _IMAGES[check.choice.name]
         if check.choice.name == "sim" and any(one.front_end for one in check.members):
             images = check.images or _WRITTEN_IMAGES
-        return Drawn(work=images, cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images)
+        return Drawn(
+            work=Work(count=images), cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images
+        )
 
     def shrinks(self, case: Case) -> bool:
         """Whether a finding is made smaller: a wrong result."""
