@@ -28,7 +28,7 @@ from fuzz.output import console, counted, emit
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
@@ -113,7 +113,7 @@ def _confirmers(
     ready: OpenRunner,
     device: Device,
     module: Module,
-    forms: tuple[ProductForm, ...],
+    forms: tuple[Form, ...],
 ) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
     """Return what confirms, and what computes fits: processes with a GPU, else this one."""
     workers = options.workers or max(1, cores() - 1)
@@ -223,9 +223,7 @@ def _left_out(model: Model, target: str) -> str:
     forms = [
         form
         for form in FORMS
-        if isinstance(form, ProductForm)
-        and is_valued(form, module_of_all(target))
-        and not model.judges(form)
+        if form.is_product and is_valued(form, module_of_all(target)) and not model.judges(form)
     ]
     if not forms:
         return "."
