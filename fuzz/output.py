@@ -394,7 +394,7 @@ _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0
 """Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Test:
     """One finding."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec import to_builtins
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from fuzz.campaign.campaign import Campaign, Observer, campaign_options, check_options
+from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.shard import Shard, Sharded
@@ -22,7 +22,7 @@ from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
 from fuzz.compilers.members import Member, members_of
-from fuzz.console import Several, print_report, prometheus_there, watching, write_report
+from fuzz.console import Several, print_report, serving, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
 from fuzz.fleet.crew import FleetCrew, cluster_at, joining, starting_actors
@@ -132,7 +132,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
         corpus, store = _opened(options.corpus, stack)
     if state is None:
         _make_room(store)
-    metrics = _metrics(options.metrics, stack)
+    metrics = stack.enter_context(serving(options.metrics, "CampaignMetrics"))
     with watching(budget, json=options.json) as watcher:
         campaign = Campaign(
             crew,
@@ -405,17 +405,6 @@ def _crew(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessCre
     cluster = cluster_at(options.fleet, gpus=on_gpu, workers=options.workers, most=options.gpus)
     tell(starting_actors(cluster))
     return FleetCrew(check.on(0), cluster, repeat=options.repeat / 100)
-
-
-def _metrics(address: str | None, stack: ExitStack) -> Sequence[Observer]:
-    """Return those who watch for Prometheus."""
-    if address is None:
-        return ()
-    with prometheus_there(address):
-        from fuzz.console.metrics import CampaignMetrics, served
-    metrics = CampaignMetrics()
-    stack.enter_context(served(metrics, address))
-    return (metrics,)
 
 
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:

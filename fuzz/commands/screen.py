@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import count as counting
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from rich.live import Live
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console import prometheus_there
+from fuzz.console import serving
 from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
@@ -47,7 +46,7 @@ from fuzz.runner import (
     visible_devices,
 )
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, keep
+from fuzz.screening.examining import Examiner
 from fuzz.screening.screen import Pattern, Sighting
 from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
@@ -87,7 +86,8 @@ def screen(options: Screen) -> bool:
     corpus = create_corpus(options.corpus, generator=generator())
     stop = threading.Event()
     begun = time.monotonic()
-    with ended_by_signals(stop.set), _metrics(options.metrics, devices):
+    metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
+    with ended_by_signals(stop.set), metrics:
         threads = [
             threading.Thread(
                 target=_screen_one,
@@ -121,19 +121,6 @@ def screen(options: Screen) -> bool:
             "is right"
         )
     return wrong
-
-
-@contextmanager
-def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator[None]:
-    """Serve figures for Prometheus if somebody wants them."""
-    if address is None:
-        yield
-        return
-    with prometheus_there(address):
-        from fuzz.console.metrics import ScreeningMetrics, served
-
-    with served(ScreeningMetrics(lambda: views(devices)), address):
-        yield
 
 
 def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]:
@@ -229,8 +216,9 @@ def _examine(
     """Replay and store what differed or failed."""
     while device.screen is not None and sightings:
         for found in examiner.examine(device.screen, sightings.pop(0)):
-            new = keep(device.kept, found, corpus, known)
-            device.news += [new] if new is not None else []
+            if found.keep(corpus, known):
+                device.kept.append(found)
+                device.news.append(found)
 
 
 def _check_model(made: ScreeningSet, model: str) -> None:
@@ -308,7 +296,7 @@ def _watch(
         for view in views(devices):
             say(
                 f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
-                f"{readings(view.device)}; {view.tally.total}",
+                f"{readings(view.device)}; {view.screen.tally.total}",
                 stderr=json,
             )
 

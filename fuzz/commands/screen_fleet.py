@@ -215,20 +215,12 @@ def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
     tests = []
     for row in rows:
         if row["error"]:
+            message = "it could not be screened"
             tests.append(
-                Test(
-                    group="warpfuzz.screen", name=row["device"], seconds=0.0, result="error",
-                    message="it could not be screened", text=row["error"],
-                )
-            )  # fmt: skip
-        tests += [
-            Test(
-                group=f"warpfuzz.screen.{row['device']}",
-                name=f"multiprocessor {sm['number']}",
-                seconds=0.0,
-                result="failure" if sm["wrong"] else "passed",
-                message=f"{sm['wrong']:,} of {sm['cases']:,}",
+                Test("warpfuzz.screen", row["device"], 0.0, "error", message, row["error"])
             )
-            for sm in row["multiprocessors"]
-        ]
+        for sm in row["multiprocessors"]:
+            name, group = f"multiprocessor {sm['number']}", f"warpfuzz.screen.{row['device']}"
+            result = "failure" if sm["wrong"] else "passed"
+            tests.append(Test(group, name, 0.0, result, f"{sm['wrong']:,} of {sm['cases']:,}"))
     return tests
