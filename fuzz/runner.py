@@ -21,7 +21,6 @@ from oracle.errors import DeviceLostError, InfrastructureError, UsageError, Warp
 from oracle.forms import Form
 from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
-from oracle.program import Program
 from oracle.targets import (
     DEFAULT_TARGET,
     TARGETS,
@@ -34,6 +33,7 @@ from oracle.targets import (
 from runners.faults import Place, by_name
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
+from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class RunnerChoice:
         }
 
     @property
-    def line_bytes(self) -> int:
-        """Of how many bytes addresses of wmma are multiples, where what is given programs asks."""
-        return 1 if self.front_end is None else self.front_end.line_bytes
+    def toolchain(self) -> Toolchain:
+        """What is given programs: the front end, or else what compiles the PTX."""
+        return self.front_end or self.assembler or DRIVER
 
     @property
     def replay_words(self) -> tuple[str, ...]:
@@ -122,18 +122,9 @@ class RunnerChoice:
         return tuple(words)
 
     @property
-    def shares_registers(self) -> bool | None:
-        """Whether operands may share registers: not where values have names; None: drawn."""
-        return None if self.front_end is None else False
-
-    @property
     def changes_ptx(self) -> bool:
         """Whether other PTX runs than warpfuzz writes."""
         return bool(self.front_end or self.ptx_pass or self.faults)
-
-    def says(self, program: Program) -> bool:
-        """Whether what is given programs can say one."""
-        return self.front_end is None or self.front_end.says(program)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,8 +414,6 @@ def _check(choice: RunnerChoice) -> None:
 def _plain(choice: RunnerChoice) -> Runner:
     if choice.maker is not None:
         return choice.maker(choice)
-    from runners.toolchains import DRIVER
-
     level = DRIVER.default_level if choice.level is None else choice.level
     compiler: Compiler | None = None
     if choice.assembler is not None:
