@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import click
 
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
-
-if TYPE_CHECKING:
-    from runners.front_ends.protocol import FrontEndToolchain
 
 DEFAULT_CORPUS = Path("warpfuzz-corpus")
 _COUNT = click.IntRange(min=1)
@@ -301,8 +298,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
     json: bool = shared("json")
     # What the command finds out of them.
     level: int | None = None
-    written_by: tuple[FrontEndToolchain, ...] = ()
-    """The front ends that write the PTX."""
     matrix: bool = False
     """Whether compilers are compared with each other."""
     chosen: bool = False

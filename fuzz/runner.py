@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from corpus import Kind
 from fuzz import warpfuzz_version
@@ -30,16 +29,14 @@ from oracle.targets import (
     parse_target,
     parse_version,
 )
+from runners.assemblers.assembler import Assembler
+from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
+from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
 from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
-
-if TYPE_CHECKING:
-    from runners.assemblers.assembler import Assembler
-    from runners.cuda.compilation import Compiler
-    from runners.front_ends.protocol import FrontEndToolchain
 
 LAYOUTS = 2
 """Fragment layouts that the simulated device has."""
@@ -449,8 +446,6 @@ def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
 
 
 def _fronted(runner: Runner, front_end: FrontEndToolchain, level: int | None) -> Runner:
-    from runners.front_ends.protocol import FrontEndRunner
-
     return FrontEndRunner(
         runner, front_end.opened(front_end.default_level if level is None else level)
     )

@@ -233,6 +233,16 @@ def front_end_on_this_host(front_end: FrontEndToolchain) -> FrontEndToolchain:
     return front_end if is_here else find_front_end(front_end.spelled)
 
 
+def as_assembler(toolchain: Toolchain) -> Assembler | None:
+    """Return a toolchain that is an assembler; None for others."""
+    return toolchain if isinstance(toolchain, Assembler) else None
+
+
+def as_front_end(toolchain: Toolchain) -> FrontEndToolchain | None:
+    """Return a toolchain that is a front end; None for others."""
+    return toolchain if isinstance(toolchain, FrontEndToolchain) else None
+
+
 def _newest(here: Sequence[T], version: str | None) -> T | None:
     return next((one for one in here if version is None or one.has_version(version)), None)
 

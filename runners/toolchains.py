@@ -14,17 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import ClassVar, Unpack
 
 from oracle.errors import UsageError
 from oracle.program import Program
 from oracle.targets import VERSIONS, PtxVersion
 from runners.cuda.compilation import LEVELS, Compiler, CompilerLimits, DriverCompiler
 from runners.wheels import HOLDING
-
-if TYPE_CHECKING:
-    from runners.assemblers.assembler import Assembler
-    from runners.front_ends.protocol import FrontEndToolchain
 
 VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
 """What a person types for a version: "15", "12.4.131"."""
@@ -75,16 +71,6 @@ class Toolchain(ABC):
         """Whether this is what "13", "13.5" or "13.5.37" names."""
         parts = version_order(version)
         return self.order[: len(parts)] == parts
-
-    @property
-    def assembler(self) -> Assembler | None:
-        """It as an assembler, if it is one."""
-        return None
-
-    @property
-    def front_end(self) -> FrontEndToolchain | None:
-        """It as a front end, if it is one."""
-        return None
 
     def says(self, program: Program) -> bool:
         """Whether it is given programs like this one; what reads PTX is given all."""

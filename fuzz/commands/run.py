@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +62,7 @@ from runners.compilers import (
     parse_levels,
     select,
 )
+from runners.front_ends.protocol import FrontEndToolchain
 from runners.toolchains import each, names_program
 from strategies.draws import Selection
 
@@ -98,10 +99,11 @@ def _run(options: Run, stack: ExitStack) -> bool:
         options = resumed(options, state)
     elif options.resume:
         say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
-    options = _resolved(options)
+    front_ends = find_front_ends(options.front_ends)
+    options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known)
     check_report(options.report)
-    check = _check(options, _seed(options, state))
+    check = _check(options, front_ends, _seed(options, state))
     if options.shard is not None:
         check = Sharded(check=check, shard=_shard(options, state))
     with starting(lines=options.fleet is not None) as tell:
@@ -153,9 +155,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
     return bool(status.findings)
 
 
-def _resolved(options: Run) -> Run:
-    """Return options with the runner, and the one front end and level or the matrix of them."""
-    front_ends = find_front_ends(options.front_ends)
+def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
+    """Return options with the runner, and the one level or the matrix of compilers."""
     levels = () if options.levels is None else parse_levels(options.levels)
     matrix = options.compilers is not None
     if not matrix and (len(front_ends) > 1 or len(levels) > 1):
@@ -167,7 +168,7 @@ def _resolved(options: Run) -> Run:
         matrix = True
     # What front ends write, the simulated device runs; a fleet is one of GPUs, which the machine
     # that drives it need not have.
-    changed = bool(options.front_ends or (not matrix and (options.faults or options.ptx_pass)))
+    changed = bool(front_ends or (not matrix and (options.faults or options.ptx_pass)))
     if options.runner is None and options.fleet is None:
         runner = best_runner(
             planted=changed or (not matrix and options.levels is not None),
@@ -180,14 +181,13 @@ def _resolved(options: Run) -> Run:
         runner=runner,
         chosen=options.runner is not None,
         level=levels[0] if levels else None,
-        written_by=front_ends,
         matrix=matrix,
     )
     check_conflicts(found, "campaign")
     return found
 
 
-def _check(options: Run, seed: int) -> Check:
+def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> Check:
     selection = Selection(pattern=options.only)
     if options.runner == "ptxas" and not options.matrix:
         from fuzz.checks.instructions import Instructions
@@ -205,7 +205,7 @@ def _check(options: Run, seed: int) -> Check:
         **options.picked("target", "ptx_version", "model"),
     )
     if options.matrix:
-        members, disassembler = _compilers(options)
+        members, disassembler = _compilers(options, front_ends)
     if choice.model is not None:
         judge_by(Path(choice.model))
     if options.matrix:
@@ -227,12 +227,12 @@ def _check(options: Run, seed: int) -> Check:
     if options.assemblers:
         assembler = named_assembler(options.assemblers[0], elsewhere=options.fleet is not None)
     # The simulated device has no idle time; what a front end compiles is no screening kernel.
-    idles = options.runner == "cuda" and options.screen and not options.written_by
+    idles = options.runner == "cuda" and options.screen and not front_ends
     return Programs(
         choice=replace(
             choice,
             assembler=assembler,
-            front_end=options.written_by[0] if options.written_by else None,
+            front_end=front_ends[0] if front_ends else None,
             **options.picked("faults", "ptx_pass", "level"),
         ),
         seed=seed,
@@ -242,10 +242,12 @@ def _check(options: Run, seed: int) -> Check:
     )
 
 
-def _compilers(options: Run) -> tuple[tuple[Member, ...], Disassembler | None]:
+def _compilers(
+    options: Run, front_ends: Sequence[FrontEndToolchain]
+) -> tuple[tuple[Member, ...], Disassembler | None]:
     disassembler = find_disassembler(options.disassembler)
-    if options.written_by:
-        selected = front_ends_selected(options.written_by)
+    if front_ends:
+        selected = front_ends_selected(front_ends)
     else:
         with fetcher(fetched_compiler, json=options.json) as fetch_one:
             selected = all_fetched(select(options.compilers), fetch_one)

@@ -22,7 +22,7 @@ from oracle.targets import (
     parse_version,
 )
 from runners.assemblers.assembler import Assembler
-from runners.compilers import Selected
+from runners.compilers import Selected, as_assembler, as_front_end
 from runners.cuda.compilation import Compiler
 from runners.kernels import KernelModule
 from runners.protocol import (
@@ -69,7 +69,7 @@ class Member:
     @property
     def assembler(self) -> Assembler | None:
         """The ptxas, if it is one."""
-        return self.toolchain.assembler
+        return as_assembler(self.toolchain)
 
     @property
     def has_level(self) -> bool:
@@ -114,7 +114,7 @@ class Member:
         return replace(
             choice,
             assembler=self.assembler,
-            front_end=self.toolchain.front_end,
+            front_end=as_front_end(self.toolchain),
             level=self.level,
         )
 

@@ -51,11 +51,6 @@ class Assembler(Toolchain):
         """It in a sentence."""
         return f"ptxas {self.version}"
 
-    @property
-    def assembler(self) -> Assembler:
-        """It as an assembler."""
-        return self
-
     def __str__(self) -> str:
         return f"ptxas {self.version} ({self.path})"
 

@@ -113,11 +113,6 @@ class FrontEndToolchain(Toolchain):
         """What a finding calls it."""
         return self.spelled
 
-    @property
-    def front_end(self) -> FrontEndToolchain:
-        """It as a front end."""
-        return self
-
     def says(self, program: Program) -> bool:
         """Whether its language can say a program."""
         return is_named(program)
