@@ -132,6 +132,7 @@ class Campaign:
         self.crew, self.facts, self.check, self.budget = crew, facts, check, budget
         self._observer, self._store = observer, store
         self.drawing = check.drawing(facts)
+        self._summary = self.drawing.summary()
         self._state = state or State(
             options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -428,7 +429,7 @@ class Campaign:
             events=self._hosts.news,
             event_count=self._hosts.count,
             notes=state.notes,
-            summary=self.drawing.summary(),
+            summary=self._summary,
             screening=self._screening,
         )
 
