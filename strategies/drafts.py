@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from oracle.formats import FORMATS, Format
+from oracle.formats import FORMATS
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.matrices import LANES, SHAPES, Matrix, Shape, Vector
+from oracle.matrices import LANES, SHAPES, Matrix, Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,76 +80,50 @@ def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
     texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
         texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    kinds = INSTRUCTIONS[form.mnemonic].operands
-    return tuple(texts[kind] for kind in kinds if texts[kind])
+    return tuple(texts[kind] for kind in form.operands if texts[kind])
 
 
-def matrices_as_operands(
-    matrices: dict[str, Matrix], counts: dict[str, int] | None = None
+def as_operands(
+    vectors: Mapping[str, Matrix | Vector], counts: Mapping[str, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a wmma.mma, each with registers of its own where it can.
+    """Return the vectors d, a, b, c of a product, each with registers of its own where it can.
 
     `counts` overrides the number of registers of an operand.
     """
     operands = []
     for name in "dabc":
-        matrix = matrices[name]
-        registers = (counts or {}).get(name, max(1, matrix.registers))
-        operands.append(vector(registers, matrix.register_type, _FIRST_REGISTERS[name]))
+        registers = (counts or {}).get(name, max(1, vectors[name].registers))
+        operands.append(vector(registers, vectors[name].register_type, _FIRST_REGISTERS[name]))
     return tuple(operands)
 
 
-def draft_matrices(draft: Draft) -> dict[str, Matrix]:
-    """Return the matrices that a draft's qualifiers describe, documented together or not.
-
-    Operands whose shape or type is not one of the wmma page are left out.
-    """
-    shape = SHAPES.get(draft.qualifier("shape"))
-    if shape is None:
-        return {}
-    if draft.mnemonic != "wmma.mma":
-        return _matrix(draft.qualifier("matrix"), shape, draft.qualifier("type"))
-    multiplicand = draft.qualifier("atype") or "f16"  # implicit (9.7.14.4.5)
-    types = {
-        "d": draft.qualifier("dtype"),
-        "a": multiplicand,
-        "b": draft.qualifier("btype") or multiplicand,
-        "c": draft.qualifier("ctype"),
-    }
-    return {name: matrix for o, t in types.items() for name, matrix in _matrix(o, shape, t).items()}
+_SHAPE = re.compile(r"m\d{1,3}n\d{1,3}k\d{1,3}")
 
 
-def draft_lane_vectors(draft: Draft) -> dict[str, Vector]:
-    """Return the registers of the fragments that a draft of mma describes, documented or not.
+def described(draft: Draft) -> dict[str, Matrix | Vector]:
+    """Return the vectors that a draft's qualifiers describe, documented together or not, by matrix.
 
-    {} if its shape is none or a type is no element format.
+    Fragments of wmma are left out whose shape or type is not one of its page.
     """
     row = INSTRUCTIONS.get(draft.mnemonic)
-    if row is None or row.opaque or not _SHAPE.fullmatch(draft.qualifier("shape")):
+    if row is None:
         return {}
     texts = {slot: draft.qualifier(slot) for slot in row.slots}
-    if any(texts.get(f"{operand}type") not in FORMATS for operand in "dabc"):
-        return {}
-    form = row.form(texts)
-    return {operand: form.vector(operand) for operand in "dabc"}
-
-
-def vectors_as_operands(vectors: dict[str, Vector]) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a mma, as `matrices_as_operands` does."""
-    return tuple(
-        vector(max(1, row.registers), row.register_type, _FIRST_REGISTERS[name])
-        for name, row in vectors.items()
-    )
-
-
-_SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})")
-
-
-def _matrix(operand: str, shape: Shape, type_name: str) -> dict[str, Matrix]:
-    type_: Format | None = FORMATS.get(type_name)
-    if type_ is None or operand not in ("a", "b", "c", "d"):
-        return {}
-    return {operand: Matrix(operand=operand, shape=shape, type=type_)}
+    if row.implicit_types:
+        texts["atype"] = texts["atype"] or "f16"  # implicit (9.7.14.4.5)
+        texts["btype"] = texts["btype"] or texts["atype"]
+    types = {operand: texts.get(f"{operand}type", "") for operand in "dabc"}
+    if not row.opaque:
+        known = _SHAPE.fullmatch(texts["shape"]) and FORMATS.keys() >= set(types.values())
+        return row.form(texts).vectors if known else {}
+    shape = SHAPES.get(texts["shape"])
+    if "matrix" in texts:
+        types = {texts["matrix"]: texts["type"]}
+    return {
+        operand: Matrix(operand=operand, shape=shape, type=FORMATS[type_])
+        for operand, type_ in types.items()
+        if shape is not None and type_ in FORMATS and operand in ("a", "b", "c", "d")
+    }
 
 
 def dealt_once(matrix: Matrix) -> int:
@@ -169,9 +143,8 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     """
     vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
-    kinds = INSTRUCTIONS[form.mnemonic].operands
     shared = form.space.startswith("shared")
-    for kind, operand in zip(kinds, draft.operands, strict=False):
+    for kind, operand in zip(form.operands, draft.operands, strict=False):
         if kind == "p":
             pointer = operand.strip("[] ").split("+")[0].strip()
             fits = pointer == "%addr" or (pointer == "tile" and shared)

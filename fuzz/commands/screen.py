@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import count as counting
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from rich.live import Live
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console import prometheus_there
+from fuzz.console import serving
 from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
@@ -47,7 +46,7 @@ from fuzz.runner import (
     visible_devices,
 )
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, keep
+from fuzz.screening.examining import Examiner
 from fuzz.screening.screen import Pattern, Sighting
 from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
@@ -68,15 +67,7 @@ _PROGRAMS_WITHOUT_SET = 256
 
 
 def screen(options: Screen) -> bool:
-    """Screen; tell whether something differed.
-
-    Raises
-    ------
-    UsageError
-        If the options do not go together, or the set is damaged or for another target.
-    DeviceLostError, InfrastructureError
-        If a device is gone, or nothing can be run, or nothing was compared.
-    """
+    """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
     check_report(options.report)
     if options.junit is not None:
@@ -87,7 +78,8 @@ def screen(options: Screen) -> bool:
     corpus = create_corpus(options.corpus, generator=generator())
     stop = threading.Event()
     begun = time.monotonic()
-    with ended_by_signals(stop.set), _metrics(options.metrics, devices):
+    metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
+    with ended_by_signals(stop.set), metrics:
         threads = [
             threading.Thread(
                 target=_screen_one,
@@ -121,19 +113,6 @@ def screen(options: Screen) -> bool:
             "is right"
         )
     return wrong
-
-
-@contextmanager
-def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator[None]:
-    """Serve figures for Prometheus if somebody wants them."""
-    if address is None:
-        yield
-        return
-    with prometheus_there(address):
-        from fuzz.console.metrics import ScreeningMetrics, served
-
-    with served(ScreeningMetrics(lambda: views(devices)), address):
-        yield
 
 
 def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]:
@@ -173,7 +152,6 @@ def _screen_one(
     stop: threading.Event,
     seconds: float,
 ) -> None:
-    """Screen a device until its time is over or somebody wants an end."""
     try:
         with opened(device.choice) as ready:
             module = Module.named(ready.target, ready.ptx_version)
@@ -226,15 +204,14 @@ def _examine(
     corpus: Corpus,
     known: Known,
 ) -> None:
-    """Replay and store what differed or failed."""
     while device.screen is not None and sightings:
         for found in examiner.examine(device.screen, sightings.pop(0)):
-            new = keep(device.kept, found, corpus, known)
-            device.news += [new] if new is not None else []
+            if found.keep(corpus, known):
+                device.kept.append(found)
+                device.news.append(found)
 
 
 def _check_model(made: ScreeningSet, model: str) -> None:
-    """Raise UsageError if a set was made by another model than the one that is used now."""
     description = made.description
     used = model_for(description.architecture).name
     if used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
@@ -277,7 +254,6 @@ def _watch(
     *,
     json: bool,
 ) -> None:
-    """Show what happens until all devices are done."""
     out = console(stderr=json)
 
     def wait(seconds: float, show: Callable[[], None]) -> None:
@@ -308,7 +284,7 @@ def _watch(
         for view in views(devices):
             say(
                 f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
-                f"{readings(view.device)}; {view.tally.total}",
+                f"{readings(view.device)}; {view.screen.tally.total}",
                 stderr=json,
             )
 

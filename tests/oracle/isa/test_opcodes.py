@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
-from oracle.forms import Form
+from oracle.forms import Form, kind_of
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, form_of, forms_by_opcode, ldmatrix_form, mma_form
 from oracle.legality import Explanation, Verdict, explain
 from oracle.opcodes import resolve
 from oracle.reasons import Rule
 from strategies.drafts import canonical
-from strategies.vocabulary import documented, foreign, kind_of, tokens
+from strategies.vocabulary import documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))
 WORDS = st.sampled_from([word for word in tokens() if word])
