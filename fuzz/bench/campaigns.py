@@ -76,17 +76,7 @@ def campaigns_of(
 def measure_reach(
     campaigns: Sequence[Campaign], *, jobs: int, watcher: Watcher
 ) -> tuple[Reach, ...]:
-    """Draw programs as campaigns do, and count what they reach.
-
-    Parameters
-    ----------
-    campaigns
-        All of one target and version, of which everything is listed, reached or not.
-    jobs
-        Processes; the counts do not depend on it.
-    watcher
-        Is told now and then the number of a campaign, and the programs drawn and left.
-    """
+    """Draw programs as campaigns do, and count what they reach."""
     total = ProgramCoverage()
     for coverage in run_all(reached_by, campaigns, jobs=jobs, watcher=watcher):
         total.merge(coverage)
@@ -187,13 +177,7 @@ class Silence:
 
 
 def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
-    """Run a campaign and return its lines.
-
-    Raises
-    ------
-    WarpfuzzError
-        As a campaign does.
-    """
+    """Run a campaign and return its lines."""
     check = Programs(choice=task.choice, seed=task.seed)
     with TemporaryDirectory() as folder, check.opened(Silence()) as opened_check:
         plan = check.plan(opened_check.facts)

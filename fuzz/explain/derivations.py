@@ -15,8 +15,9 @@ from fuzz.explain.dot_products import Derivation, Element, derive
 from fuzz.explain.notation import decimal, exact, hexadecimal, number, pattern, signed
 from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import Format
-from oracle.forms import STORAGE, Form
+from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
 from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
@@ -31,13 +32,7 @@ _IN_MEMORY = (
 
 
 def sentences_about(form: Form | None) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a section of the PTX ISA and what it says of an instruction.
-
-    Parameters
-    ----------
-    form
-        None for a matrix that is only loaded and stored.
-    """
+    """Return pairs of a section of the PTX ISA and what it says of an instruction."""
     return (_IN_MEMORY,) if form is None else INSTRUCTIONS[form.mnemonic].quotes_of(form)
 
 
@@ -101,7 +96,6 @@ def _element(event: Event, form: Form, row: int, column: int) -> Element:
 
 
 def _summed(form: Form, element: Element) -> Derivation:
-    """Derive an integer dot product."""
     lines = ["", "| k | A | B | product |", "|---|---|---|---|"]
     products = []
     for k, (x, y) in enumerate(zip(element.a, element.b, strict=True)):
@@ -128,7 +122,6 @@ def _summed(form: Form, element: Element) -> Derivation:
 
 
 def _counted(form: Form, element: Element) -> Derivation:
-    """Derive a population count."""
     row, column = (sum(bit << k for k, bit in enumerate(bits)) for bits in (element.a, element.b))
     both = row ^ column if form.op == "xor" else row & column
     size = len(element.a)
@@ -147,7 +140,6 @@ def _counted(form: Form, element: Element) -> Derivation:
 
 
 def _changed(step: Elementwise, before: int) -> Derivation:
-    """Derive an element-wise operation."""
     type_ = step.matrix.type
     bits, how = _operated(step.operation, type_, before, step.constant)
     shown = f"`{hexadecimal(before, type_.bits)}` = {decimal(before, type_)}"
@@ -161,7 +153,6 @@ def _changed(step: Elementwise, before: int) -> Derivation:
 
 
 def _operated(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
-    """Return the bits that an operation makes, and what there is to say of it."""
     mask, sign = (1 << type_.bits) - 1, 1 << (type_.bits - 1)
     arithmetic = operation in (Operation.MULTIPLY, Operation.ADD)
     if arithmetic and type_.is_float:

@@ -209,13 +209,7 @@ class ValueFacts:
 
     @classmethod
     def of(cls, entry: Entry) -> ValueFacts:
-        """Read a stored finding.
-
-        Raises
-        ------
-        WarpfuzzError
-            If a file is broken, or the program is none any more.
-        """
+        """Read a stored finding."""
         subject = subject_of(entry)
         files = entry.finding.files
         details = entry.finding.details

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing.util import Finalize
@@ -156,15 +155,6 @@ def tiles_of(form: Form, dots: Dots) -> tuple[Array, Array, Array]:
 class Device:
     """A runner that multiplies matrices.
 
-    Parameters
-    ----------
-    runner
-        Where it runs.
-    module
-        What the modules are written for.
-    forms
-        What it has to be able to multiply; they are compiled together.
-
     Raises
     ------
     InfrastructureError
@@ -185,13 +175,7 @@ class Device:
         self.compiled: Compiled = compiled
 
     def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
-        """Return what the device makes of some matrices, (count, m, n).
-
-        Raises
-        ------
-        InfrastructureError
-            If it fails on them.
-        """
+        """Return what the device makes of some matrices, (count, m, n)."""
         parts = list(self._parts(form, a, b, c))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
@@ -251,30 +235,8 @@ def confirm(task: Task, device: Device) -> Outcome:
     )  # fmt: skip
 
 
-class Here:
-    """Confirms in this process."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-
-    def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Return the outcome of each task, in their order."""
-        return (confirm(task, self.device) for task in tasks)
-
-
-class Crew:
-    """Confirms in processes, each with a runner of its own."""
-
-    def __init__(self, pool: Executor) -> None:
-        self.pool = pool
-
-    def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Return the outcome of each task, in their order."""
-        return iter(self.pool.map(_confirmed, tasks))
-
-
 _DEVICE: list[Device] = []
-"""That of a process of a crew; one."""
+"""The device of this process of a pool; set once by `_open`."""
 
 
 def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None:
@@ -284,17 +246,16 @@ def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None
     _DEVICE[:] = [Device(opened.runner, module, forms)]
 
 
-def _confirmed(task: Task) -> Outcome:
+def confirmed_there(task: Task) -> Outcome:
+    """Compare the device of this process of a pool with the model."""
     return confirm(task, _DEVICE[0])
 
 
-@contextmanager
-def crew_of(
+def pool_of(
     choice: RunnerChoice, module: Module, forms: tuple[Form, ...], workers: int
-) -> Iterator[Crew]:
-    """Start processes that can multiply forms; they end with the block."""
+) -> ProcessPoolExecutor:
+    """Return processes that can multiply forms, each with a runner of its own."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
+    return ProcessPoolExecutor(
         workers, mp_context=context, initializer=_open, initargs=(choice, module, forms)
-    ) as pool:
-        yield Crew(pool)
+    )
