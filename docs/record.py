@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from corpus import Entry, Kind
-from corpus.naming import RECORD, named_corpus
+from corpus.opening import RECORD, named_corpus
 from corpus.recorded import FOLDER, Answers, read_answers, write_answers
 from fuzz.findings.questions import with_answers_of
 from runners.compilers import find_assembler

@@ -13,7 +13,7 @@ from typing import Protocol
 from rich.text import Text
 
 from corpus import Entry
-from corpus.naming import named_entry
+from corpus.opening import named_entry
 from fuzz.compilers.bisection import (
     Column,
     Conclusion,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.naming import named_corpus
+from corpus.opening import named_corpus
 from corpus.recorded import read_answers
 from fuzz.findings.questions import ask, words_of
 from runners.compilers import discover_assemblers

@@ -31,7 +31,7 @@ from fuzz.campaign.store import (
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Drawn, Facts, Stage, Suspect
-from fuzz.findings.case import WRONG_STEP
+from fuzz.findings.families import WRONG_STEP
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
@@ -286,7 +286,7 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     ]
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
     triage.restore(records)
-    states = {key: member.state for key, member in triage.members.items()}
+    states = dict(triage.members)
     assert {key: state.provisional for key, state in states.items()} == {
         "violation/k": provisional, "violation/lost": False,
     }  # fmt: skip
