@@ -23,19 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import (
-    FRAGMENTS,
-    LDMATRIX,
-    LOAD,
-    MMA,
-    MMA_SYNC,
-    MOVMATRIX,
-    STMATRIX,
-    STORAGE,
-    STORE,
-    LdmatrixForm,
-)
+from oracle.forms import ROW_BYTES
 from oracle.held import Fragment, Held, Registers, Use
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
@@ -65,6 +56,9 @@ from oracle.steps import (
 )
 from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
 
+LOAD = INSTRUCTIONS["wmma.load"].section
+LDMATRIX = INSTRUCTIONS["ldmatrix"].section
+MMA_SYNC = INSTRUCTIONS["mma"].section
 CONSISTENCY = "8"
 """Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
 STATE_SPACES = "5.1"
@@ -267,17 +261,17 @@ class _Analysis:
                 self.uses(step, LOAD, at, state)
                 self.tile(step, "read", at, state)
             case Store():
-                self.uses(step, STORE, at, state)
+                self.uses(step, step.form.section, at, state)
                 self.tile(step, "write", at, state)
             case Multiply():
-                self.uses(step, MMA, at, state)
+                self.uses(step, step.form.section, at, state)
             case Elementwise():
                 self.uses(step, FRAGMENTS, at, state)
             case LoadRows():
                 self.uses(step, LDMATRIX, at, state)
                 self.load_rows(step, at, state)
             case StoreRows():
-                self.uses(step, STMATRIX, at, state)
+                self.uses(step, step.form.section, at, state)
                 self.store_rows(step, at, state)
             case LoadRegisters() | StoreRegisters():
                 self.uses(step, LDMATRIX, at, state)
@@ -288,7 +282,7 @@ class _Analysis:
             case MultiplyLanes():
                 self.uses(step, MMA_SYNC, at, state)
             case TransposeRegisters():
-                self.uses(step, MOVMATRIX, at, state)
+                self.uses(step, step.form.section, at, state)
             case PackRegisters() | SetRegisters() | MoveRegisters():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
@@ -436,7 +430,7 @@ class _Analysis:
 
     def tile(self, step: Load | Store, kind: str, at: str, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""
-        form, matrix = step.form, step.form.matrix
+        form, matrix = step.form, step.form.matrix()
         self.space(form.space, step.place.buffer, form.section, at)
         least = matrix.default_stride(form.layout)
         stride = least if step.stride is None else step.stride
@@ -468,7 +462,7 @@ class _Analysis:
         form = step.form
         self.space(form.space or "shared", step.buffer, LDMATRIX, at)
         every = self.target <= LAST_WITH_ALL_ADDRESSES
-        size = LdmatrixForm.ROW_BYTES
+        size = ROW_BYTES
         addresses = step.addresses if every else step.addresses[: form.addresses]
         if self.read_rows(step.buffer, addresses, form.addresses, state):
             return
@@ -488,7 +482,7 @@ class _Analysis:
 
         Programs are drawn to be right, and this is many times faster than lane by lane.
         """
-        own, size = self.program.buffer(buffer), LdmatrixForm.ROW_BYTES
+        own, size = self.program.buffer(buffer), ROW_BYTES
         starts = np.array(addresses, np.int64)
         if starts.min() < 0 or starts.max() > own.size - size:
             return False
@@ -503,14 +497,15 @@ class _Analysis:
         return True
 
     def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
-        self.space(step.form.space or "shared", step.buffer, STMATRIX, at)
-        size = step.form.ROW_BYTES
+        self.space(step.form.space or "shared", step.buffer, step.form.section, at)
+        size = ROW_BYTES
         written: dict[int, int] = {}
         for lane, address in enumerate(step.addresses[: step.form.addresses]):
             place = Place(buffer=step.buffer, offset=address)
             what = f"the row of lane {lane}"
             if not (
-                self.aligned(place, size, what, at, STMATRIX) and self.inside(place, size, at, what)
+                self.aligned(place, size, what, at, step.form.section)
+                and self.inside(place, size, at, what)
             ):
                 continue
             if address in written:

@@ -19,21 +19,19 @@ from corpus import Entry
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
 from fuzz.findings.case import MODULE, PROGRAM
-from fuzz.findings.questions import with_module
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import MainForm, MmaForm
+from oracle.forms import Form
 from oracle.program import Program, requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
-from runners.cuda.compilation import is_ptx
 from runners.emission import emit
-from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
+from runners.ptx_text import is_ptx, ptx_digests, with_header
 from strategies.draws import derived_seed, draw
 from strategies.features import Feature, Focus
 from strategies.programs import programs
@@ -217,7 +215,7 @@ class ExpansionProbe:
         text = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
             module = replace(module, version=str(parse_version(ptx_version)))
-            text = with_module(text, target=module.target, version=module.version)
+            text = with_header(text, target=module.target, version=module.version)
         self._module = replace(module, ptx=text)
         self._disassembler = disassembler
 
@@ -230,7 +228,7 @@ class ExpansionProbe:
             If the compiler does not know the module's target or version, or is the driver's.
         """
         module = self._module
-        if member.assembler is None or not member.knows(
+        if member.assembler is None or not member.assembler.knows(
             module.target, module.version, module.target
         ):
             raise CannotBeAskedError(
@@ -290,8 +288,8 @@ class Note:
 
 
 def survey_programs(
-    forms: Sequence[MainForm], *, target: str, version: str, seed: int
-) -> Iterator[tuple[MainForm, Program]]:
+    forms: Sequence[Form], *, target: str, version: str, seed: int
+) -> Iterator[tuple[Form, Program]]:
     """Iterate over forms and the simplest programs of each; those that need more are left out.
 
     A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
@@ -299,7 +297,7 @@ def survey_programs(
     """
     row, number = parse_target(target), parse_version(version)
     for form in forms:
-        for features in (_ANYWHERE, _SHARED)[: 2 if isinstance(form, MmaForm) else 1]:
+        for features in (_ANYWHERE, _SHARED)[: 2 if form.mnemonic == "wmma.mma" else 1]:
             focus = Focus(form=form, features=features)
             strategy = programs(focus, module=Module.named(target, version), forms=(form,))
             # The first example that Hypothesis makes is the simplest one there is.
@@ -352,7 +350,7 @@ def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
         return code
 
 
-def notes_of(form: MainForm, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
+def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
     """Return the changes of a form's expansion from version to version.
 
     Parameters

@@ -36,11 +36,11 @@ from fuzz.findings.verdicts import (
 )
 from fuzz.kinds import KINDS
 from oracle.execution import execute
-from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
-from oracle.mnemonics import MNEMONICS
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import Product
@@ -208,20 +208,15 @@ class Seen:
         return None
 
 
-def unit_name(form: MainForm) -> str:
+def unit_name(form: Form) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    name = _shown(form)
-    return f"{name} of {unit_of(form)}" if isinstance(form, ProductForm) else name
+    name = INSTRUCTIONS[form.mnemonic].name
+    return f"{name} of {unit_of(form)}" if form.is_product else name
 
 
-def form_name(form: MainForm) -> str:
+def form_name(form: Form) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    return " ".join((_shown(form), *_told_apart(form)))
-
-
-def _shown(form: MainForm) -> str:
-    """Return an instruction as people call it: mma.sync, which is not wmma.mma."""
-    return "mma.sync" if isinstance(form, MmaSyncForm) else form.mnemonic
+    return " ".join((INSTRUCTIONS[form.mnemonic].name, *_told_apart(form)))
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
@@ -234,7 +229,7 @@ def _told_apart(form: Form) -> Iterable[str]:
 
 def family_of_difference(
     kind: Kind,
-    form: MainForm,
+    form: Form,
     found: Sequence[Difference],
     seen: Seen | None = None,
 ) -> Family:
@@ -277,7 +272,7 @@ def family_of_culprit(
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
     if not what and found:
-        what = kind_of_difference(found, form if isinstance(form, ProductForm) else None)
+        what = kind_of_difference(found, form)
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
@@ -285,7 +280,7 @@ def family_of_culprit(
     return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
 
 
-def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
+def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers.
 
     Words of a compiler say what is wrong with it, whatever the program is about.
@@ -315,12 +310,12 @@ def under_a_condition(failure: Failure) -> str:
     lines = failure.detail.splitlines()
     words = lines[-1].split() if lines else []
     opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
-    names = [name for name in MNEMONICS if opcode == name or opcode.startswith(f"{name}.")]
+    names = [name for name in INSTRUCTIONS if opcode == name or opcode.startswith(f"{name}.")]
     what = max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
     return f"{what} under a condition that differs between lanes"
 
 
-def family_of_flaky(form: MainForm | None) -> Family:
+def family_of_flaky(form: Form | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")
 
@@ -354,7 +349,7 @@ def _listed(names: Sequence[str], most: int) -> str:
     return f"{len(names)} instructions"
 
 
-def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
+def family_of_disagreement(one: str, other: str, form: Form) -> Family:
     """Return the family of what two devices of one kind do not agree about.
 
     Parameters
@@ -369,7 +364,7 @@ def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
     return Family.of(Kind.FLAKY, about, shown=f"{about}: {form_name(form)}")
 
 
-def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
+def _family(kind: Kind, form: Form | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)
     return Family.of(kind, unit, what, shown=f"{name}: {what}")
@@ -446,6 +441,19 @@ def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
     return f"only {some(members, everybody)}"
 
 
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+
+
+def is_provisional(case: Case) -> bool:
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return KINDS[case.kind].has_culprit and not told
+
+
 @dataclass(kw_only=True)
 class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
@@ -469,6 +477,36 @@ class FamilyState:
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
+    new: bool = False
+    """Whether this campaign put its finding into the corpus."""
+    confirmed: bool = False
+    """Whether it was replayed."""
+    finished: bool = False
+    """Whether nothing more is to be done with it."""
+    deaths: int = 0
+    """Workers that died over it."""
+
+    @classmethod
+    def of(cls, family: Family, case: Case, cases: int) -> FamilyState:
+        """Return the family of a case."""
+        own = cls(kind=case.kind, family=family, text="", verdict="", message="", cases=cases)
+        own.describe(case)
+        return own
+
+    def describe(self, case: Case) -> None:
+        """Let a case stand for the family."""
+        self.kind, self.verdict, self.text = case.kind, case.kind.value, accused(case)
+        self.version, self.message = case.ptx_version, case.runners[-1].message
+        self.shrink, self.provisional, self.asked = (
+            case.shrink,
+            is_provisional(case),
+            asked_of(case),
+        )
+
+    @property
+    def id(self) -> str | None:
+        """Of the finding that stands for it; None if it could not be stored."""
+        return None if self.saved is None else self.saved.id
 
     @property
     def key(self) -> str:
@@ -585,7 +623,7 @@ def unknown_groups(families: Iterable[FamilyState]) -> int:
 def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a family as the summary lists it."""
     return {
-        "id": family.saved.id if family.saved else None,
+        "id": family.id,
         "family": family.key,
         "group": family.family.cause(family.kind)[1],
         "kind": family.kind.value,

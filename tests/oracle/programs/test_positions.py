@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from oracle import isa
 from oracle.definedness import Cause, undefined
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, StmatrixForm
+from oracle.forms import Form
 from oracle.image import locate, position, writable
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
@@ -66,7 +67,11 @@ def every_step(draw: st.DrawFn) -> Program:
     """Draw programs in which results that are only bounded go through every kind of step."""
     rows = draw(st.sampled_from(isa.LDMATRIX_FORMS))
     # Of .b8, which element goes where is not known.
-    back = draw(st.sampled_from([form for form in isa.STMATRIX_FORMS if form.type == "b16"]))
+    back = draw(
+        st.sampled_from(
+            [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]
+        )
+    )
     # Where they are stored is what ldmatrix loads, in another order.
     unit = draw(st.sampled_from((0, 256, 1024)))
     order = draw(st.permutations(range(32)))
@@ -92,7 +97,9 @@ def every_step(draw: st.DrawFn) -> Program:
         MultiplyLanes(form=LANES, d="m", a="x", b="y", c="z"),
         StoreRegisters(registers="m", count=4, place=out(1536)),
         PackRegisters(type="f16", source="m", destination="p", count=4),
-        TransposeRegisters(form=isa.MOVMATRIX_FORMS[0], source="p", destination="t", count=2),
+        TransposeRegisters(
+            form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2
+        ),
         StoreRegisters(registers="t", count=2, place=out(2048)),
         LoadRegisters(registers="s", count=back.registers, place=out(32)),
         StoreRows(form=back, registers="s", buffer="tile", addresses=there),
@@ -262,7 +269,7 @@ UNITS = st.tuples(st.integers(0, 255), st.integers(1, 256))
     target=st.sampled_from(("sm_75", "sm_90")),
 )
 def test_ldmatrix_reads_what_copies_of_its_rows_read(
-    form: LdmatrixForm,
+    form: Form,
     rows: list[int],
     far: int,
     filled: tuple[int, int] | None,
@@ -310,14 +317,14 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
 
 @settings(max_examples=100)
 @given(
-    form=st.sampled_from(isa.STMATRIX_FORMS),
+    form=st.sampled_from(INSTRUCTIONS["stmatrix"].forms),
     rows=st.permutations(range(40)),
     read=st.tuples(st.integers(0, 79), st.integers(1, 80)),
     barrier=st.booleans(),
     spare=st.integers(1, 64),
 )
 def test_stmatrix_writes_what_copies_to_its_rows_write(
-    form: StmatrixForm, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
+    form: Form, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
 ) -> None:
     """What is undefined of a copy behind one is of a copy behind the others."""
     buffers = (
