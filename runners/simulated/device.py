@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from runners.simulated.chip import Chip, chip_of
-from runners.simulated.decoder import decode
+from runners.simulated.decoder import Kernel, decode
 from runners.simulated.interpreter import run
-from runners.simulated.kernels import Kernel
 from runners.simulated.memory import Memory, laid_out
 from runners.simulated.parser import parse
 from runners.simulated.silicon import Planted, Silicon, Target
