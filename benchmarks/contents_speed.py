@@ -16,9 +16,9 @@ import numpy as np
 
 from oracle import isa
 from oracle.forms import MmaForm, StoreForm
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Multiply, Store
 from oracle.storage import Tile
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -42,10 +42,10 @@ def plain_program(form: MmaForm) -> Program:
         )
         place = Place(buffer="g" + operand)
         if isinstance(access, StoreForm):
-            steps += [Multiply(form=form, d="d", a="a", b="b", c="c")]
-            steps += [Store(form=access, fragment="d", place=place)]
+            steps += [Op.of(form=form, d="d", a="a", b="b", c="c")]
+            steps += [Op.of(form=access, fragment="d", place=place)]
         else:
-            steps += [Load(form=access, fragment=operand, place=place)]
+            steps += [Op.of(form=access, fragment=operand, place=place)]
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 

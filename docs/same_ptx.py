@@ -44,9 +44,10 @@ from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import MainForm, ProductForm
 from oracle.models import NO_FIGURES
+from oracle.ops import multiplies
 from oracle.permission import contradicting
 from oracle.program import Program, requirements, walk
-from oracle.steps import Branch, Elementwise, Loop, Product
+from oracle.steps import Branch, Elementwise, Loop
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.assemblers.machine_code import kernel_digests
@@ -121,7 +122,7 @@ def is_plain(program: Program) -> bool:
     """Whether a program multiplies once, and only moves matrices besides."""
     steps = list(walk(program.steps))
     others = any(isinstance(step, Branch | Loop | Elementwise) for step in steps)
-    return not others and sum(isinstance(step, Product) for step in steps) == 1
+    return not others and sum(multiplies(step) for step in steps) == 1
 
 
 def modules_of(

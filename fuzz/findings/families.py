@@ -35,14 +35,13 @@ from fuzz.findings.verdicts import (
     kind_of_difference,
 )
 from oracle.execution import execute
-from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
+from oracle.forms import Form, MainForm, ProductForm
 from oracle.isa import FORMS
-from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
 from oracle.mnemonics import MNEMONICS
+from oracle.ops import MainOp, called, is_producer
 from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.steps import Product
 from oracle.tracing import trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, fits_declarations
@@ -194,7 +193,7 @@ class Seen:
         return Differences.joined([self.first, *parts])
 
     @cached_property
-    def producer(self) -> Product | LoadRows | None:
+    def producer(self) -> MainOp | None:
         """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
@@ -203,25 +202,20 @@ class Seen:
         for one in self.first:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
-            if event is not None and isinstance(event.step, Product | LoadRows):
+            if event is not None and is_producer(event.step):
                 return event.step
         return None
 
 
 def unit_name(form: MainForm) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    name = _shown(form)
+    name = called(form)
     return f"{name} of {unit_of(form)}" if isinstance(form, ProductForm) else name
 
 
 def form_name(form: MainForm) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    return " ".join((_shown(form), *_told_apart(form)))
-
-
-def _shown(form: MainForm) -> str:
-    """Return an instruction as people call it: mma.sync, which is not wmma.mma."""
-    return "mma.sync" if isinstance(form, MmaSyncForm) else form.mnemonic
+    return " ".join((called(form), *_told_apart(form)))
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})

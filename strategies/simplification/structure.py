@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
+from oracle.lane_steps import LoadRegisters
+from oracle.ops import accesses_matrix, accesses_rows, is_main, loads_fragment
 from oracle.places import Buffer, Uniform, Word
 from oracle.program import Program, walk
 from oracle.registers import Register, listed
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Main, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Edits,
@@ -62,7 +63,7 @@ def _is_useless(step: Step, steps: Steps, buffers: tuple[Buffer, ...]) -> bool:
     every = list(walk(steps))
     made = step.writes
     if made is not None:
-        if isinstance(step, Main) and sum(isinstance(other, Main) for other in every) == 1:
+        if is_main(step) and sum(is_main(other) for other in every) == 1:
             return False
         result = set(made.registers)
         return all(result.isdisjoint(use.registers) for other in every for use in other.reads)
@@ -130,10 +131,12 @@ def _needs(program: Program) -> dict[str, int]:
         ends[buffer] = max(end, ends.get(buffer, 0))
 
     for step in walk(program.steps):
-        if isinstance(step, Load | Store):
-            reach(step.place.buffer, step.place.offset + room_for(step.tile))
-        elif isinstance(step, LoadRows | StoreRows):
-            reach(step.buffer, max(step.addresses) + step.form.ROW_BYTES + GUARD_BYTES)
+        if accesses_matrix(step):
+            place = step.memory.place
+            reach(place.buffer, place.offset + room_for(step.tile))
+        elif accesses_rows(step):
+            end = max(step.memory.addresses) + step.form.ROW_BYTES
+            reach(step.memory.buffer, end + GUARD_BYTES)
         elif not isinstance(step, Copy):
             guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):
@@ -250,14 +253,14 @@ def _loads_first(steps: Steps) -> Steps:
     registers, written = set[Register](), set[str]()
     for step in steps:
         if (
-            isinstance(step, Load | LoadRegisters)
+            (loads_fragment(step) or isinstance(step, LoadRegisters))
             and all(registers.isdisjoint(use.registers) for use in step.uses)
             and written.isdisjoint(span.buffer for span in step.bytes_read)
         ):
             first.append(step)
             continue
         blocks = {field: _loads_first(inside) for field, inside in step.blocks.items()}
-        rest.append(step.with_blocks(blocks))
+        rest.append(step.changed(**blocks))
         every = list(walk((step,)))
         registers |= {one for inside in every for use in inside.uses for one in use.registers}
         written |= {span.buffer for inside in every for span in inside.bytes_written}

@@ -12,7 +12,8 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters, StoreRows
+from oracle.ops import multiplies_fragments, multiplies_registers, stores_fragment
 from oracle.program import walk
 from oracle.steps import Multiply, Step, Store
 from oracle.storage import Tile, read
@@ -35,7 +36,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
     results = [
         event.result
         for event in trace(program, subject.image, target=TARGET).events
-        if isinstance(event.step, Multiply)
+        if multiplies_fragments(event.step)
         # Operands that list their registers are tried in these as well, if they can be loaded.
         for _ in range(1 + _lists_registers(event.step))
     ]
@@ -47,7 +48,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
     for example, result in zip(examples, results, strict=False):
         assert not undefined(example.program, target=TARGET)
         after = execute(example.program, example.image[None], target=TARGET).images
-        (store,) = (step for step in example.program.steps if isinstance(step, Store))
+        (store,) = (step for step in example.program.steps if stores_fragment(step))
         tile = Tile(matrix=store.form.matrix, layout=store.form.layout)
         stored = read(after, example.program.offset(store.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
@@ -87,7 +88,7 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     def fails(candidate: Subject) -> bool:
         steps = list(walk(candidate.program.steps))
         return any(
-            isinstance(step, MultiplyLanes) and stored(step.d, steps[index + 1 :])
+            multiplies_registers(step) and stored(step.d, steps[index + 1 :])
             for index, step in enumerate(steps)
         )
 
@@ -96,5 +97,5 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     *loads, multiply, store = walk(got.subject.program.steps)
     assert len(loads) <= 3
     assert all(isinstance(step, LoadRegisters) for step in loads)
-    assert isinstance(multiply, MultiplyLanes)
+    assert multiplies_registers(multiply)
     assert isinstance(store, StoreRegisters)

@@ -24,6 +24,7 @@ from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.formats import Kind
 from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.ops import accesses_matrix
 from oracle.program import Program, walk
 from oracle.steps import Load, Multiply, Step, Store
 from strategies.cells import complexity
@@ -37,7 +38,7 @@ def kinds(program: Program) -> list[type[Step]]:
 
 
 def is_plain(step: Step) -> bool:
-    if not isinstance(step, Load | Store):
+    if not accesses_matrix(step):
         return True
     return (
         step.stride is None
@@ -115,9 +116,7 @@ def test_of_steps_only_the_one_that_matters_and_what_it_needs_are_left(
 @given(subjects())
 def test_a_stride_that_matters_stays_and_everything_else_becomes_plain(subject: Subject) -> None:
     def strided(program: Program) -> list[Step]:
-        return [
-            s for s in walk(program.steps) if isinstance(s, Load | Store) and s.stride is not None
-        ]
+        return [s for s in walk(program.steps) if accesses_matrix(s) and s.stride is not None]
 
     assume(strided(subject.program))
     got = shrink(
@@ -125,7 +124,7 @@ def test_a_stride_that_matters_stays_and_everything_else_becomes_plain(subject: 
     )
     assert got.status is ShrinkStatus.COMPLETE
     (kept,) = strided(got.subject.program)
-    assert isinstance(kept, Load | Store)
+    assert accesses_matrix(kept)
     assert (kept.stride_in_register, kept.immediate, kept.place.offset) == (False, 0, 0)
     assert all(is_plain(step) for step in walk(got.subject.program.steps) if step is not kept)
     assert kinds(got.subject.program).count(Multiply) == 1

@@ -22,9 +22,10 @@ from oracle.lane_steps import (
     StoreRows,
     TransposeRegisters,
 )
+from oracle.ops import accesses_matrix, loads_fragment
 from oracle.places import Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Copy, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Copy, Loop, Multiply, Step, Store
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit
@@ -83,7 +84,7 @@ def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
     """Every element of a matrix that is loaded from global memory, or copied from there."""
     found = []
     for step in walk(program.steps):
-        if isinstance(step, Load):
+        if loads_fragment(step):
             tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
             for place in places(program, step.place):
                 found += [
@@ -177,7 +178,7 @@ def with_defaults(subject: Subject) -> Iterator[Subject]:
     """
     program = subject.program
     for index, step in enumerate(program.steps):
-        if not isinstance(step, Load | Store):
+        if not accesses_matrix(step):
             continue
         old = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
         new = replace(old, stride=None)

@@ -17,6 +17,7 @@ from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.models import model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
+from oracle.ops import loads_fragment
 from oracle.places import Uniform, Word
 from oracle.program import Program
 from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
@@ -128,7 +129,7 @@ class _Interpreter:
 
     def size(self, step: Load | Store) -> tuple[int, int, int]:
         shape = step.form.shape
-        operand = step.form.operand if isinstance(step, Load) else "d"
+        operand = step.form.operand if loads_fragment(step) else "d"
         rows = shape.k if operand == "b" else shape.m
         columns = shape.k if operand == "a" else shape.n
         return rows, columns, step.form.type.bits

@@ -15,6 +15,7 @@ from oracle.formats import FORMATS
 from oracle.forms import LoadForm, StoreForm
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
@@ -42,22 +43,22 @@ def at(offset: int = 0, buffer: str = "data") -> Place:
 def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
     form = isa.form_of(f"wmma.load.{opcode}")
     assert isinstance(form, LoadForm)
-    return Load(form=form, fragment=name, place=place, stride=stride)
+    return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
 def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
     form = isa.form_of(f"wmma.store.{opcode}")
     assert isinstance(form, StoreForm)
-    return Store(form=form, fragment=name, place=place, stride=stride)
+    return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
 def multiply(opcode: str) -> Multiply:
-    return Multiply(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
+    return Op.of(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
 
 
 def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> LoadRows:
     form = isa.ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x{number}.b16")
-    return LoadRows(form=form, registers="r", buffer=buffer, addresses=addresses)
+    return Op.of(form=form, registers="r", buffer=buffer, addresses=addresses)
 
 
 A = "a.sync.aligned.row.m16n16k16.global.f16"
@@ -89,7 +90,7 @@ def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined
 
 def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
     accumulators = {
-        (form.shape, form.type): Load(form=form, fragment="x", place=at())
+        (form.shape, form.type): Op.of(form=form, fragment="x", place=at())
         for form in isa.LOAD_FORMS
         if form.operand == "c" and form.space == ""
     }
@@ -98,11 +99,11 @@ def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
         for stride in (None, form.matrix.default_stride(form.layout)):
             if isinstance(form, LoadForm):
                 steps: tuple[Step, ...] = (
-                    Load(form=form, fragment="x", place=place, stride=stride),
+                    Op.of(form=form, fragment="x", place=place, stride=stride),
                 )
             else:
                 first = accumulators[form.shape, form.type]
-                steps = (first, Store(form=form, fragment="x", place=place, stride=stride))
+                steps = (first, Op.of(form=form, fragment="x", place=place, stride=stride))
             assert reasons(*FILL, *steps) == [], form.opcode
 
 

@@ -14,18 +14,17 @@ from oracle.execution import execute
 from oracle.isa import ldmatrix_form, mma_form, mma_sync_form
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     SetRegisters,
     StoreRegisters,
 )
 from oracle.operations import Operation
+from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, by_register
 from oracle.sharing import overlaps
-from oracle.steps import Barrier, Branch, Elementwise, Multiply, Step
+from oracle.steps import Barrier, Branch, Elementwise, Step
 from oracle.tracing import trace
 from runners.emission.registers import operand_registers
 from strategies.programs.bare import alone
@@ -53,7 +52,7 @@ def lanes(*between: Step, read: str = "x", **names: str) -> Program:
         LoadRegisters(registers=name, count=n, place=Place(buffer=name))
         for name, n in sizes.items()
     )
-    multiply = MultiplyLanes(form=LANES, **({"d": "d", "a": "a", "b": "b", "c": "c"} | names))
+    multiply = Op.of(form=LANES, **({"d": "d", "a": "a", "b": "b", "c": "c"} | names))
     store = StoreRegisters(registers=read, count=8, place=Place(buffer="left"))
     outs = (
         Buffer(name="out", space="global", size=512),
@@ -231,7 +230,7 @@ def test_an_address_of_32_bits_is_one_of_shared_memory(space: str, cause: set[Ca
             fill,
             StoreRegisters(registers="f", count=4, place=Place(buffer="near")),
             Barrier(),
-            LoadRows(
+            Op.of(
                 form=form, registers="r", buffer="near", addresses=tuple(range(0, 512, 16)),
                 address=0,
             ),
@@ -306,8 +305,8 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
 def test_a_trace_names_who_made_what_a_vector_holds() -> None:
     program = lanes(SetRegisters(registers="y", count=2), c="x.0 y.1 y.0 x.3")
     found = trace(program, images(program)[0], target="sm_90")
-    event = next(one for one in found.events if isinstance(one.step, MultiplyLanes | Multiply))
-    assert isinstance(event.step, MultiplyLanes)
+    event = next(one for one in found.events if multiplies(one.step))
+    assert multiplies_registers(event.step)
     maker = found.maker(event, event.step.c)
     assert maker is not None
     assert isinstance(maker.step, SetRegisters)

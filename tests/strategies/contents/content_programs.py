@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from oracle import isa
 from oracle.forms import LdmatrixForm, LoadForm, MmaForm
 from oracle.image import position
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
+from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Load, Loop, Step, Store
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -56,7 +57,7 @@ def store(form: MmaForm, fragment: str, place: Place) -> Store:
         for each in isa.STORE_FORMS
         if each.matrix == form.matrix("d") and (each.layout, each.space) == ("row", "global")
     )
-    return Store(form=row, fragment=fragment, place=place)
+    return Op.of(form=row, fragment=fragment, place=place)
 
 
 def tile(step: Load | Store) -> Tile:
@@ -68,7 +69,7 @@ def plain(opcode: str) -> Program:
     """Load a, b and c, multiply, store d; each in a buffer of its own, with default strides."""
     form = isa.mma_form(opcode)
     loads = [
-        Load(form=load_form(form, operand), fragment=operand, place=Place(buffer="g" + operand))
+        Op.of(form=load_form(form, operand), fragment=operand, place=Place(buffer="g" + operand))
         for operand in "abc"
     ]
     last = store(form, "d", Place(buffer="gd"))
@@ -76,7 +77,7 @@ def plain(opcode: str) -> Program:
         Buffer(name=step.place.buffer, space="global", size=tile(step).extent + GUARD)
         for step in (*loads, last)
     )
-    product = Multiply(form=form, d="d", a="a", b="b", c="c")
+    product = Op.of(form=form, d="d", a="a", b="b", c="c")
     return Program(buffers=buffers, steps=(*loads, product, last))
 
 
@@ -105,7 +106,7 @@ def long() -> Long:
     ]
     b, c = load_form(form, "b"), load_form(form, "c", layout="col")
     loads = {
-        name: Load(
+        name: Op.of(
             form=row, fragment=name, place=Place(buffer="data", offset=offset), stride=stride
         )
         for name, row, offset, stride in (
@@ -119,20 +120,20 @@ def long() -> Long:
             source=Place(buffer="data", offset=6720), destination=Place(buffer="rows"), size=512
         ),
         Barrier(),
-        Load(form=first, fragment="q", place=Place(buffer="tile"), stride=pitch // 2),
+        Op.of(form=first, fragment="q", place=Place(buffer="tile"), stride=pitch // 2),
         *loads.values(),
-        Multiply(form=form, d="e", a="q", b="x", c="y"),
+        Op.of(form=form, d="e", a="q", b="x", c="y"),
         Branch(
             condition=Word(place=Place(buffer="control", offset=4), mask=1),
-            then=(Multiply(form=form, d="f", a="q", b="z", c="w"),),
-            otherwise=(Multiply(form=form, d="f", a="q", b="z", c="e"),),
+            then=(Op.of(form=form, d="f", a="q", b="z", c="w"),),
+            otherwise=(Op.of(form=form, d="f", a="q", b="z", c="e"),),
         ),
         Loop(
             count=Word(place=Place(buffer="control"), mask=7),
-            body=(Multiply(form=form, d="f", a="q", b="z", c="f"),),
+            body=(Op.of(form=form, d="f", a="q", b="z", c="f"),),
         ),
         store(form, "f", Place(buffer="out")),
-        LoadRows(
+        Op.of(
             form=rows, registers="r", buffer="rows",
             addresses=tuple(LdmatrixForm.ROW_BYTES * (31 - lane) for lane in range(32)),
         ),
@@ -163,7 +164,7 @@ def rows_program() -> Program:
         steps=(
             Copy(source=Place(buffer="gi"), destination=Place(buffer="si"), size=640),
             Barrier(),
-            LoadRows(
+            Op.of(
                 form=form, registers="r", buffer="si",
                 addresses=tuple(16 * (7 * lane % 40) for lane in range(32)),
             ),
@@ -185,7 +186,7 @@ def matrices(
     found = [
         np.array(read(images, position(program, step.place), tile(step)))
         for step in program.steps
-        if isinstance(step, Load)
+        if loads_fragment(step)
     ]
     a, b, c = found
     return a, b, c

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from content_programs import BF16, F16_F32, S4, long, plain
 
+from oracle.ops import accesses_matrix, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Barrier, Copy, Load, Store
+from oracle.steps import Barrier, Copy
 from strategies.matrices import inputs, outputs
 
 
@@ -33,10 +34,10 @@ def moved(opcode: str, size: int) -> Program:
         replace(
             step,
             place=Place(buffer=step.place.buffer.replace("g", "t"), offset=32)
-            if isinstance(step, Load)
+            if loads_fragment(step)
             else Place(buffer="td", offset=64),
         )
-        if isinstance(step, Load | Store)
+        if accesses_matrix(step)
         else step
         for step in program.steps
     )

@@ -18,6 +18,7 @@ from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.legality import Verdict, explain
+from oracle.ops import accesses_matrix, loads_rows, multiplies_fragments, stores_fragment
 from oracle.program import Program, requirements, walk
 from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.targets import Module
@@ -143,7 +144,7 @@ def _lost(steps: tuple[Step, ...], needed: set[str], found: list[Step]) -> set[s
                 needed |= _lost(step.body, set(needed), found)
             case _:
                 reads, written = _names(step)
-                if isinstance(step, Multiply) and written not in needed:
+                if multiplies_fragments(step) and written not in needed:
                     found.append(step)
                 needed.discard(written)
                 needed.update(reads)
@@ -165,14 +166,14 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
     loads, (product, store) = plain.steps[:3], plain.steps[3:]
     assert [type(step) for step in loads] == [Load] * 3
-    assert isinstance(product, Multiply)
+    assert multiplies_fragments(product)
     assert product.form == form
-    assert isinstance(store, Store)
+    assert stores_fragment(store)
     for step in (*loads, store):
-        assert isinstance(step, Load | Store)
+        assert accesses_matrix(step)
         assert step.form.space == "global"
         assert (step.stride, step.immediate, step.place.offset) == (None, 0, 0)
-    assert [step.form.layout for step in (loads[2], store) if isinstance(step, Load | Store)] == [
+    assert [step.form.layout for step in (loads[2], store) if accesses_matrix(step)] == [
         "row", "row"
     ]  # fmt: skip
     assert features_of(plain) <= {
@@ -190,7 +191,7 @@ def test_an_ldmatrix_shrinks_to_itself(form: LdmatrixForm) -> None:
         "Copy", "Barrier", "LoadRows", "StoreRegisters"
     ]  # fmt: skip
     rows = plain.steps[2]
-    assert isinstance(rows, LoadRows)
+    assert loads_rows(rows)
     assert rows.addresses == tuple(range(0, 512, 16))
 
 

@@ -12,9 +12,10 @@ from oracle.forms import MmaForm
 from oracle.isa import mma_form
 from oracle.matrices import SHAPES
 from oracle.operations import Operation
+from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Elementwise, Load, Loop, Step, Store
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live
 from strategies.programs.forms import load_form, store_form
@@ -26,7 +27,7 @@ OUTER = 4096
 
 def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Load:
     form = load_form(FORM.matrix(operand), "row", "global")
-    return Load(
+    return Op.of(
         form=form, fragment=str(more.pop("name", operand)),
         place=Place(buffer=str(more.pop("buffer", "g" + operand)), offset=at), stride=stride,
         **more,  # type: ignore[arg-type]
@@ -35,11 +36,11 @@ def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object
 
 def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Store:
     form = store_form(FORM.matrix("d"), "row", "global")
-    return Store(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
+    return Op.of(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
 
 def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: MmaForm = FORM) -> Step:
-    return Multiply(form=form, d=d, a=a, b=b, c=c)
+    return Op.of(form=form, d=d, a=a, b=b, c=c)
 
 
 def program(*steps: Step) -> Program:

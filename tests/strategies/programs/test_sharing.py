@@ -14,10 +14,10 @@ from oracle.execution import execute
 from oracle.forms import MmaForm, MmaSyncForm
 from oracle.isa import FORMS
 from oracle.lane_steps import SetRegisters
+from oracle.ops import multiplies
 from oracle.permission import permitted
 from oracle.program import Program, by_register, walk
 from oracle.sharing import overlaps
-from oracle.steps import Product
 from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
@@ -95,7 +95,7 @@ def test_shrinking_ends_in_a_program_that_shares_nothing(feature: Feature) -> No
             assert all(_measure(one.program) < _measure(example.program) for one in simpler)
             example = simpler[0]
         assert not any(
-            isinstance(step, Product) and any("." in use.name for use in step.uses)
+            multiplies(step) and any("." in use.name for use in step.uses)
             for step in walk(example.program.steps)
         )
 
@@ -127,9 +127,7 @@ def _cuda(module: KernelModule) -> str | Failure:
 
 def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
     programs = drawn(count=500, key=41)
-    products = [
-        step for program in programs for step in walk(program.steps) if isinstance(step, Product)
-    ]
+    products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
     share = sum(any("." in use.name for use in step.uses) for step in products) / len(products)
     assert 0.05 < share < 0.2
     assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
