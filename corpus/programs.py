@@ -95,8 +95,7 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def _step(step: StepBase) -> dict[str, object]:
-    name = step.row.stored_as if isinstance(step, Op) else type(step).__name__
-    return {"step": name, **_row(step)}
+    return {"step": step.stored_as, **_row(step)}
 
 
 def _value(value: Any) -> object:

@@ -277,6 +277,10 @@ class Op(StepBase, Generic[F, M]):
     def instruction(self) -> Form:
         return self.form
 
+    @property
+    def stored_as(self) -> str:
+        return self.row.stored_as
+
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         row, holds = self.row, _holds(self.form, self.count)

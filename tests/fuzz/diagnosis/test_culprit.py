@@ -115,8 +115,8 @@ def in_place(form: MmaForm = HALF) -> Program:
     base = alone(form)
     program = base.program
     steps = tuple(
-        replace(step, d="a") if multiplies_fragments(step)
-        else replace(step, fragment="a") if stores_fragment(step)
+        step.changed(d="a") if multiplies_fragments(step)
+        else step.changed(fragment="a") if stores_fragment(step)
         else step
         for step in program.steps
     )  # fmt: skip
@@ -156,7 +156,7 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
     """Image 16 of round 58 of seed 8 on an H200 (2026-11-22) was a new finding."""
     first, second = in_place(), in_place(mma_form(str(HALF.opcode).replace("row.col", "row.row")))
     again = tuple(
-        replace(step, place=replace(step.place, buffer="again")) if stores_fragment(step)
+        step.changed(place=Place(buffer="again")) if stores_fragment(step)
         else step
         for step in second.steps
     )  # fmt: skip
@@ -187,7 +187,7 @@ def sharing(form: ProductForm, d: str) -> Program:
         )
     *loads, multiply, store = program.steps
     field = "fragment" if stores_fragment(store) else "registers"
-    return replace(program, steps=(*loads, replace(multiply, d=d), replace(store, **{field: d})))
+    return replace(program, steps=(*loads, multiply.changed(d=d), store.changed(**{field: d})))
 
 
 def expanding(disturbs: Callable[..., bool]) -> Callable[[str], str]:
@@ -323,7 +323,7 @@ def third_result_moved(ptx: str) -> str:
 def test_a_step_that_is_wrong_only_beside_others_is_found_in_its_place() -> None:
     base = alone(HALF)
     *loads, multiply, store = base.program.steps
-    again = replace(base.multiply, c="d")
+    again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, store))
     broken = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved])
     bench = Bench(broken, emit(program, module=MODULE))
@@ -343,7 +343,7 @@ def test_every_store_of_a_result_is_tried() -> None:
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
     right = replace(store, form=store_form(store.form.matrix, "col", "global"))
-    turned = replace(store, place=replace(store.place, buffer="turned"))
+    turned = store.changed(place=Place(buffer="turned"))
     program = replace(
         base.program,
         buffers=(*base.program.buffers, replace(base.program.buffer("d"), name="turned")),
@@ -361,7 +361,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     *loads, multiply, store = base.program.steps
     assert stores_fragment(store)
     right = replace(store, form=store_form(store.form.matrix, "col", "global"))
-    again = replace(base.multiply, c="d")
+    again = base.multiply.changed(c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])
     bench = Bench(both, emit(program, module=MODULE))
@@ -402,7 +402,7 @@ def test_a_step_on_registers_is_shrunk_to_itself_between_plain_accesses() -> Non
         shrunk = shrink(subject, runner_verdicts(ready), wanted=Kind.VIOLATION)
     assert shrunk.status is ShrinkStatus.COMPLETE
     (stored,) = (step for step in shrunk.subject.program.steps if stores_rows(step))
-    assert (stored.form.number, stored.form.transposed, stored.immediate) == (1, False, 0)
+    assert (stored.form.number, stored.form.transposed, stored.memory.immediate) == (1, False, 0)
     # Memory is filled, one register loaded and stored, memory copied back, in order.
     assert len(shrunk.subject.program.steps) == 6
 

@@ -12,19 +12,17 @@ from fuzz.findings.replay import Subject
 from fuzz.shrinking import shrink
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.lane_steps import LoadRegisters, StoreRegisters, StoreRows
-from oracle.ops import multiplies_fragments, multiplies_registers, stores_fragment
+from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import Op, multiplies_fragments, multiplies_registers, stores_fragment, stores_rows
 from oracle.program import walk
-from oracle.steps import Multiply, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, read
 from oracle.tracing import trace
 from strategies.simplification.examples import Example
 from strategies.simplification.isolation import isolated, loaded
 
-_STORES = StoreRegisters | StoreRows
 
-
-def _lists_registers(step: Multiply) -> bool:
+def _lists_registers(step: Op) -> bool:
     once = all(len(set(use.registers)) == len(use.registers) for use in step.reads)
     return once and any("." in use.name for use in step.uses)
 
@@ -50,7 +48,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         after = execute(example.program, example.image[None], target=TARGET).images
         (store,) = (step for step in example.program.steps if stores_fragment(step))
         tile = Tile(matrix=store.form.matrix, layout=store.form.layout)
-        stored = read(after, example.program.offset(store.place.buffer), tile)[0]
+        stored = read(after, example.program.offset(store.memory.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
 
 
@@ -65,7 +63,7 @@ def test_what_is_stored_is_the_same_with_operands_loaded_instead_of_made(subject
             continue
         after = execute(smaller, example.image[None], target=TARGET).images[0]
         for step in smaller.steps:
-            if not isinstance(step, Store | StoreRegisters):
+            if not step.stores or stores_rows(step):
                 continue
             (span,) = step.bytes_written
             if smaller.buffer(span.buffer).space != "shared":
@@ -79,7 +77,7 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     def stored(name: str, steps: Sequence[Step]) -> bool:
         """Whether it is, before anything else is loaded under this name."""
         for step in steps:
-            if isinstance(step, _STORES) and step.registers == name:
+            if step.stores and step.names.get("registers") == name:
                 return True
             if step.writes is not None and step.writes.name == name:
                 return False
@@ -88,7 +86,7 @@ def test_of_a_multiplication_of_registers_its_loads_and_a_store_are_left(subject
     def fails(candidate: Subject) -> bool:
         steps = list(walk(candidate.program.steps))
         return any(
-            multiplies_registers(step) and stored(step.d, steps[index + 1 :])
+            multiplies_registers(step) and stored(step.names["d"], steps[index + 1 :])
             for index, step in enumerate(steps)
         )
 

@@ -13,12 +13,12 @@ from oracle.definedness import Cause, check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
 from oracle.forms import LoadForm, StoreForm
-from oracle.lane_steps import LoadRows, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Loop, Step
 
 BUFFERS = (
     Buffer(name="data", space="global", size=4096),
@@ -40,23 +40,23 @@ def at(offset: int = 0, buffer: str = "data") -> Place:
     return Place(buffer=buffer, offset=offset)
 
 
-def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
+def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Op:
     form = isa.form_of(f"wmma.load.{opcode}")
     assert isinstance(form, LoadForm)
     return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
-def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
+def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Op:
     form = isa.form_of(f"wmma.store.{opcode}")
     assert isinstance(form, StoreForm)
     return Op.of(form=form, fragment=name, place=place, stride=stride)
 
 
-def multiply(opcode: str) -> Multiply:
+def multiply(opcode: str) -> Op:
     return Op.of(form=isa.mma_form(f"wmma.mma.{opcode}"), d="d", a="a", b="b", c="c")
 
 
-def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> LoadRows:
+def rows(addresses: tuple[int, ...], *, number: int = 1, buffer: str = "tile") -> Op:
     form = isa.ldmatrix_form(f"ldmatrix.sync.aligned.m8n8.x{number}.b16")
     return Op.of(form=form, registers="r", buffer=buffer, addresses=addresses)
 

@@ -28,7 +28,8 @@ def test_every_lane_gets_what_the_layout_says(form: LdmatrixForm, seed: int) -> 
             form=form, registers="r", buffer="s", addresses=tuple(addresses[image].tolist())
         )
         rows = [
-            int.from_bytes(shared[image, a : a + 16].tobytes(), "little") for a in step.addresses
+            int.from_bytes(shared[image, a : a + 16].tobytes(), "little")
+            for a in step.memory.addresses
         ]
         for lane in range(32):
             for index in range(form.registers):

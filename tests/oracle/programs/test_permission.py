@@ -22,7 +22,7 @@ from oracle.ops import Op
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program, requirements
-from oracle.steps import Barrier, Branch, Copy, Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Elementwise, Step
 from oracle.warps import Planes, Warps
 
 QUIET = settings(
@@ -39,7 +39,7 @@ BUFFERS = (
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 
 
-def _load(form: MmaForm, operand: str, place: Place, type_: str = "") -> Load:
+def _load(form: MmaForm, operand: str, place: Place, type_: str = "") -> Op:
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     load = next(
         f for f in isa.LOAD_FORMS
@@ -49,7 +49,7 @@ def _load(form: MmaForm, operand: str, place: Place, type_: str = "") -> Load:
     return Op.of(form=load, fragment=operand, place=place)
 
 
-def _store(form: MmaForm, place: Place, fragment: str = "d") -> Store:
+def _store(form: MmaForm, place: Place, fragment: str = "d") -> Op:
     store = next(
         f for f in isa.STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
     )
@@ -103,7 +103,7 @@ class ArbitraryWarps(Warps):
 
     rng: np.random.Generator
 
-    def multiply(self, step: Multiply) -> Planes:
+    def multiply(self, step: Op) -> Planes:
         type_ = step.form.d_type
         if not type_.is_float:
             return super().multiply(step)

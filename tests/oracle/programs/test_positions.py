@@ -20,11 +20,11 @@ from oracle.lane_steps import (
     PackRegisters,
     StoreRegisters,
 )
-from oracle.ops import Op, accesses_rows
+from oracle.ops import Op, accesses_matrix, accesses_rows
 from oracle.permission import permitted
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Step
 from oracle.tracing import trace
 
 ALIGNMENT = 32
@@ -49,11 +49,11 @@ def tile(offset: int) -> Place:
     return Place(buffer="tile", offset=offset)
 
 
-def load(text: str, name: str, place: Place) -> Load:
+def load(text: str, name: str, place: Place) -> Op:
     return Op.of(form=isa.form_of(f"wmma.load.{text}"), fragment=name, place=place)
 
 
-def store(text: str, name: str, place: Place) -> Store:
+def store(text: str, name: str, place: Place) -> Op:
     return Op.of(form=isa.form_of(f"wmma.store.d.sync.aligned.row.{text}"), fragment=name,
                  place=place)  # fmt: skip
 
@@ -218,14 +218,15 @@ def broken(draw: st.DrawFn) -> Program:
             steps.insert(index, step)
         elif accesses_rows(step):
             first = draw(st.integers(0, 31))
-            moved_ = tuple(a + by * (lane >= first) for lane, a in enumerate(step.addresses))
-            steps[index] = replace(step, addresses=moved_)
+            moved_ = tuple(a + by * (lane >= first) for lane, a in enumerate(step.memory.addresses))
+            steps[index] = step.changed(addresses=moved_)
         elif isinstance(step, Copy):
             place = replace(step.source, offset=step.source.offset + by)
             steps[index] = replace(step, source=place)
-        elif hasattr(step, "place"):
-            place = replace(step.place, offset=step.place.offset + by)
-            steps[index] = replace(step, place=place)
+        elif accesses_matrix(step) or hasattr(step, "place"):
+            there = step.memory.place if accesses_matrix(step) else step.place
+            place = replace(there, offset=there.offset + by)
+            steps[index] = step.changed(place=place)
     return replace(program, steps=tuple(steps))
 
 

@@ -58,7 +58,7 @@ def lanes(*between: Step, read: str = "x", **names: str) -> Program:
         Buffer(name="out", space="global", size=512),
         Buffer(name="left", space="global", size=1024),
     )
-    result = StoreRegisters(registers=multiply.d, count=4, place=Place(buffer="out"))
+    result = StoreRegisters(registers=multiply.names["d"], count=4, place=Place(buffer="out"))
     steps = (*loads, *between, multiply, result, store)
     return Program(buffers=(*buffers, *outs), steps=steps)
 
@@ -307,7 +307,7 @@ def test_a_trace_names_who_made_what_a_vector_holds() -> None:
     found = trace(program, images(program)[0], target="sm_90")
     event = next(one for one in found.events if multiplies(one.step))
     assert multiplies_registers(event.step)
-    maker = found.maker(event, event.step.c)
+    maker = found.maker(event, event.step.names["c"])
     assert maker is not None
     assert isinstance(maker.step, SetRegisters)
     assert event.inputs["c"][0, 1] == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import program_draws
@@ -21,7 +20,7 @@ from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Copy, Elementwise, Load, Multiply, Store
+from oracle.steps import Copy, Elementwise
 from oracle.targets import Module
 from runners.emission import emit, emit_all, emit_screening
 from runners.emission.elementwise import replicated
@@ -159,13 +158,9 @@ def test_no_name_of_a_fragment_collides_with_a_register_of_the_kernel(
     f32 = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32")
     made = program(f32, Access(stride="register"))
     renamed = dict(zip("abcd", (a, b, c, d), strict=True))
-    steps = []
-    for step in made.steps:
-        match step:
-            case Load() | Store():
-                steps.append(replace(step, fragment=renamed[step.fragment]))
-            case Multiply():
-                steps.append(replace(step, a=a, b=b, c=c, d=d))
+    steps = [
+        step.changed(**{use.field: renamed[use.name] for use in step.uses}) for step in made.steps
+    ]
     # `other` holds an f16 accumulator first and an f32 one afterwards.
     half = load_forms()["c", "row", "m16n16k16", "global", "f16"]
     steps.insert(0, Op.of(form=half, fragment=other, place=Place(buffer="ga")))

@@ -75,7 +75,7 @@ def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
         if isinstance(form, LoadForm) and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
     )
     program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
-    (place,) = [step.place for step in program.steps if loads_fragment(step)][:1]
+    (place,) = [step.memory.place for step in program.steps if loads_fragment(step)][:1]
     for offset, stride, said in (
         (64, 24, True),
         (16, 24, False),
@@ -97,7 +97,9 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
         and re.fullmatch(r"wmma.load.a.sync.aligned.\w+.m16n16k16.f16", form.opcode)
     }
     program = next(one for one in _drawn() if any(loads_fragment(s) for s in one.steps))
-    place = replace(next(s.place for s in program.steps if loads_fragment(s)), buffer="m", offset=0)
+    place = replace(
+        next(s.memory.place for s in program.steps if loads_fragment(s)), buffer="m", offset=0
+    )
     buffer = replace(program.buffers[0], name="m", space="global", size=4096, alignment=256)
     steps: list[Step] = []
     for form in loads.values():

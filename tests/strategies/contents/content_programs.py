@@ -16,7 +16,7 @@ from oracle.lane_steps import StoreRegisters
 from oracle.ops import Op, loads_fragment
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Barrier, Branch, Copy, Load, Loop, Step, Store
+from oracle.steps import Barrier, Branch, Copy, Loop, Step
 from oracle.storage import Tile, read
 from strategies.contents import Recipe, ValueClass, expand
 
@@ -50,7 +50,7 @@ def load_form(form: MmaForm, operand: str, space: str = "global", layout: str = 
     )
 
 
-def store(form: MmaForm, fragment: str, place: Place) -> Store:
+def store(form: MmaForm, fragment: str, place: Place) -> Op:
     """A row-major wmma.store of a result to global memory."""
     row = next(
         each
@@ -58,10 +58,6 @@ def store(form: MmaForm, fragment: str, place: Place) -> Store:
         if each.matrix == form.matrix("d") and (each.layout, each.space) == ("row", "global")
     )
     return Op.of(form=row, fragment=fragment, place=place)
-
-
-def tile(step: Load | Store) -> Tile:
-    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
 
 
 @cache
@@ -74,7 +70,7 @@ def plain(opcode: str) -> Program:
     ]
     last = store(form, "d", Place(buffer="gd"))
     buffers = tuple(
-        Buffer(name=step.place.buffer, space="global", size=tile(step).extent + GUARD)
+        Buffer(name=step.memory.place.buffer, space="global", size=step.tile.extent + GUARD)
         for step in (*loads, last)
     )
     product = Op.of(form=form, d="d", a="a", b="b", c="c")
@@ -147,7 +143,9 @@ def long() -> Long:
         Buffer(name="rows", space="shared", size=512),
     )
     program = Program(buffers=buffers, steps=steps)
-    places = {name: (position(program, step.place), tile(step)) for name, step in loads.items()}
+    places = {
+        name: (position(program, step.memory.place), step.tile) for name, step in loads.items()
+    }
     in_image = Tile(matrix=first.matrix, layout="row", stride=20)
     return Long(program, {"q": (64, in_image), **places})
 
@@ -184,7 +182,7 @@ def matrices(
     program = plain(opcode)
     images = expand(recipe(class_, seed=seed), program, count)
     found = [
-        np.array(read(images, position(program, step.place), tile(step)))
+        np.array(read(images, position(program, step.memory.place), step.tile))
         for step in program.steps
         if loads_fragment(step)
     ]

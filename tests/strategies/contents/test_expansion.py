@@ -162,7 +162,9 @@ def test_a_matrix_that_is_loaded_twice_is_filled_once_and_one_that_overlaps_late
     # C over A: still the same bits for each number, and C is what its class has.
     buffers = (Buffer(name="g", space="global", size=4096),)
     steps = tuple(
-        Op.of(form=step.form, fragment=step.fragment, place=Place(buffer="g", offset=offset))
+        Op.of(
+            form=step.form, fragment=step.names["fragment"], place=Place(buffer="g", offset=offset)
+        )
         for step, offset in zip(
             (step for step in program.steps if loads_fragment(step)), (0, 512, 256), strict=True
         )

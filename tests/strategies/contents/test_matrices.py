@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from content_programs import BF16, F16_F32, S4, long, plain
 
@@ -31,9 +29,8 @@ def moved(opcode: str, size: int) -> Program:
         Copy(source=Place(buffer="sd"), destination=Place(buffer="gd", offset=8), size=2048),
     ]
     steps = tuple(
-        replace(
-            step,
-            place=Place(buffer=step.place.buffer.replace("g", "t"), offset=32)
+        step.changed(
+            place=Place(buffer=step.memory.place.buffer.replace("g", "t"), offset=32)
             if loads_fragment(step)
             else Place(buffer="td", offset=64),
         )

@@ -16,11 +16,18 @@ from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
-from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.legality import Verdict, explain
-from oracle.ops import accesses_matrix, loads_rows, multiplies_fragments, stores_fragment
+from oracle.ops import (
+    Lines,
+    accesses_matrix,
+    loads_fragment,
+    loads_rows,
+    multiplies_fragments,
+    stores_fragment,
+)
+from oracle.places import Place
 from oracle.program import Program, requirements, walk
-from oracle.steps import Branch, Copy, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Copy, Loop, Step
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.features import Feature, Focus, features_of
@@ -68,9 +75,7 @@ def test_every_matrix_instruction_that_is_emitted_is_legal(
 ) -> None:
     program, target, version = case
     lines = _MATRIX_LINE.findall(emit(program, module=Module.named(target, version)).ptx)
-    assert len(lines) == sum(
-        isinstance(step, Load | Multiply | Store | LoadRows) for step in walk(program.steps)
-    )
+    assert len(lines) == sum(step.instruction is not None for step in walk(program.steps))
     for line in lines:
         found = explain(line, target=target, ptx_version=version)
         assert found.verdict is Verdict.LEGAL, f"{line} {found}"
@@ -115,21 +120,8 @@ def test_huge_strides_come_only_where_they_are_asked_for_and_in_a_mebibyte() -> 
 
 def _names(step: Step) -> tuple[tuple[str, ...], str]:
     """What a step reads, and what it writes."""
-    match step:
-        case Load():
-            return (), step.fragment
-        case Store():
-            return (step.fragment,), ""
-        case Multiply():
-            return (step.a, step.b, step.c), step.d
-        case Elementwise():
-            return (step.source,), step.destination
-        case LoadRows():
-            return (), step.registers
-        case StoreRegisters():
-            return (step.registers,), ""
-        case _:
-            return (), ""
+    written = "" if step.writes is None else step.writes.name
+    return tuple(use.name for use in step.reads), written
 
 
 def _lost(steps: tuple[Step, ...], needed: set[str], found: list[Step]) -> set[str]:
@@ -165,14 +157,14 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
     loads, (product, store) = plain.steps[:3], plain.steps[3:]
-    assert [type(step) for step in loads] == [Load] * 3
+    assert all(map(loads_fragment, loads))
     assert multiplies_fragments(product)
     assert product.form == form
     assert stores_fragment(store)
     for step in (*loads, store):
         assert accesses_matrix(step)
         assert step.form.space == "global"
-        assert (step.stride, step.immediate, step.place.offset) == (None, 0, 0)
+        assert step.memory == Lines(place=Place(buffer=step.memory.place.buffer))
     assert [step.form.layout for step in (loads[2], store) if accesses_matrix(step)] == [
         "row", "row"
     ]  # fmt: skip
@@ -187,12 +179,12 @@ def test_a_multiplication_shrinks_to_itself_between_plain_loads_and_a_plain_stor
 def test_an_ldmatrix_shrinks_to_itself(form: LdmatrixForm) -> None:
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     plain = find(strategy, lambda _: True, settings=settings(phases=[Phase.generate, Phase.shrink]))
-    assert [type(step).__name__ for step in plain.steps] == [
+    assert [step.stored_as for step in plain.steps] == [
         "Copy", "Barrier", "LoadRows", "StoreRegisters"
     ]  # fmt: skip
     rows = plain.steps[2]
     assert loads_rows(rows)
-    assert rows.addresses == tuple(range(0, 512, 16))
+    assert rows.memory.addresses == tuple(range(0, 512, 16))
 
 
 def test_what_is_forbidden_is_not_used() -> None:

@@ -15,7 +15,7 @@ from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
-from oracle.steps import Elementwise, Load, Loop, Step, Store
+from oracle.steps import Elementwise, Loop, Step
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live
 from strategies.programs.forms import load_form, store_form
@@ -25,7 +25,7 @@ OUTER = 4096
 """Bytes of each buffer."""
 
 
-def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Load:
+def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Op:
     form = load_form(FORM.matrix(operand), "row", "global")
     return Op.of(
         form=form, fragment=str(more.pop("name", operand)),
@@ -34,7 +34,7 @@ def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object
     )  # fmt: skip
 
 
-def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Store:
+def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Op:
     form = store_form(FORM.matrix("d"), "row", "global")
     return Op.of(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
@@ -80,7 +80,7 @@ def test_the_plainest_program_has_these_features_and_no_other() -> None:
         (load("c", immediate=-4), {Feature.OFFSET_NEGATIVE}),
     ],
 )  # fmt: skip
-def test_strides_and_addresses_have_their_classes(step: Load, found: set[Feature]) -> None:
+def test_strides_and_addresses_have_their_classes(step: Op, found: set[Feature]) -> None:
     features = features_of(program(step))
     assert found <= features
     classes = {one for one in features if one.dimension in (Dimension.STRIDE, Dimension.ADDRESS)}

@@ -63,7 +63,7 @@ def test_an_operand_in_registers_of_its_own_makes_no_difference(feature: Feature
         expected = execute(program, start).images
         for site, step in visit(program.steps):
             for use in step.uses if overlaps(step, program.shared_banks) else ():
-                if getattr(step, "address", None) is None:
+                if step.address is None:
                     apart = with_operand_apart(program, site, use.field)
                     assert not undefined(apart), f"{use.field} of {step}"
                     np.testing.assert_array_equal(execute(apart, start).images, expected)
