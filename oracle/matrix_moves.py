@@ -129,7 +129,7 @@ def stmatrix(
     # As they lie in memory: of rows at one address, the last is what stays.
     order = np.argsort(moves(form), axis=None)
     held = bytes_of(np.broadcast_to(registers, (*leading, *registers.shape[-2:])))
-    rows = held.reshape(*leading, -1)[..., order]
+    rows = _joined(held)[..., order]
     np.put_along_axis(result, _row_bytes(used, leading), rows, axis=-1)
     return result
 
@@ -264,7 +264,7 @@ def distribute(form: RowForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """
     if isinstance(form, LdmatrixForm) and is_packed(form):
         rows = _widened(form, rows)
-    return words_of(rows.reshape(*rows.shape[:-2], -1)[..., moves(form)])
+    return words_of(_joined(rows)[..., moves(form)])
 
 
 def load_rows(
@@ -300,7 +300,13 @@ def store_rows(
 def moved(form: Form, registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Return registers as movmatrix gives each of them, uint32 (..., 32, registers)."""
     index = moves(form, registers.shape[-1])
-    return words_of(bytes_of(registers).reshape(*registers.shape[:-2], -1)[..., index])
+    return words_of(_joined(bytes_of(registers))[..., index])
+
+
+def _joined(bytes_: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the bytes of rows, or of lanes, one behind the other."""
+    *leading, rows, size = bytes_.shape
+    return bytes_.reshape(*leading, rows * size)
 
 
 def words_of(bytes_: NDArray[np.uint8]) -> NDArray[np.uint32]:

@@ -32,8 +32,7 @@ def with_operand_apart(program: Program, site: Site, field: str) -> Program:
     use = next(one for one in step.uses if one.field == field)
     own = fresh_bank(program, field)
     there = copied(use, own, use.name) if use.written else copied(use, use.name, own)
-    change: dict[str, Any] = {field: own}
-    changed: Step = replace(step, **change)
+    changed = step.changed(**{field: own})
     steps = (changed, there) if use.written else (there, changed)
     return replace(program, steps=edited(program.steps, {site: steps}))
 

@@ -172,7 +172,7 @@ def test_accumulators_have_no_layout(layout: str) -> None:
 
 
 def test_the_result_can_be_the_next_accumulator() -> None:
-    assert reasons(*LOADS, MMA, replace(MMA, c="d"), replace(MMA, c="d", d="c")) == []
+    assert reasons(*LOADS, MMA, MMA.changed(c="d"), MMA.changed(c="d", d="c")) == []
 
 
 def test_f16_and_f32_accumulators_do_not_mix() -> None:
@@ -385,11 +385,11 @@ def test_the_exception_lists_every_reason_with_its_section() -> None:
         lambda: Copy(source=at(), destination=at(8), size=0),
         lambda: StoreRegisters(registers="r", count=3, place=at()),
         lambda: rows((0,) * 31),
-        lambda: replace(LOADS[0], stride=-1),
-        lambda: replace(LOADS[0], stride=1 << 32),
-        lambda: replace(LOADS[0], stride_in_register=True),
-        lambda: replace(LOADS[0], immediate=1 << 31),
-        lambda: replace(LOADS[0], fragment=""),
+        lambda: LOADS[0].changed(stride=-1),
+        lambda: LOADS[0].changed(stride=1 << 32),
+        lambda: LOADS[0].changed(stride_in_register=True),
+        lambda: LOADS[0].changed(immediate=1 << 31),
+        lambda: LOADS[0].changed(fragment=""),
         lambda: Program(buffers=(), steps=()),
         lambda: Program(buffers=BUFFERS[2:], steps=()),
         lambda: Program(buffers=(BUFFERS[0], BUFFERS[0]), steps=()),

@@ -465,7 +465,7 @@ def test_where_nan_alone_is_permitted_no_number_is() -> None:
         operation=Operation.NEGATE, matrix=WIDE.matrix("d"), source="d", destination="d"
     )
     more = Op.of(form=WIDE, d="d", a="b2", b="b", c="d")
-    zeros = replace(_load(WIDE, "a", Place(buffer="data", offset=2048)), fragment="b2")
+    zeros = _load(WIDE, "a", Place(buffer="data", offset=2048)).changed(fragment="b2")
     program = _program(
         *_product(WIDE.opcode), _store(WIDE, OUT), negate, zeros, more,
         _store(WIDE, Place(buffer="out", offset=2048)),

@@ -38,8 +38,8 @@ ALL = " ".join(f"x.{number}" for number in range(8))
 
 
 def wmma(*before: Step, d: str = "d", a: str = "a", c: str = "c", read: str = "") -> Program:
-    multiply = replace(PLAIN.multiply, d=d, a=a, c=c)
-    store = replace(PLAIN.store, fragment=read or d)
+    multiply = PLAIN.multiply.changed(d=d, a=a, c=c)
+    store = PLAIN.store.changed(fragment=read or d)
     steps = (*PLAIN.loads.values(), *before, multiply, store)
     return replace(PLAIN.program, steps=steps)
 
@@ -129,7 +129,7 @@ def test_one_register_is_all_of_c_if_it_is_one_number(constant: int) -> None:
 def test_halves_of_a_register_that_differ_are_no_fragment() -> None:
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f16.f16")
     bare = alone(form)
-    multiply = replace(bare.multiply, c=" ".join(["z.0"] * 4))
+    multiply = bare.multiply.changed(c=" ".join(["z.0"] * 4))
     for constant, wanted in ((0x3C003C00, set()), (0x3C000000, {Cause.CONTENT})):
         set_ = SetRegisters(registers="z", count=1, constant=constant)
         program = replace(bare.program, steps=(bare.a, bare.b, set_, multiply, bare.store))
@@ -293,7 +293,7 @@ def test_names_of_two_types_share_registers_where_another_step_lists_some() -> N
     program = wmma(d="b")
     multiply = program.steps[3]
     assert overlaps(multiply, program.shared_banks) == ()
-    behind = replace(program.steps[2], fragment="b.0 b.1 b.2 b.3 x.0 x.1 x.2 x.3")
+    behind = program.steps[2].changed(fragment="b.0 b.1 b.2 b.3 x.0 x.1 x.2 x.3")
     program = replace(program, steps=(*program.steps, behind))
     said = [str(one) for one in overlaps(multiply, program.shared_banks)]
     assert said == ["D and B in the same registers"]

@@ -18,7 +18,9 @@ from oracle.forms import LdmatrixForm, MmaForm
 from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.legality import Verdict, explain
 from oracle.ops import (
+    OP_ROWS,
     Lines,
+    Op,
     accesses_matrix,
     loads_fragment,
     loads_rows,
@@ -38,7 +40,7 @@ _SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-_MATRIX_LINE = re.compile(r"^ *((?:wmma|ldmatrix)\.[^;]*;)", re.MULTILINE)
+_MATRIX_LINE = re.compile(rf"^ *((?:{'|'.join(map(re.escape, OP_ROWS))})\.[^;]*;)", re.MULTILINE)
 
 
 @st.composite
@@ -75,7 +77,7 @@ def test_every_matrix_instruction_that_is_emitted_is_legal(
 ) -> None:
     program, target, version = case
     lines = _MATRIX_LINE.findall(emit(program, module=Module.named(target, version)).ptx)
-    assert len(lines) == sum(step.instruction is not None for step in walk(program.steps))
+    assert len(lines) == sum(step.count for step in walk(program.steps) if isinstance(step, Op))
     for line in lines:
         found = explain(line, target=target, ptx_version=version)
         assert found.verdict is Verdict.LEGAL, f"{line} {found}"

@@ -155,7 +155,7 @@ def test_types_and_shapes_count_where_they_differ() -> None:
 def _renamed(step: Step) -> Step:
     inside = {field: tuple(map(_renamed, block)) for field, block in step.blocks.items()}
     names = {use.field: " ".join("z" + name for name in use.name.split(" ")) for use in step.uses}
-    return replace(step, **inside, **names)
+    return step.changed(**inside, **names)
 
 
 def test_names_make_no_difference() -> None:
