@@ -69,11 +69,11 @@ def program(opcode: str) -> Program:
         wanted = (matrix, layout, "global")
         place = Place(buffer=operand)
         if operand == "d":
-            store = next(f for f in STORE_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            store = next(f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == wanted)
             steps.append(Op.of(form=form, d="d", a="a", b="b", c="c"))
             steps.append(Op.of(form=store, fragment="d", place=place))
         else:
-            load = next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            load = next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == wanted)
             steps.append(Op.of(form=load, fragment=operand, place=place))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 

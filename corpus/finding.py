@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -45,6 +46,11 @@ class Kind(StrEnum):
     DEVICE_LOST = "device lost"
 
     @property
+    def shares_cause(self) -> bool:
+        """Whether a cause shows in this or others, by contents and what lies around its memory."""
+        return self in (Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.FLAKY)
+
+    @property
     def severity(self) -> int:
         """Place in the order from harmless (0) to worst."""
         return list(Kind).index(self)
@@ -68,6 +74,11 @@ class ShrinkStatus(StrEnum):
         return list(ShrinkStatus).index(self)
 
 
+TITLE_CHARACTERS = 240
+"""Of a title without the compilers that it ends with."""
+_BLAME = re.compile(r"/(only [^/]*|every compiler)$")
+
+
 class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What findings of one cause share, so that a person reads one line."""
 
@@ -75,6 +86,58 @@ class Family(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Equal for findings of one family (and one kind)."""
     title: NonEmpty
     """The line that a person reads."""
+
+    @classmethod
+    def of(
+        cls, kind: Kind, *about: str, shown: str = "", blame: str = "", separator: str = "/"
+    ) -> Family:
+        """Return the family of findings of a kind.
+
+        Parameters
+        ----------
+        about
+            The unit that computes, and what is wrong about it, as far as there is more to say.
+        shown
+            The same for a person; as it is in the key if empty.
+        blame
+            The compilers that alone have it: "only V11.8.89 -O3", or "every compiler"; "" where
+            compilers are not compared.
+        """
+        title = f"{kind}: {shown or about[0]}"[:TITLE_CHARACTERS]
+        return cls(
+            key=separator.join(filter(None, (kind, *about, blame))),
+            title=f"{title}: {blame}" if blame else title,
+        )
+
+    @property
+    def blame(self) -> str:
+        """The compilers that the key ends with, as they were given; "" without any."""
+        found = _BLAME.search(self.key)
+        return found[1] if found else ""
+
+    @property
+    def blameless(self) -> str:
+        """The title without the compilers that it ends with."""
+        return self.title.removesuffix(f": {self.blame}") if self.blame else self.title
+
+    def headline(self, kind: Kind) -> str:
+        """Return the title without the kind and without the compilers."""
+        return self.blameless.removeprefix(f"{kind}: ")
+
+    def identity(self, kind: Kind) -> tuple[Kind | None, str]:
+        """Return what this has in common with families that differ in the kind alone.
+
+        The key without the kind, and None, only where `Kind.shares_cause`: "deviation/wmma.store"
+        and "launch failure/wmma.store" are one then. All others are kept apart by kind.
+        """
+        if kind.shares_cause and self.key.startswith(f"{kind}/"):
+            return None, self.key.removeprefix(f"{kind}/")
+        return kind, self.key
+
+    def cause(self, kind: Kind) -> tuple[Kind | None, str]:
+        """Return what the families of one cause have in common, whichever compilers have it."""
+        kept, key = self.identity(kind)
+        return kept, _BLAME.sub("", key)
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

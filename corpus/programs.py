@@ -12,6 +12,8 @@ from oracle.errors import InfrastructureError, UsageError
 from oracle.formats import format_named
 from oracle.forms import Form
 from oracle.held import StepBase
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Instruction
 from oracle.isa import form_of
 from oracle.lane_steps import (
     LoadRegisters,
@@ -22,11 +24,16 @@ from oracle.lane_steps import (
 )
 from oracle.matrices import SHAPES, Matrix
 from oracle.operations import Operation
-from oracle.ops import OP_ROWS, Op
+from oracle.ops import Op, is_repeated, memory_of, operands_of
 from oracle.places import Buffer, Place, Uniform, Word
 from oracle.program import Program
 from oracle.steps import MAX_NESTING, Barrier, Branch, Copy, Elementwise, Loop, Step
 
+_NAMES = {
+    "wmma.load": "Load", "wmma.mma": "Multiply", "wmma.store": "Store", "ldmatrix": "LoadRows",
+    "stmatrix": "StoreRows", "mma": "MultiplyLanes", "movmatrix": "TransposeRegisters",
+}  # fmt: skip
+"""What steps are called that are instructions of these mnemonics; all others as those."""
 _FORMAT = 1
 """Version of what is written here."""
 _LEFT_OUT = ("address",)
@@ -95,7 +102,12 @@ def _row(value: Any) -> dict[str, object]:
 
 
 def _step(step: StepBase) -> dict[str, object]:
-    return {"step": step.stored_as, **_row(step)}
+    name = _name(step.form) if isinstance(step, Op) else type(step).__name__
+    return {"step": name, **_row(step)}
+
+
+def _name(form: Form) -> str:
+    return _NAMES.get(form.mnemonic, form.mnemonic)
 
 
 def _value(value: Any) -> object:
@@ -155,7 +167,7 @@ def _field(hint: Any, value: object, depth: int) -> object:
         return _steps(value, depth + 1)
     if hint == Uniform:
         return _made(_WORD, value) if isinstance(value, dict) else _whole(value)
-    return _form(hint, value) if isinstance(hint, str) else _FIELDS[hint](value)
+    return form_of(_text(value), hint) if isinstance(hint, str) else _FIELDS[hint](value)
 
 
 def _kind(row: type[Any]) -> _Kind:
@@ -165,16 +177,18 @@ def _kind(row: type[Any]) -> _Kind:
     return _Kind(name=row.__name__, make=row, fields=fields, optional=optional)
 
 
-def _op_kind(mnemonic: str) -> _Kind:
+def _op_kind(row: Instruction) -> _Kind:
     """Return how the step of an instruction is made, its memory's fields among its own."""
-    row = OP_ROWS[mnemonic]
-    memory = None if row.memory is None else _kind(row.memory)
-    fields: dict[str, Any] = {"form": mnemonic} | dict.fromkeys(row.operands, str)
+    form = row.forms[0]
+    access = memory_of(form)
+    memory = _kind(access) if access else None
+    fields: dict[str, Any] = {"form": row.mnemonic}
+    fields |= {name: str for name, *_ in operands_of(form)}
     fields |= memory.fields if memory else {}
-    fields |= {"address": int | None} if memory and row.written else {}
-    fields |= {"count": int} if row.each else {}
+    fields |= {"address": int | None} if form.is_load else {}
+    fields |= {"count": int} if is_repeated(form) else {}
     optional = {"address", *(memory.optional if memory else ())}
-    return _Kind(name=row.stored_as, make=Op.of, fields=fields, optional=optional)
+    return _Kind(name=_name(form), make=Op.of, fields=fields, optional=optional)
 
 
 def _exactly(kind: type, name: str) -> Callable[[object], Any]:
@@ -190,13 +204,6 @@ _whole = _exactly(int, "whole number")
 _text = _exactly(str, "text")
 _object: Callable[[object], dict[str, Any]] = _exactly(dict, "object")
 _listed: Callable[[object], list[Any]] = _exactly(list, "list")
-
-
-def _form(mnemonic: str, value: object) -> Form:
-    form = form_of(_text(value))
-    if form.mnemonic != mnemonic:
-        raise UsageError(f"{form.opcode} is no form of this step")
-    return form
 
 
 def _matrix(value: object) -> Matrix:
@@ -229,7 +236,7 @@ _BUFFER = _kind(Buffer)
 _PLACE: _Kind = _kind(Place)
 _WORD = _kind(Word)
 _KINDS = [
-    *map(_op_kind, OP_ROWS),
+    *map(_op_kind, INSTRUCTIONS.values()),
     *map(
         _kind,
         (

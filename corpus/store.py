@@ -83,6 +83,10 @@ class Corpus:
         """
         return self.deposit(_finding(case, files, None), files)
 
+    def identity(self, case: Case, files: Mapping[str, bytes]) -> str:
+        """Return the id that `add` would give a finding."""
+        return _finding(case, files, None).id
+
     def replace(self, raw: str, case: Case, files: Mapping[str, bytes]) -> Saved:
         """Store the smaller form of a finding, and move the raw one to `raw/` once it is there.
 

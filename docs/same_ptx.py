@@ -6,6 +6,9 @@ Usage:
     python docs/same_ptx.py run same_ptx.tar.xz --output same_ptx.json          # on a GPU
     python docs/same_ptx.py page same_ptx.tar.xz [same_ptx.json] > docs/same_ptx.md
 
+With `--shared-registers`, `build` takes programs whose multiplication has operands that share
+registers, and the page groups what comes out wrong by how they do.
+
 `build` draws programs of one multiplication each, going over all forms of the target, and compiles
 them with every ptxas at every level, each program in the first of PTX ISA 7.8, 8.4 and 8.7 that has
 its form, by the compilers that read that. It needs no GPU. The file holds distinct machine code
@@ -42,11 +45,12 @@ from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
-from oracle.forms import MainForm, ProductForm
+from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from oracle.ops import multiplies
 from oracle.permission import contradicting
 from oracle.program import Program, requirements, walk
+from oracle.sharing import overlaps
 from oracle.steps import Branch, Elementwise, Loop
 from oracle.targets import Module
 from runners.assemblers.disassembly import Disassembler, find_disassembler
@@ -81,19 +85,24 @@ exact whatever a compiler makes of them."""
 class Drawn:
     """A program of one multiplication, and what fills its images."""
 
-    form: MainForm
+    form: Form
     version: str
     program: Program
     recipe: Recipe
 
 
-def drawn_programs(target: str, wanted: int, seed: int, pattern: str) -> list[Drawn]:
-    """Draw programs of one multiplication each, form after form, again and again."""
+def drawn_programs(
+    target: str, wanted: int, seed: int, pattern: str, *, shared: bool
+) -> list[Drawn]:
+    """Draw programs of one multiplication each, form after form, again and again.
+
+    With `shared`, those alone whose multiplication has operands that share registers.
+    """
     modules = [Module.named(target, version) for version in VERSIONS]
-    forms: tuple[MainForm, ...] = tuple(
+    forms: tuple[Form, ...] = tuple(
         form
         for form in selected_forms(Selection(pattern=pattern), target=target, version=VERSIONS[-1])
-        if isinstance(form, ProductForm)
+        if form.is_product
     )
     found: list[Drawn] = []
     for turn in count():
@@ -106,8 +115,10 @@ def drawn_programs(target: str, wanted: int, seed: int, pattern: str) -> list[Dr
                     programs(Focus(form=form), module=module, forms=(form,)), recipes()
                 )
                 program, recipe = draw_one(drawn, derived_seed(seed, form.opcode, turn, attempt))
-                if is_plain(program) and all(
-                    is_available(one, module) for one in requirements(program)
+                if (
+                    is_plain(program)
+                    and (not shared or shared_ways(program))
+                    and all(is_available(one, module) for one in requirements(program))
                 ):
                     found.append(
                         Drawn(
@@ -123,6 +134,17 @@ def is_plain(program: Program) -> bool:
     steps = list(walk(program.steps))
     others = any(isinstance(step, Branch | Loop | Elementwise) for step in steps)
     return not others and sum(multiplies(step) for step in steps) == 1
+
+
+def shared_ways(program: Program) -> str:
+    """Return how the operands of the multiplications share registers, in words; "" if none do."""
+    found = [
+        str(one)
+        for step in walk(program.steps)
+        if multiplies(step)
+        for one in overlaps(step, program.shared_banks)
+    ]
+    return "; ".join(dict.fromkeys(found))
 
 
 def modules_of(
@@ -158,8 +180,14 @@ def build(options: argparse.Namespace) -> None:
     """Compile, and write the file."""
     selected = all_fetched(select(options.compilers), fetched_compiler)
     members = members_of(selected, parse_levels(options.opt))
-    drawn = drawn_programs(options.target, options.programs, options.seed, options.only)
-    tool = find_disassembler(options.disassembler)
+    drawn = drawn_programs(
+        options.target,
+        options.programs,
+        options.seed,
+        options.only,
+        shared=options.shared_registers,
+    )
+    tool = None if options.shared_registers else find_disassembler(options.disassembler)
     modules: list[dict[str, Any]] = []
     with (
         tarfile.open(options.output, "w:xz", preset=9) as archive,
@@ -176,7 +204,8 @@ def build(options: argparse.Namespace) -> None:
             print(said, file=sys.stderr, flush=True)
         document = {
             "seed": options.seed, "programs": options.programs, "target": options.target,
-            "only": options.only, "members": [one.name for one in members], "modules": modules,
+            "only": options.only, "shared": options.shared_registers,
+            "members": [one.name for one in members], "modules": modules,
             "disassembler": None if tool is None else tool.version,
         }  # fmt: skip
         _add(archive, MANIFEST, json.dumps(document).encode())
@@ -252,11 +281,18 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     return json.loads(files.pop(MANIFEST)), files
 
 
+def _drawn_again(document: Mapping[str, Any]) -> list[Drawn]:
+    return drawn_programs(
+        document["target"], document["programs"], document["seed"], document["only"],
+        shared=document["shared"],
+    )  # fmt: skip
+
+
 def run(options: argparse.Namespace) -> None:
     """Run every distinct binary of each program, and write what came out."""
     document, files = _read(options.archive)
     target = document["target"]
-    drawn = drawn_programs(target, document["programs"], document["seed"], document["only"])
+    drawn = _drawn_again(document)
     rows: list[dict[str, Any]] = []
     with placed(RunnerChoice(name=options.runner, target=target)) as place:
         assert place.opened is not None
@@ -321,7 +357,10 @@ def _ran(
         own = one.pop("images", None)
         if own is not None and newest is not None:
             one["other"] = int((own != newest).any(axis=1).sum())
-    return {"form": drawn.form.opcode, "version": drawn.version, "outputs": groups}
+    return {
+        "form": drawn.form.opcode, "version": drawn.version, "outputs": groups,
+        "shared": shared_ways(drawn.program),
+    }  # fmt: skip
 
 
 def _judged(program: Program, architecture: str, members: Sequence[str]) -> str:
@@ -335,15 +374,15 @@ def page(options: argparse.Namespace) -> None:
     document, _ = _read(options.archive)
     members = document["members"]
     modules = document["modules"]
-    drawn = drawn_programs(
-        document["target"], document["programs"], document["seed"], document["only"]
-    )
+    drawn = _drawn_again(document)
     versions = list(dict.fromkeys(name.rpartition(" ")[0].removeprefix("V") for name in members))
     levels = sorted({name.rpartition(" ")[2] for name in members})
     half = len(versions) // 2
-    print("# The same PTX, other bits\n")
+    shared = document["shared"]
+    print(f"# The same PTX, {'registers that operands share' if shared else 'other bits'}\n")
     many = counted(len(drawn), "program")
-    print(f"{many} of one multiplication each, {document['target']}, PTX ISA")
+    what = f"one multiplication each{', whose operands share registers' if shared else ''}"
+    print(f"{many} of {what}, {document['target']}, PTX ISA")
     print(f"{', '.join(VERSIONS)} (each program in the first that has its form), by ptxas")
     print(f"{', '.join(versions[:half])},")
     print(f"{', '.join(versions[half:])} at {', '.join(levels)}, as far as each reads the version.")
@@ -358,12 +397,16 @@ def page(options: argparse.Namespace) -> None:
     failed = sum(len(row["failed"]) for row in modules)
     print(f"{binaries:,} kernels, of which {distinct:,} have code of their own; {failed} modules")
     print("were not compiled.\n")
-    if document["disassembler"] is not None:
+    if document["disassembler"] is not None and not shared:
         _print_arithmetic(kernels, members, document["disassembler"])
     if options.results is None:
         print("\n## What comes out\n\nNot run: no file of `run` was given.")
         return
-    _print_outputs(json.loads(options.results.read_text()), members)
+    results = json.loads(options.results.read_text())
+    if shared:
+        _print_causes(results, members)
+    else:
+        _print_outputs(results, members)
 
 
 def _types(opcode: str) -> str:
@@ -451,6 +494,41 @@ def _print_outputs(results: Mapping[str, Any], members: Sequence[str]) -> None:
             print(f"| {head} | {who} | {differ} of {len(counts) * results['images']} | {bad} |")
 
 
+def _print_causes(results: Mapping[str, Any], members: Sequence[str]) -> None:
+    """Print how the operands of programs share registers that come out wrong, and with whom."""
+    told = results["programs"]
+    rows: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
+    wrong = 0
+    for row in told:
+        bad = [name for one in row["outputs"] if _is_wrong(one) for name in one["members"]]
+        good = [name for one in row["outputs"] if not _is_wrong(one) for name in one["members"]]
+        if bad:
+            wrong += 1
+            who = (_span(bad, members), _span(good, members) or "none")
+            unit = row["form"].partition(".")[0]
+            rows[unit, row["shared"], *who][_types(row["form"])] += 1
+    print("\n## What is wrong, and with whom\n")
+    print(f"{results['device']}; {results['images']} images of each program.")
+    print(
+        f"{wrong:,} of {counted(len(told), 'program')} differ from the oracle with some compiler."
+    )
+    print('"Right": with these the same programs come out as the oracle says.\n')
+    print("| unit | operands | programs | wrong with | right with | forms |")
+    print(f"|{'---|' * 6}")
+    for (unit, how, bad, good), forms in sorted(rows.items()):
+        named = ", ".join(f"`{form}`" for form in sorted(forms))
+        print(f"| {unit} | {how} | {forms.total()} | {bad} | {good} | {named} |")
+    ways = Counter((row["form"].partition(".")[0], row["shared"]) for row in told)
+    never = sorted(set(ways) - {(unit, how) for unit, how, _, _ in rows})
+    if never:
+        said = "; ".join(f"{unit}: {how} ({ways[unit, how]})" for unit, how in never)
+        print(f"\nRight with all compilers, in so many programs: {said}.")
+
+
+def _is_wrong(output: Mapping[str, Any]) -> bool:
+    return bool(output.get("wrong")) or "failed" in output
+
+
 def main() -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(
@@ -463,6 +541,7 @@ def main() -> None:
     one.add_argument("--programs", type=int, default=2000)
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--only", default="*", help="forms whose opcode fits")
+    one.add_argument("--shared-registers", action="store_true", help="such programs alone")
     one.add_argument("--target", default="sm_90")
     one.add_argument("--disassembler", type=Path)
     one.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

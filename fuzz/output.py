@@ -18,25 +18,19 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from corpus import Cause, Kind, Problem, durable
 from corpus.known import Known
 from fuzz import warpfuzz_version
+from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError, UsageError
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number and its noun: "1 family", "1,200 families".
-
-    Parameters
-    ----------
-    one
-        The noun for 1.
-    many
-        The noun for all other numbers; with an s at its end unless it is given.
-    """
+    """Return a number and its noun: "1 family", "1,200 families"."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
@@ -46,19 +40,7 @@ T = TypeVar("T")
 def tracked(
     things: Iterable[T], what: str, *, json: bool, out: Console | None = None
 ) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it; nothing of it stays.
-
-    Parameters
-    ----------
-    things
-        What is worked on; the bar knows how far it is if they have a length.
-    what
-        What is done to them, in a word.
-    json
-        Whether the output is for programs.
-    out
-        Where else lines are printed meanwhile; standard error by itself.
-    """
+    """Iterate, with a progress bar where somebody can see it; nothing of it stays."""
     out = out or console(stderr=True)
     if json or not out.is_terminal or out.is_dumb_terminal:
         yield from things
@@ -109,15 +91,7 @@ def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
 def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:
-    """Give a function that fetches a compiler by its name and shows how far it is.
-
-    Parameters
-    ----------
-    fetch
-        Fetches: takes the name, and what is told the bytes that are there and that there will be.
-    json
-        Whether the output is for programs.
-    """
+    """Give a function that fetches a compiler by its name and shows how far it is."""
     out = console(stderr=json)
     hidden = not out.is_terminal or out.is_dumb_terminal
     # Where nobody watches, not even an empty line is left of the bar.
@@ -197,17 +171,25 @@ def console(**options: Any) -> Console:
     return made
 
 
+def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
+    """Print one line, however long it is."""
+    console(stderr=stderr).print(line, style=style, soft_wrap=True)
+
+
+def table(*headings: str, title: str = "", **columns: Any) -> Table:
+    """Return an empty table without lines, whose columns have these options of Rich."""
+    made = Table(box=None, pad_edge=False, title=title or None, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, **{"overflow": "fold", **columns})
+    return made
+
+
 class _Escapes(dict[int, str]):
     """For `str.translate`: an escape for every sign that is no letter, mark or plain space.
 
     Those move a cursor, change what is shown around them, end a line, or cannot be written: C0, C1
     with ESC and CSI, the marks of Unicode's UAX 9, and bytes that are no text, which Python keeps
     as lone surrogates.
-
-    Parameters
-    ----------
-    kept
-        Signs that stay nevertheless.
     """
 
     def __init__(self, kept: str) -> None:
@@ -272,41 +254,18 @@ def generator() -> str:
     return f"warpfuzz {warpfuzz_version()}"
 
 
-KIND_STYLES = {
-    Kind.CRASH: "worst",
-    Kind.HANG: "worst",
-    Kind.DEVICE_LOST: "worst",
-    Kind.VIOLATION: "worst",
-    Kind.FLAKY: "bad",
-    Kind.LAUNCH_FAILURE: "bad",
-    Kind.DIVERGENCE: "bad",
-    Kind.COMPILE_FAILURE: "bad",
-    Kind.DEVIATION: "odd",
-    Kind.UNREADABLE: "bad",
-    Kind.INTERNAL: "bad",
-    Kind.REJECTED: "bad",
-    Kind.DIFFER: "odd",
-    Kind.ACCEPTED: "odd",
-}
-"""Style of each kind, by what it does to somebody who relies on the thing."""
-SHORT_KINDS = {
-    Kind.ACCEPTED: "accepted",
-    Kind.REJECTED: "rejected",
-    Kind.INTERNAL: "internal error",
-}
-"""What fits a column; the full name says "although undocumented" and "although documented"."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 """Block Elements of Unicode: a bar grows by an eighth of a column."""
 
 
 def kind_style(kind: Kind, *, known: bool) -> str:
     """Return the style of a finding."""
-    return "known" if known else KIND_STYLES.get(kind, "odd")
+    return "known" if known else KINDS[kind].style
 
 
 def kind_name(kind: Kind) -> str:
-    """Return the name of a kind as a column shows it."""
-    return SHORT_KINDS.get(kind, kind.value)
+    """Return the name of a kind as a column shows it: without "although undocumented"."""
+    return KINDS[kind].short or kind.value
 
 
 def duration(seconds: float) -> str:
@@ -322,19 +281,7 @@ def duration(seconds: float) -> str:
 
 
 def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Text:
-    """Return a bar of text, so that it stays in reports and without colours.
-
-    Parameters
-    ----------
-    share
-        What is filled, 0 to 1; more and less are cut.
-    width
-        Columns of the whole.
-    style
-        Of the filled part.
-    ascii_only
-        Whether the output takes no other signs.
-    """
+    """Return a bar of text, so that it stays in reports and without colours."""
     share = min(1.0, max(0.0, share)) if share == share else 0.0
     if ascii_only:
         filled = round(share * width)
@@ -402,7 +349,7 @@ _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0
 """Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Test:
     """One finding."""
 
@@ -425,13 +372,7 @@ def check_junit(path: Path) -> None:
 
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
-    """Write a file of JUnit XML.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be written.
-    """
+    """Write a file of JUnit XML."""
     counts = {
         "tests": str(len(tests)),
         "failures": str(sum(test.result == "failure" for test in tests)),

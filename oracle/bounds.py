@@ -25,14 +25,14 @@ from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
-from oracle.forms import Form, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
 from oracle.lane_steps import PackRegisters, SetRegisters
 from oracle.matrix_moves import bytes_of, is_packed, moves, unit, words_of
 from oracle.models import Model
 from oracle.operations import Operation
-from oracle.ops import AnyOp, FragmentProduct, MatrixAccess, RegisterProduct, RowAccess
+from oracle.ops import AnyOp, MatrixAccess, Product, RowAccess
 from oracle.places import Word
 from oracle.program import Program
 from oracle.steps import Copy, Elementwise
@@ -84,19 +84,19 @@ class BoundedWarps(Warps):
         # and that is all that a product asks of its multiplicands.
         words = matrix["tag"]
         words = words.view(f"u{words.dtype.itemsize}")
-        matrix["tag"] = gather(words, step.form.type)
+        matrix["tag"] = gather(words, step.form.type())
         return _filled(matrix)
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
         """Write a matrix to a place."""
-        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type)})
+        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         """Return A x B + C."""
         a, b, c = self.operands(step)
         return self._product(step.form, a, b, c, super().multiply(step)["bits"])
 
-    def multiply_registers(self, step: RegisterProduct) -> Planes:
+    def multiply_registers(self, step: Product) -> Planes:
         """Return the registers of A x B + C, each element with the tag of its bytes."""
         form, exact = step.form, super().multiply_registers(step)["bits"]
         a, b, c = (self._elements(form, use.field, self.held(use)) for use in step.reads)
@@ -109,9 +109,7 @@ class BoundedWarps(Warps):
             pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
         return registers
 
-    def _product(
-        self, form: ProductForm, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]
-    ) -> Planes:
+    def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
         """Return the matrices D with what is known of them; `bits` are those of the model."""
         unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
         unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
@@ -123,7 +121,7 @@ class BoundedWarps(Warps):
         nan |= c["tag"] == BOUNDED_OR_NAN
         return _bounded(bits, low, high, nan, unknown, form.d_type)
 
-    def _elements(self, form: MmaSyncForm, operand: str, registers: Planes) -> Planes:
+    def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
         matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
         words = matrix["tag"]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA_SYNC, STORAGE
+from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA_SYNC, ROW_BYTES, STORAGE
 from oracle.held import Fragment, Held, Registers, Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -407,7 +407,7 @@ class _Analysis:
 
     def tile(self, step: MatrixAccess, at: str, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""
-        form, matrix, memory = step.form, step.form.matrix, step.memory
+        form, matrix, memory = step.form, step.form.matrix(), step.memory
         place = memory.place
         self.space(form.space, place.buffer, form.section, at)
         least = matrix.default_stride(form.layout)
@@ -444,7 +444,7 @@ class _Analysis:
         addresses = step.memory.addresses[: None if every else form.addresses]
         if kind == "read" and self.read_rows(step, addresses, state):
             return
-        size = form.ROW_BYTES
+        size = ROW_BYTES
         written: dict[int, int] = {}
         for lane, address in enumerate(addresses):
             place = Place(buffer=buffer, offset=address)
@@ -471,7 +471,7 @@ class _Analysis:
 
         Programs are drawn to be right, and this is many times faster than lane by lane.
         """
-        own, size = self.program.buffer(step.memory.buffer), step.form.ROW_BYTES
+        own, size = self.program.buffer(step.memory.buffer), ROW_BYTES
         if min(addresses) < 0 or max(addresses) > own.size - size:
             return False
         start = self.program.offset(own.name)

@@ -155,11 +155,6 @@ class StepBase:
         return None
 
     @property
-    def stored_as(self) -> str:
-        """What it is called in stored programs (`corpus.programs`)."""
-        return type(self).__name__
-
-    @property
     def address(self) -> int | None:
         """Which register of the destination has the address before a load, counted from 0."""
         return None

@@ -45,11 +45,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.forms import Form, LdmatrixForm, MovmatrixForm, StmatrixForm
-from oracle.isa import ldmatrix_form, movmatrix_form, stmatrix_form
+from oracle.forms import ROW_BYTES, Form
+from oracle.isa import form_of, ldmatrix_form, stmatrix_form
 from oracle.matrices import LANES
-
-RowForm = LdmatrixForm | StmatrixForm
 
 
 def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.uint32]:
@@ -82,7 +80,7 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     index = _row_bytes(used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
-    return distribute(form, rows.reshape(*leading, form.addresses, form.ROW_BYTES))
+    return distribute(form, rows.reshape(*leading, form.addresses, ROW_BYTES))
 
 
 def stmatrix(
@@ -153,27 +151,25 @@ def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
     UsageError
         If the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
-    form = movmatrix_form(opcode)
+    form = form_of(opcode, "movmatrix")
     _check_registers(registers, 1)
     return moved(form, registers)
 
 
-def _used_addresses(
-    form: RowForm, shared: NDArray[Any], addresses: NDArray[Any]
-) -> NDArray[np.int64]:
+def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
     """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
     _check_array("shared", shared, np.uint8, None)
     _check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
     size = shared.shape[-1]
-    if np.any(used % form.ROW_BYTES):
-        wrong = int(used[used % form.ROW_BYTES != 0].flat[0])
+    if np.any(used % ROW_BYTES):
+        wrong = int(used[used % ROW_BYTES != 0].flat[0])
         raise UndefinedProgramError(
-            f"row address {wrong} is not a multiple of {form.ROW_BYTES} ({form.section}); align it"
+            f"row address {wrong} is not a multiple of {ROW_BYTES} ({form.section}); align it"
         )
-    if np.any(used + form.ROW_BYTES > size):
+    if np.any(used + ROW_BYTES > size):
         raise UndefinedProgramError(
-            f"a row of {form.ROW_BYTES} bytes at address {int(used.max())} is not inside the "
+            f"a row of {ROW_BYTES} bytes at address {int(used.max())} is not inside the "
             f"{size} bytes of shared memory; lower the address"
         )
     return used
@@ -193,8 +189,8 @@ def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
 
 def _row_bytes(used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
     """Return every byte of the rows at some addresses, int64 (..., addresses * 16)."""
-    index = used[..., None] + np.arange(LdmatrixForm.ROW_BYTES)
-    size = used.shape[-1] * LdmatrixForm.ROW_BYTES
+    index = used[..., None] + np.arange(ROW_BYTES)
+    size = used.shape[-1] * ROW_BYTES
     return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
 
 
@@ -219,17 +215,16 @@ def moves(form: Form, count: int = 1) -> NDArray[np.int64]:
     UsageError
         If the layout of the form is not known here.
     """
-    if isinstance(form, MovmatrixForm):
+    if not form.vectors:
         lane, byte = np.divmod(np.arange(4 * LANES).reshape(8, 8, 2).swapaxes(0, 1), 4)
         lane, byte = lane.reshape(LANES, 1, 4), byte.reshape(LANES, 1, 4)
         register = np.arange(count)[:, None]
         return ((lane * count + register) * 4 + byte).reshape(LANES, -1)
-    assert isinstance(form, RowForm)
-    if isinstance(form, StmatrixForm) and form.type != "b16":
+    if form.is_store and form.element_bits != 16:
         raise UsageError(
             f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
         )
-    rows = np.arange(form.addresses * form.ROW_BYTES)
+    rows = np.arange(form.addresses * ROW_BYTES)
     elements = rows.reshape(form.number, form.rows, form.columns, -1)
     if form.transposed:
         elements = elements.swapaxes(1, 2)
@@ -246,15 +241,15 @@ def unit(form: Form) -> int:
 
 def is_packed(form: Form) -> bool:
     """Whether elements are narrower than a byte in memory, and widened to one in registers."""
-    return isinstance(form, LdmatrixForm) and form.element_bits < 8
+    return "p" in form.operands and form.element_bits < 8
 
 
-def distribute(form: RowForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Deal rows out to the lanes' registers.
 
     Parameters
     ----------
-    form : RowForm
+    form : Form
     rows : uint8 (..., form.addresses, 16)
         The bytes at the row addresses, in the order of the lanes that give them.
 
@@ -262,14 +257,12 @@ def distribute(form: RowForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     -------
     uint32 (..., 32, form.registers)
     """
-    if isinstance(form, LdmatrixForm) and is_packed(form):
+    if is_packed(form):
         rows = _widened(form, rows)
     return words_of(_joined(rows)[..., moves(form)])
 
 
-def load_rows(
-    form: RowForm, memory: NDArray[np.uint8], rows: NDArray[np.int64]
-) -> NDArray[np.uint32]:
+def load_rows(form: Form, memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the registers into which rows of memory are loaded.
 
     Parameters
@@ -288,7 +281,7 @@ def load_rows(
 
 
 def store_rows(
-    form: RowForm,
+    form: Form,
     memory: NDArray[np.uint8],
     rows: NDArray[np.int64],
     registers: NDArray[np.uint32],
@@ -319,7 +312,7 @@ def bytes_of(registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(registers).astype("<u4", copy=False).view(np.uint8)
 
 
-def _widened(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _widened(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return rows of elements narrower than a byte with a byte for each."""
     bits = np.unpackbits(rows, axis=-1, bitorder="little")[..., : form.columns * form.element_bits]
     elements = bits.reshape(*bits.shape[:-1], form.columns, form.element_bits)

@@ -7,27 +7,16 @@ of the lanes. An instruction multiplies, or it moves data as `oracle.matrix_move
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, Generic, Self, TypeGuard, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import (
-    Form,
-    LdmatrixForm,
-    LoadForm,
-    MainForm,
-    MmaForm,
-    MmaSyncForm,
-    ProductForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Fragment, Held, Registers, StepBase, Use
-from oracle.matrices import LANES, Matrix, Vector
+from oracle.matrices import LANES, Matrix
 from oracle.places import Place, Span, check, check_range
 from oracle.registers import check_vector
 from oracle.storage import Tile
@@ -59,10 +48,6 @@ def _check_immediate(immediate: int) -> None:
     check_range(immediate, -(1 << 31), (1 << 31) - 1, "immediate part of an address, in bytes,")
 
 
-MatrixForm = LoadForm | StoreForm
-RowForm = LdmatrixForm | StmatrixForm
-
-
 @dataclass(frozen=True, kw_only=True)
 class Lines:
     """The lines of a matrix, equally far apart, as wmma.load and wmma.store take them."""
@@ -88,9 +73,9 @@ class Lines:
             check_range(self.stride, 0, (1 << 32) - 1, "stride, in elements,")
         _check_immediate(self.immediate)
 
-    def spans(self, form: MatrixForm) -> tuple[Span, ...]:
+    def spans(self, form: Form) -> tuple[Span, ...]:
         """Return the bytes of the matrix: its rows, or its columns where they are contiguous."""
-        matrix, layout = form.matrix, form.layout
+        matrix, layout = form.matrix(), form.layout
         length = matrix.default_stride(layout)
         return (
             Span(
@@ -102,10 +87,11 @@ class Lines:
             ),
         )
 
-    def words(self, form: MatrixForm) -> str:
-        """Return what a step's line says of them."""
-        matrix = form.matrix
+    def words(self, form: Form, fragment: str) -> str:
+        """Return the line of a load or store of a fragment."""
+        matrix = form.matrix()
         return (
+            f"{f'load {fragment} =' if form.is_load else f'store {fragment} to'} "
             f"{matrix.operand.upper()} {matrix.rows}x{matrix.columns} {matrix.type.name} "
             f"{form.layout}-major at {self.place}, "
             f"stride {'default' if self.stride is None else self.stride}"
@@ -135,7 +121,7 @@ class Rows:
             check_range(address, -(1 << 31), (1 << 31) - 1, "address of a row, in bytes,")
         _check_immediate(self.immediate)
 
-    def offsets(self, form: RowForm) -> NDArray[np.int64]:
+    def offsets(self, form: Form) -> NDArray[np.int64]:
         """Return every byte of the rows that a form uses, counted from the start of the buffer.
 
         Returns
@@ -143,87 +129,33 @@ class Rows:
         int64 (form.addresses, 16)
         """
         starts = np.array(self.addresses[: form.addresses], np.int64)
-        return starts[:, None] + np.arange(form.ROW_BYTES)
+        return starts[:, None] + np.arange(ROW_BYTES)
 
-    def spans(self, form: RowForm) -> tuple[Span, ...]:
+    def spans(self, form: Form) -> tuple[Span, ...]:
         """Return the rows that a form uses, in the order of the lanes."""
         return tuple(
-            Span.block(self.buffer, address, form.ROW_BYTES)
+            Span.block(self.buffer, address, ROW_BYTES)
             for address in self.addresses[: form.addresses]
         )
 
-    def words(self, form: RowForm) -> str:
-        """Return what a step's line says of them."""
-        return self.buffer
+    def words(self, form: Form, registers: str) -> str:
+        """Return the line of a load or store of registers."""
+        verb, where = ("load", "from") if form.is_load else ("store", "to")
+        return f"{verb} rows {registers} {where} {self.buffer}"
 
 
-Memory = Lines | Rows
+Memory: TypeAlias = Lines | Rows
 """What an instruction reads or writes in memory."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpRow:
-    """What holds of an instruction, whatever its qualifiers are."""
-
-    operands: tuple[str, ...]
-    """What its vectors of registers are called, in the order of a step."""
-    written: str = ""
-    """Which of them it writes; "" for a store."""
-    memory: type[Memory] | None = None
-    """What it reads or writes in memory."""
-    each: bool = False
-    """Whether it takes single registers, and is done for each of an operand."""
-    words: str
-    """The step in a line, with places for its operands and its memory."""
-    stored_as: str
-    """What the step is called in stored programs (`corpus.programs`)."""
-
-
-_PRODUCT = "{d} = {a} x {b} + {c}"
-OP_ROWS: Mapping[str, OpRow] = {
-    "wmma.load": OpRow(
-        operands=("fragment",), written="fragment", memory=Lines,
-        words="load {fragment} = {memory}", stored_as="Load",
-    ),
-    "wmma.store": OpRow(
-        operands=("fragment",), memory=Lines,
-        words="store {fragment} to {memory}", stored_as="Store",
-    ),
-    "wmma.mma": OpRow(
-        operands=("d", "a", "b", "c"), written="d", words=_PRODUCT, stored_as="Multiply",
-    ),
-    "mma": OpRow(
-        operands=("d", "a", "b", "c"), written="d", words=f"{_PRODUCT}, lane by lane",
-        stored_as="MultiplyLanes",
-    ),
-    "ldmatrix": OpRow(
-        operands=("registers",), written="registers", memory=Rows,
-        words="load rows {registers} from {memory}", stored_as="LoadRows",
-    ),
-    "stmatrix": OpRow(
-        operands=("registers",), memory=Rows,
-        words="store rows {registers} to {memory}", stored_as="StoreRows",
-    ),
-    "movmatrix": OpRow(
-        operands=("source", "destination"), written="destination", each=True,
-        words="{destination} = {source}, every register transposed",
-        stored_as="TransposeRegisters",
-    ),
-}  # fmt: skip
-"""By mnemonics."""
-
-AnyForm = TypeVar("AnyForm", bound=Form)
-F = TypeVar("F", bound=Form, covariant=True)
 M = TypeVar("M", bound=Memory | None, covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Op(StepBase, Generic[F, M]):
+class Op(StepBase, Generic[M]):
     """One matrix instruction. Its result may have registers of any of its sources."""
 
-    form: F
+    form: Form
     operands: tuple[str, ...]
-    """Its vectors of registers (`oracle.registers`), in the order of `OpRow.operands`."""
+    """Its vectors of registers (`oracle.registers`), in the order of its `uses`."""
     memory: M
     """What it reads or writes there; None of one that only works on registers."""
     address: int | None = None
@@ -233,26 +165,28 @@ class Op(StepBase, Generic[F, M]):
     """Registers of each operand, where the instruction is done for one after the other."""
 
     @staticmethod
-    def of(form: AnyForm, **given: Any) -> Op[AnyForm, Any]:
+    def of(form: Form, **given: Any) -> Op[Any]:
         """Return a step from its operands and the fields of its memory, by their names.
+
+        Those are "d", "a", "b" and "c" of a product, "fragment" or "registers" of what is loaded or
+        stored, "source" and "destination" of what is moved between registers.
 
         Raises
         ------
         UsageError
-            If one is missing, or the instruction has no such.
+            If an operand is missing.
         """
-        row = OP_ROWS[form.mnemonic]
-        missing = [name for name in row.operands if name not in given]
+        names = [field for field, *_ in operands_of(form)]
+        missing = [name for name in names if name not in given]
         check(not missing, f"{form.mnemonic} lacks its operand {', '.join(missing)}")
-        operands = tuple(given.pop(name) for name in row.operands)
-        memory = None
-        if row.memory is not None:
-            own = {one.name: given.pop(one.name) for one in fields(row.memory) if one.name in given}
-            memory = row.memory(**own)
+        operands = tuple(given.pop(name) for name in names)
+        kind = memory_of(form)
+        own = [one.name for one in fields(kind) if one.name in given] if kind else []
+        memory = kind(**{name: given.pop(name) for name in own}) if kind else None
         return Op(form=form, operands=operands, memory=memory, **given)
 
     def __post_init__(self) -> None:
-        allowed = COUNTS if self.row.each else (1,)
+        allowed = COUNTS if is_repeated(self.form) else (1,)
         check(
             self.count in allowed,
             f"{self.count} registers given; there are {', '.join(map(str, allowed))}",
@@ -263,30 +197,22 @@ class Op(StepBase, Generic[F, M]):
             self.memory.check(self.form)
         if self.address is not None:
             check(
-                self.memory is not None and self.writes is not None,
+                self.form.is_load,
                 f"{self.form.mnemonic} loads nothing, so that no destination holds its address",
             )
             check_address(self.address, self.uses[0].holds.registers)
 
     @property
-    def row(self) -> OpRow:
-        """What holds of the instruction, whatever its qualifiers are."""
-        return OP_ROWS[self.form.mnemonic]
-
-    @property
     def instruction(self) -> Form:
         return self.form
 
-    @property
-    def stored_as(self) -> str:
-        return self.row.stored_as
-
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        row, holds = self.row, _holds(self.form, self.count)
         return tuple(
-            Use(field=field, name=name, holds=held, written=field == row.written)
-            for field, name, held in zip(row.operands, self.operands, holds, strict=True)
+            Use(field=field, name=name, holds=holds, written=written)
+            for (field, holds, written), name in zip(
+                operands_of(self.form, self.count), self.operands, strict=True
+            )
         )
 
     @property
@@ -296,14 +222,14 @@ class Op(StepBase, Generic[F, M]):
         if self.memory is not None:
             found |= {one.name: getattr(self.memory, one.name) for one in fields(self.memory)}
         found["address"] = self.address
-        return found | {"count": self.count} if self.row.each else found
+        return found | {"count": self.count} if is_repeated(self.form) else found
 
     @cached_property
     def tile(self) -> Tile:
         """The matrix of a wmma.load or wmma.store as it lies in memory, from its place on."""
-        form: Any = self.form
         assert isinstance(self.memory, Lines)
-        return Tile(matrix=form.matrix, layout=form.layout, stride=self.memory.stride)
+        stride = self.memory.stride
+        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=stride)
 
     @property
     def carried(self) -> str | None:
@@ -311,65 +237,84 @@ class Op(StepBase, Generic[F, M]):
 
     @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
-        return self._spans if self.row.written else ()
+        return self._spans if self.form.is_load else ()
 
     @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
-        return () if self.row.written else self._spans
+        return self._spans if self.form.is_store else ()
 
     @property
     def _spans(self) -> tuple[Span, ...]:
-        form: Any = self.form
-        return () if self.memory is None else self.memory.spans(form)
+        return () if self.memory is None else self.memory.spans(self.form)
 
     def changed(self, **changes: Any) -> Self:
         """Return the step with other fields, operands or fields of its memory, by their names."""
-        own = {name: changes.pop(name) for name in self.row.operands if name in changes}
+        own = {name: changes.pop(name) for name in self.names if name in changes}
         if own:
             changes["operands"] = tuple((self.names | own).values())
-        if self.row.memory is not None:
-            names = [one.name for one in fields(self.row.memory) if one.name in changes]
+        if self.memory is not None:
+            names = [one.name for one in fields(self.memory) if one.name in changes]
             if names:
                 memory: Any = self.memory
                 changes["memory"] = replace(memory, **{name: changes.pop(name) for name in names})
         return super().changed(**changes)
 
     def __str__(self) -> str:
-        form: Any = self.form
-        memory = "" if self.memory is None else self.memory.words(form)
-        return self.row.words.format(**self.names, memory=memory) + address_text(self.address)
+        if self.form.is_product:
+            text = "{d} = {a} x {b} + {c}"
+            text = text.format(**self.names) + ("" if self.form.opaque else ", lane by lane")
+        elif self.memory is None:
+            text = "{destination} = {source}, every register transposed".format(**self.names)
+        else:
+            text = self.memory.words(self.form, *self.operands)
+        return text + address_text(self.address)
+
+
+def memory_of(form: Form) -> type[Memory] | None:
+    """Return how an instruction accesses memory; None if it does not."""
+    if "p" not in form.operands:
+        return None
+    return Lines if form.opaque else Rows
+
+
+def is_repeated(form: Form) -> bool:
+    """Whether a step does an instruction for each register of its operands."""
+    return not form.vectors
 
 
 @cache
-def _holds(form: Any, count: int) -> tuple[Held, ...]:
-    """Return what the operands of an instruction hold, in the order of `OpRow.operands`."""
-    vectors: dict[str, Matrix | Vector] = form.vectors
-    if not vectors:  # movmatrix, of single registers
-        return (Registers(registers=count),) * 2
-    layouts = {"r": "layout", "a": "a_layout", "b": "b_layout"}
-    return tuple(
-        Fragment.of(one, getattr(form, layouts.get(operand, ""), None))
-        if isinstance(one, Matrix)
-        else Registers.of(one)
-        for operand, one in vectors.items()
-    )
+def operands_of(form: Form, count: int = 1) -> tuple[tuple[str, Held, bool], ...]:
+    """Return the vectors of an instruction, in the order of a step.
+
+    Returns
+    -------
+    What each is called, what it holds, and whether it is written.
+    """
+    held: Held = Registers(registers=count)
+    if is_repeated(form):
+        return ("source", held, False), ("destination", held, True)
+    layouts = {"r": "layout", "a": "alayout", "b": "blayout"}
+    found: list[tuple[str, Held, bool]] = []
+    for operand, one in form.vectors.items():
+        if isinstance(one, Matrix):
+            layout = form.texts[layouts[operand]] if operand in layouts else None
+            held, name = Fragment.of(one, None if form.is_store else layout), "fragment"
+        else:
+            held, name = Registers.of(one), "registers"
+        if form.is_product:
+            found.append((operand, held, operand == "d"))
+        else:
+            found.append((name, held, form.is_load))
+    return tuple(found)
 
 
-def called(form: Form) -> str:
-    """Return an instruction as people call it: mma.sync, which is not wmma.mma."""
-    return "mma.sync" if isinstance(form, MmaSyncForm) else form.mnemonic
-
-
-AnyOp = Op[Form, Memory | None]
-MatrixAccess = Op[MatrixForm, Lines]
+AnyOp = Op[Memory | None]
+MatrixAccess = Op[Lines]
 """A wmma.load or wmma.store."""
-RowAccess = Op[RowForm, Rows]
+RowAccess = Op[Rows]
 """An ldmatrix or stmatrix."""
-Product = Op[ProductForm, None]
+Product = Op[None]
 """A wmma.mma or mma.sync."""
-MainOp = Op[MainForm, Any]
-FragmentProduct = Op[MmaForm, None]
-RegisterProduct = Op[MmaSyncForm, None]
 
 
 def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:
@@ -377,14 +322,14 @@ def accesses_matrix(step: object) -> TypeGuard[MatrixAccess]:
     return isinstance(step, Op) and isinstance(step.memory, Lines)
 
 
-def loads_fragment(step: object) -> TypeGuard[Op[LoadForm, Lines]]:
+def loads_fragment(step: object) -> TypeGuard[MatrixAccess]:
     """Whether a step is a wmma.load."""
-    return accesses_matrix(step) and not step.stores
+    return accesses_matrix(step) and step.form.is_load
 
 
-def stores_fragment(step: object) -> TypeGuard[Op[StoreForm, Lines]]:
+def stores_fragment(step: object) -> TypeGuard[MatrixAccess]:
     """Whether a step is a wmma.store."""
-    return accesses_matrix(step) and step.stores
+    return accesses_matrix(step) and step.form.is_store
 
 
 def accesses_rows(step: object) -> TypeGuard[RowAccess]:
@@ -392,36 +337,36 @@ def accesses_rows(step: object) -> TypeGuard[RowAccess]:
     return isinstance(step, Op) and isinstance(step.memory, Rows)
 
 
-def loads_rows(step: object) -> TypeGuard[Op[LdmatrixForm, Rows]]:
+def loads_rows(step: object) -> TypeGuard[RowAccess]:
     """Whether a step loads rows."""
-    return accesses_rows(step) and not step.stores
+    return accesses_rows(step) and step.form.is_load
 
 
-def stores_rows(step: object) -> TypeGuard[Op[StmatrixForm, Rows]]:
+def stores_rows(step: object) -> TypeGuard[RowAccess]:
     """Whether a step stores rows."""
-    return accesses_rows(step) and step.stores
+    return accesses_rows(step) and step.form.is_store
 
 
 def multiplies(step: object) -> TypeGuard[Product]:
     """Whether a step multiplies matrices."""
-    return isinstance(step, Op) and step.row.written == "d"
+    return isinstance(step, Op) and step.form.is_product
 
 
-def multiplies_fragments(step: object) -> TypeGuard[FragmentProduct]:
+def multiplies_fragments(step: object) -> TypeGuard[Product]:
     """Whether a step multiplies fragments of wmma."""
-    return multiplies(step) and isinstance(step.form, MmaForm)
+    return multiplies(step) and step.form.opaque
 
 
-def multiplies_registers(step: object) -> TypeGuard[RegisterProduct]:
+def multiplies_registers(step: object) -> TypeGuard[Product]:
     """Whether a step multiplies matrices whose layout in registers is known."""
-    return multiplies(step) and isinstance(step.form, MmaSyncForm)
+    return multiplies(step) and not step.form.opaque
 
 
-def is_producer(step: object) -> TypeGuard[MainOp]:
+def is_producer(step: object) -> TypeGuard[AnyOp]:
     """Whether a step makes values that others only move: it multiplies, or loads rows."""
     return multiplies(step) or loads_rows(step)
 
 
-def is_main(step: object) -> TypeGuard[MainOp]:
+def is_main(step: object) -> TypeGuard[AnyOp]:
     """Whether a program can be about a step: loads and stores of wmma only serve others."""
-    return isinstance(step, Op) and not isinstance(step.memory, Lines)
+    return isinstance(step, Op) and step.form.is_main

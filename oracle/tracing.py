@@ -219,7 +219,7 @@ class _Recorder(Warps):
 def _columns(step: Straight) -> int:
     """Return the columns of what a store writes."""
     if accesses_matrix(step):
-        return step.form.matrix.columns
+        return step.form.matrix().columns
     (stored,) = step.reads
     return stored.holds.registers
 

@@ -32,10 +32,9 @@ from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.ops import (
     AnyOp,
-    FragmentProduct,
     MatrixAccess,
     Op,
-    RegisterProduct,
+    Product,
     RowAccess,
     accesses_matrix,
     accesses_rows,
@@ -211,7 +210,7 @@ class Warps:
     def load(self, step: MatrixAccess) -> Planes:
         """Return the matrix at a place."""
         memory, offset = self.at(step.memory.place)
-        tile, order = step.tile, _arithmetic_order(step.form.matrix)
+        tile, order = step.tile, _arithmetic_order(step.form.matrix())
         return {plane: in_order(read(memory[plane], offset, tile), order) for plane in self.PLANES}
 
     def store(self, step: MatrixAccess, matrix: Planes) -> None:
@@ -220,12 +219,12 @@ class Warps:
         for plane in self.PLANES:
             write(memory[plane], offset, step.tile, matrix[plane])
 
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         """Return A x B + C."""
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, c, model=self.model)}
 
-    def multiply_registers(self, step: RegisterProduct) -> Planes:
+    def multiply_registers(self, step: Product) -> Planes:
         """Return the registers of A x B + C."""
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply_lanes(step.form, a, b, c, model=self.model)}

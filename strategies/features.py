@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -215,7 +215,7 @@ _OF_BOTH = frozenset(
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `Feature`."""
-    if isinstance(form, MmaSyncForm | StmatrixForm | MovmatrixForm):
+    if not form.opaque and form.mnemonic != "ldmatrix":
         return tuple(one for one in Feature if one in OF_LANES or one in _OF_BOTH)
     return tuple(one for one in Feature if one not in OF_LANES)
 
@@ -231,6 +231,9 @@ class Focus:
     line_bytes: int = 1
     """Bytes of which the addresses and the strides beyond the default of wmma are multiples, where
     the ISA asks for fewer."""
+    shares_registers: bool | None = None
+    """Whether operands share registers in ways that only PTX can say: None by chance and where a
+    feature asks for it, False never, True of every step that can."""
 
 
 def stride_unit(matrix: Matrix, *, shared: bool, line_bytes: int = 1) -> int:
@@ -366,7 +369,7 @@ def _of_immediate(immediate: int) -> Iterator[Feature]:
 
 
 def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
-    form, matrix, place = step.form, step.form.matrix, step.memory.place
+    form, matrix, place = step.form, step.form.matrix(), step.memory.place
     yield Feature.STORE if step.stores else Feature(f"load {matrix.operand}")
     buffer = program.buffer(place.buffer)
     shared = buffer.space == "shared"
@@ -387,7 +390,7 @@ def _of_access(program: Program, step: MatrixAccess) -> Iterator[Feature]:
 
 
 def _of_stride(step: MatrixAccess, *, shared: bool) -> Iterator[Feature]:
-    form, matrix, stride = step.form, step.form.matrix, step.memory.stride
+    form, matrix, stride = step.form, step.form.matrix(), step.memory.stride
     if stride is None:
         yield Feature.STRIDE_OMITTED
         return
@@ -492,7 +495,7 @@ def _of_memory(program: Program) -> Iterator[Feature]:
 def _rows(step: RowAccess) -> Span:
     """Return the bytes from the first to the last that ldmatrix may read."""
     addresses = step.memory.addresses
-    low, high = min(addresses), max(addresses) + step.form.ROW_BYTES
+    low, high = min(addresses), max(addresses) + ROW_BYTES
     return Span.block(step.memory.buffer, low, high - low)
 
 
@@ -504,13 +507,13 @@ def _of_pair(first: MatrixAccess, its: Span, second: MatrixAccess, span: Span) -
     if (
         second.stores
         and its == span
-        and first.form.matrix.operand == "c"
+        and first.form.matrix().operand == "c"
         and first.form.layout == second.form.layout
     ):
         yield Feature.IN_PLACE_MEMORY
     if (
         not meet
-        and first.form.type == second.form.type
+        and first.form.type() == second.form.type()
         and first.form.layout == second.form.layout
         and its.pitch == span.pitch > its.run
         and abs(its.start - span.start) < its.pitch * its.runs
@@ -524,7 +527,7 @@ OF_OPERATION: dict[Operation, Feature] = {
 """The feature of each element-wise operation."""
 
 
-def main_form(program: Program) -> MainForm:
+def main_form(program: Program) -> Form:
     """Return the form of the step that a program is about.
 
     That is its first mma.sync, which ldmatrix feeds and stmatrix stores; without one, its first
@@ -538,4 +541,4 @@ def main_form(program: Program) -> MainForm:
     found = [step.form for step in walk(program.steps) if is_main(step)]
     if not found:
         raise UsageError("the program has no matrix instruction; there is nothing to judge")
-    return next((form for form in found if isinstance(form, MmaSyncForm)), found[0])
+    return next((form for form in found if form.is_product and not form.opaque), found[0])

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.forms import ROW_BYTES
 from oracle.image import position
 from oracle.lane_steps import StoreRegisters
 from oracle.ops import RowAccess, loads_fragment, stores_fragment, stores_rows
@@ -35,7 +36,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
     Copies are followed one after another, and only such as take the matrix whole.
     """
     return tuple(
-        Placed(operand=step.form.matrix.operand, place=place, tile=tile)
+        Placed(operand=step.form.matrix().operand, place=place, tile=tile)
         for step in walk(program.steps)
         if loads_fragment(step)
         for tile in (step.tile,)
@@ -183,7 +184,7 @@ def results(program: Program) -> tuple[Result, ...]:
 
 def _rows(program: Program, step: RowAccess) -> Iterator[Result]:
     """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
-    row = step.form.ROW_BYTES
+    row = ROW_BYTES
     starts = sorted(
         position(program, place)
         for span in step.bytes_written

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm, ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.models import model_for
 from oracle.program import Program, requirements
@@ -164,7 +164,7 @@ _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
-def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[MainForm, ...]:
+def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Raises
@@ -174,9 +174,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     """
     row, number = parse_target(target), parse_version(version)
     forms = tuple(
-        form
-        for form in selection.forms()
-        if isinstance(form, MainForm) and is_valued(form, Module(row, number))
+        form for form in selection.forms() if form.is_main and is_valued(form, Module(row, number))
     )
     if not forms and unjudged_forms(selection, target=target, version=version):
         raise UsageError(
@@ -193,15 +191,13 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     return forms
 
 
-def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[ProductForm, ...]:
+def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the selected forms that a target has, and of which the model in use has no figures."""
     module = Module.named(target, version)
     return tuple(
         form
         for form in selection.forms()
-        if isinstance(form, ProductForm)
-        and is_available(form, module)
-        and not model_for(target).judges(form)
+        if form.is_product and is_available(form, module) and not model_for(target).judges(form)
     )
 
 
@@ -211,7 +207,7 @@ def round_key(seed: int, number: int) -> int:
 
 
 def round_focuses(
-    forms: Sequence[MainForm], *, seed: int, number: int, reached: ProgramCoverage
+    forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
     """Return what the programs of a round should be about.
 
@@ -231,7 +227,7 @@ def round_focuses(
 
 
 def round_batches(
-    forms: Sequence[MainForm],
+    forms: Sequence[Form],
     *,
     target: str,
     version: str | Versions,
@@ -239,6 +235,7 @@ def round_batches(
     focuses: Sequence[Focus] | None = None,
     count: int = IMAGES,
     line_bytes: int = 1,
+    shares_registers: Sequence[bool | None] = (None,),
 ) -> Iterator[Batch]:
     """Draw the programs of one round, one for each focus, and how their images are filled.
 
@@ -259,6 +256,8 @@ def round_batches(
         Images of each program (`images_per_program`), fewer where they are large.
     line_bytes
         As in `Focus`, of every second program.
+    shares_registers
+        As in `Focus`, of the programs in turn; None leaves it to the program's own focus.
     """
     versions = version if isinstance(version, Versions) else Versions.only(version)
     of_round = versions.of_round(key)
@@ -270,6 +269,9 @@ def round_batches(
         module = Module.named(target, of_program)
         if index % 2:
             focus = replace(focus, line_bytes=line_bytes)
+        sharing = shares_registers[index % len(shares_registers)]
+        if sharing is not None:
+            focus = replace(focus, shares_registers=sharing)
         drawn = st.tuples(
             programs(focus, module=module, forms=tuple(forms)),
             recipes(wanted=_some_classes(own)),
@@ -309,7 +311,7 @@ def up_to(
 
 
 def undefined_of_round(
-    forms: Sequence[MainForm], module: Module, *, seed: int, number: int
+    forms: Sequence[Form], module: Module, *, seed: int, number: int
 ) -> list[tuple[Program, Recipe]]:
     """Draw the programs behind a round that the ISA leaves undefined, and what fills their images.
 
@@ -334,7 +336,7 @@ def undefined_of_round(
 
 
 def campaign_rounds(
-    forms: Sequence[MainForm], *, target: str, version: str, seed: int, speed: Speed
+    forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
     reached = ProgramCoverage()

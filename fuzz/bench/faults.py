@@ -11,7 +11,7 @@ from functools import cache
 
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.image import different
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
@@ -123,11 +123,6 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         Shell pattern over names of faults; a bare word may stand anywhere.
     target, version
         Of the modules in which the faults are to be found.
-
-    Raises
-    ------
-    UsageError
-        If nothing is selected.
     """
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     faults = [fault for name, fault in _BY_NAME.items() if fnmatchcase(name, wanted)]
@@ -143,24 +138,16 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
 
 @cache
 def _drawn(target: str, version: str) -> tuple[Form, ...]:
-    """Return the forms of which programs are drawn."""
     module = Module(parse_target(target), parse_version(version))
     return tuple(
         form
         for form in FORMS
-        if is_available(form, module)
-        and (not isinstance(form, MainForm) or is_valued(form, module))
+        if is_available(form, module) and (not form.is_main or is_valued(form, module))
     )
 
 
 def unobservable(fault: Fault, *, target: str, version: str) -> str:
-    """Return why no program for a target can show a fault; "" where one can.
-
-    Raises
-    ------
-    UsageError
-        If there is no such target or version.
-    """
+    """Return why no program for a target can show a fault; "" where one can."""
     if fault.rare:
         return "so rare that screening has to look for it (`warpfuzz screen SET`)"
     if any(fault.opcodes.search(form.opcode) for form in _drawn(target, version)):
@@ -197,15 +184,6 @@ class Mutant:
 
     It is used without a runner around it: runners keep modules, and a hundred of them would keep
     thousands. A trap is what a runner would report as a failure.
-
-    Parameters
-    ----------
-    fault
-        None for a sound device.
-    target
-        Architecture of the device.
-    layout
-        Which fragment layout it has.
     """
 
     def __init__(self, fault: Fault | None, *, target: str, layout: int) -> None:

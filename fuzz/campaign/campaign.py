@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Protocol
@@ -30,6 +31,7 @@ from fuzz.checks.protocol import (
     RoundJob,
     RoundReport,
     ScreeningReport,
+    Suspect,
     flattened,
     nested,
 )
@@ -129,7 +131,7 @@ class Campaign:
     ) -> None:
         self.crew, self.facts, self.check, self.budget = crew, facts, check, budget
         self._observer, self._store = observer, store
-        self.drawing = check.drawing(facts)
+        self.plan = check.plan(facts)
         self._state = state or State(
             options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -138,9 +140,9 @@ class Campaign:
             **{name: limit and min(limit, MOST) for name, limit in asdict(budget).items()}
         )
         self._rounds = Rounds(self._state)
-        self._reached = Reached(self.drawing.coverage)
-        self.triage = Triage(corpus=corpus, known=known, shrinks=self.drawing.shrinks)
-        self._counts: Counts = Counts({one.words: 0 for one in self.drawing.words.counters})
+        self._reached = Reached(self.plan.coverage)
+        self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
+        self._counts: Counts = Counts({one.words: 0 for one in self.plan.words.counters})
         self._said = ""
         self._stopping, self._finishing, self._stopped, self._lost = False, False, "", ""
         if state is not None:
@@ -259,21 +261,21 @@ class Campaign:
                     self._take_screening(report.screening)
             case Finished(job=job, report=Examined() as result) if not isinstance(job, RoundJob):
                 self.triage.examined(job, result)
-                self.save()
+                self._settle()
             case Finished(job=job, report=Gone()) if not isinstance(job, RoundJob):
                 self.triage.vanished(job)
-                self.save()
+                self._settle()
             case Finished(job=job, report=NotExamined()) if not isinstance(job, RoundJob):
                 self.triage.leave(job)
             case Lost(job=RoundJob() as job):
                 nothing = RoundReport(
-                    number=job.number, skip=job.skip, coverage=self.drawing.coverage()
+                    number=job.number, skip=job.skip, coverage=self.plan.coverage()
                 )
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
             case Lost(job=job) if not isinstance(job, RoundJob):
                 self.triage.died(job, guilty=event.guilty)
             case Noticed(suspect=suspect):
-                if self.triage.suspect(suspect):
+                if self._take_suspects([suspect]):
                     self._newest = time.monotonic()
             case Changed():
                 self._hosts.hear(event)
@@ -292,7 +294,7 @@ class Campaign:
             self.crew.give(job)
 
     def _drawn(self, number: int) -> Drawn:
-        return self.drawing.round(number, self._reached.known_to(number))
+        return self.plan.round(number, self._reached.known_to(number))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not self.triage.waiting:
@@ -308,16 +310,14 @@ class Campaign:
         for report in self._rounds.ready(self._left, self.triage.settled):
             self._take(report)
         self._reached.settle(self._rounds.next)
-        if trouble := self.drawing.trouble(self._counts, self._said):
+        if trouble := self.plan.trouble(self._counts, self._said):
             raise InfrastructureError(trouble)
 
     def _take(self, report: RoundReport) -> None:
         """Count what a round, or a part of one, has come to."""
         state = self._state
-        new = False
         # First what has to be stored: what is counted has to be on the disk.
-        for suspect in report.suspects.values():
-            new |= self.triage.suspect(suspect)
+        new = self._take_suspects(report.suspects.values())
         for note in report.notes:
             new = True
             self.triage.corpus.add(note.stored.case, note.stored.files)
@@ -333,11 +333,17 @@ class Campaign:
         if new:
             self._newest = time.monotonic()
 
+    def _take_suspects(self, suspects: Collection[Suspect]) -> bool:
+        """Store and count what differed; tell whether any of it is new."""
+        if identities := self.triage.about_to_store(suspects):
+            self.save(uncounted=identities)
+        new = [self.triage.suspect(suspect) for suspect in suspects]
+        return any(new)
+
     def _take_screening(self, report: ScreeningReport) -> None:
         """Count what was screened; it is no part of any round."""
-        for suspect in report.suspects:
-            if self.triage.suspect(suspect):
-                self._newest = time.monotonic()
+        if self._take_suspects(report.suspects):
+            self._newest = time.monotonic()
         self._state.screened += report.comparisons
         self._state.screened_wrong += report.wrong
         self._screening = self._screening or ScreeningReport()
@@ -385,7 +391,7 @@ class Campaign:
         done = sum(worker.cases for worker in workers)
         self._history.add(now, done)
         return CampaignStatus(
-            words=self.drawing.words,
+            words=self.plan.words,
             seed=self.check.seed,
             seconds=state.seconds if self._stopped else now - self._started,
             seconds_limit=self.budget.seconds,
@@ -401,7 +407,7 @@ class Campaign:
             recent_rate=self._rate(now, done),
             rates=self._history.rates,
             seconds_since_new=now - self._newest,
-            forms=self.drawing.forms,
+            forms=self.plan.forms,
             forms_reached=self._reached.total.forms_reached,
             workers=workers,
             devices=[self._health[number] for number in sorted(self._health)]
@@ -422,7 +428,7 @@ class Campaign:
             events=self._hosts.news,
             event_count=self._hosts.count,
             notes=state.notes,
-            summary=self.drawing.summary(),
+            summary=self.plan.summary,
             screening=self._screening,
         )
 
@@ -436,8 +442,18 @@ class Campaign:
 
     # The state
 
-    def save(self) -> None:
+    def _settle(self) -> None:
+        """Save what an examination has shown, then remove what it has left behind."""
+        self.save()
+        self.triage.sweep()
+
+    def save(self, *, uncounted: Sequence[str] = ()) -> None:
         """Keep the state on the disk.
+
+        Parameters
+        ----------
+        uncounted
+            Ids of findings that are about to be stored and then counted.
 
         Raises
         ------
@@ -454,6 +470,7 @@ class Campaign:
         state.coverage = self._reached.state()
         state.families = self.triage.records()
         state.tries, state.turned = dict(self.triage.tries), dict(self.triage.turned)
+        state.doomed = [*self.triage.doomed, *uncounted]
         self._store.save(state)
 
     def _restore(self, state: State) -> None:
@@ -469,6 +486,8 @@ class Campaign:
         self.triage.gone = state.gone
         self.triage.tries, self.triage.turned = dict(state.tries), dict(state.turned)
         self.triage.restore(state.families)
+        self.triage.doomed = list(state.doomed)
+        self.triage.sweep()
 
 
 def _screening_before(state: State) -> ScreeningReport | None:

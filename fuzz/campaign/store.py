@@ -128,6 +128,9 @@ class State(Struct, kw_only=True, forbid_unknown_fields=True):
     """The latest nodes and actors of a fleet that went or came, as JSON objects."""
     turned: dict[str, str] = field(default_factory=dict)
     """By the key of a family that was not confirmed: the key of what it turned out to be."""
+    doomed: list[str] = field(default_factory=list)
+    """Ids of findings that a resumption removes if they are there: what was about to be stored and
+    counted, and what was about to be removed because its family turned out to be another one."""
 
 
 def encode(state: State) -> bytes:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-
-import msgspec
 
 from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
 from corpus.known import Known
@@ -63,6 +61,8 @@ class Triage:
     turned: dict[str, str] = field(default_factory=dict)
     """The same: the key of what it turned out to be."""
     members: dict[str, _Member] = field(default_factory=dict)
+    doomed: list[str] = field(default_factory=list)
+    """Ids of findings that `sweep` removes: their families turned out to be others."""
     _examined: dict[str, str] = field(default_factory=dict)
     """By the id of a finding that is being examined: the key of its family."""
 
@@ -139,7 +139,7 @@ class Triage:
             member = self.members[key]
             member.state.cases += suspect.cases
             if suspect.replayed and suspect.stored is not None:
-                member.state.title = suspect.family.title
+                member.state.family = suspect.family
                 self.corpus.learn(suspect.stored.case, suspect.stored.files)
             return False
         if self.turned.get(key) == _NOTHING:
@@ -157,18 +157,31 @@ class Triage:
         member = self._member(suspect.family, suspect.stored, suspect.cases)
         saved = self.corpus.add(suspect.stored.case, suspect.stored.files)
         self._keep(member, saved)
-        if suspect.kind is Kind.DEVICE_LOST or suspect.replayed:
-            # Nothing can be replayed any more, or it was.
+        if not _to_be_examined(suspect):
             member.confirmed = True
             self._finish(member)
         return True
+
+    def about_to_store(self, suspects: Iterable[Suspect]) -> list[str]:
+        """Return the ids of the raw findings that `suspect` may add to the corpus.
+
+        A state that names them before lets the resumption of a campaign that is killed meanwhile
+        remove them: their round is carried out again and finds them again, or knows better.
+        """
+        identities = (
+            self.corpus.identity(one.stored.case, one.stored.files)
+            for one in suspects
+            if one.stored is not None
+            and one.family.key not in self.members
+            and _to_be_examined(one)
+        )
+        return [identity for identity in identities if self.corpus.sound(identity) is None]
 
     def _member(self, family: Family, stored: Stored, cases: int) -> _Member:
         case = stored.case
         state = FamilyState(
             kind=case.kind,
-            key=family.key,
-            title=family.title,
+            family=family,
             text=accused(case),
             version=case.ptx_version,
             verdict=case.kind.value,
@@ -204,16 +217,14 @@ class Triage:
         for key, member, saved in free:
             if not member.confirmed and saved is not None:
                 self._examined[saved.id] = key
-                return ConfirmJob(
-                    corpus=self.corpus.path, id=saved.id, family=_family(member.state)
-                )
+                return ConfirmJob(corpus=self.corpus.path, id=saved.id, family=member.state.family)
         for key, member, saved in free:
             if shrinking and saved is not None:
                 self._examined[saved.id] = key
                 return ShrinkJob(
                     corpus=self.corpus.path,
                     id=saved.id,
-                    family=_family(member.state),
+                    family=member.state.family,
                     seconds=seconds,
                 )
         return None
@@ -233,8 +244,7 @@ class Triage:
         del self.members[key]
         self.turned[key], self.tries[key] = _NOTHING, _FOR_GOOD
         self.gone += member.state.cases
-        if member.new and not any(self._same_finding(member, one) for one in self.members.values()):
-            self._remove(member)
+        self._doom(member)
 
     def examined(self, job: Examination, result: Examined) -> None:
         """Take in what an examination gave; leave a finding that is no longer in the corpus.
@@ -302,10 +312,7 @@ class Triage:
         there = self.members.get(result.family.key)
         if there is not None:
             there.state.cases += member.state.cases
-            if member.new and not any(
-                self._same_finding(member, one) for one in self.members.values()
-            ):
-                self._remove(member)
+            self._doom(member)
             return
         other = self._member(result.family, result.stored, member.state.cases)
         other.new, other.state.saved, other.confirmed = member.new, member.state.saved, True
@@ -313,15 +320,22 @@ class Triage:
         if not self._shrinks(other):
             self._finish(other)
 
-    def _remove(self, member: _Member) -> None:
+    def _doom(self, member: _Member) -> None:
         saved = member.state.saved
-        if saved is None:
-            return
-        # Somebody else may have removed it, or broken it: then there is nothing to be removed.
-        with suppress(UsageError, BrokenEntryError):
-            entry = self.corpus.get(saved.id)
-            with self.corpus.exclusively():
-                self.corpus.remove(entry)
+        if member.new and saved is not None:
+            self.doomed.append(saved.id)
+
+    def sweep(self) -> None:
+        """Remove what `doomed` names and no family has, once the state on the disk names it."""
+        needed = {one.state.saved.id for one in self.members.values() if one.state.saved}
+        for identity in set(self.doomed) - needed:
+            # Somebody else may have removed it, or broken it: then there is nothing to be removed.
+            with suppress(UsageError, BrokenEntryError):
+                entry = self.corpus.get(identity)
+                if entry.id == identity:
+                    with self.corpus.exclusively():
+                        self.corpus.remove(entry)
+        self.doomed.clear()
 
     def _replace(self, member: _Member, stored: Stored) -> None:
         """Store what an examination made of a finding in place of what was there."""
@@ -329,19 +343,16 @@ class Triage:
         if saved is None:
             return
         there = self.corpus.replace(saved.id, stored.case, stored.files)
+        # The same case may be there under an earlier name, of an examination that was killed, say.
+        self.corpus.learn(stored.case, stored.files)
         entry = self.corpus.get(there.id)
-        if there.id == saved.id and entry.finding.details != stored.case.details:
-            # The same case, of which more is known now.
-            known = msgspec.structs.replace(entry.finding, details=stored.case.details)
-            with self.corpus.exclusively():
-                self.corpus.rewrite(entry, known)
         member.state.saved = there
         case = entry.finding
         state = member.state
         state.kind, state.verdict, state.text = case.kind, case.kind.value, accused(case)
         state.version = case.ptx_version
         state.message, state.shrink = stored.case.runners[-1].message, case.shrink
-        state.title = stored.case.family.title
+        state.family = Family(key=state.key, title=stored.case.family.title)
         state.provisional, state.asked = is_provisional(stored.case), asked_of(stored.case)
 
     def _shrinks(self, member: _Member) -> bool:
@@ -405,8 +416,7 @@ class Triage:
                     entry = self.corpus.smaller_form(entry) or entry
             state = FamilyState(
                 kind=record.kind,
-                key=record.key,
-                title=record.title,
+                family=Family(key=record.key, title=record.title),
                 text=record.text,
                 version=record.version,
                 verdict=record.verdict,
@@ -428,5 +438,6 @@ class Triage:
                 self.announced.append(state)
 
 
-def _family(state: FamilyState) -> Family:
-    return Family(key=state.key, title=state.title)
+def _to_be_examined(suspect: Suspect) -> bool:
+    """Whether it can be replayed, and was not."""
+    return suspect.kind is not Kind.DEVICE_LOST and not suspect.replayed

@@ -43,7 +43,6 @@ from fuzz.compilers.members import (
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
 from fuzz.findings.case import (
-    ATTRIBUTED,
     MODULE,
     PROGRAM,
     Evidence,
@@ -61,10 +60,11 @@ from fuzz.findings.families import (
 from fuzz.findings.replay import Subject, attempt, conclusion, replays_of
 from fuzz.findings.spans import Named, described, versions_described
 from fuzz.findings.stored import EXPANSION
+from fuzz.kinds import BY_OUTCOME, KINDS
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.forms import MainForm
-from oracle.mnemonics import MNEMONICS
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -74,24 +74,16 @@ from runners.protocol import Failure, Runner
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
-_INSTRUCTION = re.compile(rf"^\s*((?:{'|'.join(map(re.escape, MNEMONICS))})\.[^;]+);", re.MULTILINE)
+_INSTRUCTION = re.compile(
+    rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
+)
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
-
-SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.DIVERGENCE})
-"""What is made smaller."""
-KINDS = {
-    Outcome.CRASHED: Kind.CRASH,
-    Outcome.HUNG: Kind.HANG,
-    Outcome.INTERNAL: Kind.INTERNAL,
-    Outcome.UNREADABLE: Kind.UNREADABLE,
-}
-"""What is wrong whatever the other compilers do."""
 
 
 def family_of(
     kind: Kind,
-    form: MainForm | None,
+    form: Form | None,
     members: Sequence[Member],
     among: Sequence[Member],
     failure: Failure | None = None,
@@ -110,7 +102,7 @@ def family_of(
     if kind is Kind.COMPILE_FAILURE and failure is not None and failure.detail.strip():
         name = what_was_said(failure)
     who = who_alone(kind, members, among) or "every compiler"
-    return Family(key=f"{kind}/{name}/{who}", title=f"{kind}: {name}: {who}")
+    return Family.of(kind, name, blame=who)
 
 
 def who_alone(kind: Kind, members: Sequence[Named], among: Sequence[Named]) -> str:
@@ -169,7 +161,7 @@ class Refusal:
     """A module that some members do not compile."""
 
     module: KernelModule
-    form: MainForm | None
+    form: Form | None
     """What its program is about; None if it takes a module of several programs."""
     verdicts: Mapping[Member, Verdict]
     """What each member that was asked does with it."""
@@ -179,8 +171,8 @@ class Refusal:
         """What a finding of it is called; None where all accept it."""
         outcomes = {verdict.outcome for verdict in self.verdicts.values()}
         worst = max(outcomes)
-        if worst in KINDS:
-            return KINDS[worst]
+        if worst in BY_OUTCOME:
+            return BY_OUTCOME[worst]
         if outcomes == {Outcome.ACCEPTED}:
             return None
         return Kind.REJECTED if outcomes == {Outcome.REJECTED} else Kind.DIFFER
@@ -437,7 +429,7 @@ class MatrixExaminer:
 
     def _culprit(self, kind: Kind, subject: Subject, runner: Runner) -> Culprit | None:
         """Find out which step is wrong, by experiment; a divergence names it itself."""
-        if kind not in ATTRIBUTED or kind is Kind.DIVERGENCE:
+        if not KINDS[kind].has_culprit or kind is Kind.DIVERGENCE:
             return None
         return culprit_of(Bench(runner, subject.module), subject.program, subject.image)
 

@@ -13,7 +13,7 @@ import numpy as np
 from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_reports import nothing_compiles
+from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import (
     ConfirmJob,
     Examination,
@@ -25,13 +25,14 @@ from fuzz.checks.protocol import (
 )
 from fuzz.diagnosis.culprit import culprit_of, in_company
 from fuzz.diagnosis.experiments import Bench, Culprit
-from fuzz.findings.case import ACTUAL, ATTRIBUTED, EXPECTED, Evidence, case_of, files_of, subject_of
+from fuzz.findings.case import ACTUAL, EXPECTED, Evidence, case_of, files_of, subject_of
 from fuzz.findings.families import (
     family_of_difference,
     family_of_failure,
     family_of_flaky,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt, conclusion, replays_of
+from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, open_runner
 from fuzz.shrinking import runner_verdicts, shrink
 from oracle.errors import DeviceLostError, InfrastructureError, WarpfuzzError
@@ -141,17 +142,6 @@ COPIES = 256
 multiprocessors (132 on an H200)."""
 ON_A_GPU = "on a GPU"
 """Detail of a case that the simulated device tells: what a GPU did with the same PTX."""
-SHRUNK_KINDS = frozenset({Kind.DEVIATION, Kind.VIOLATION, Kind.DIVERGENCE})
-"""What is made smaller."""
-_TROUBLES = {
-    Kind.COMPILE_FAILURE: Trouble.COMPILE_FAILURE,
-    Kind.LAUNCH_FAILURE: Trouble.LAUNCH_FAILURE,
-    Kind.DIVERGENCE: Trouble.DIVERGENCE,
-    Kind.HANG: Trouble.HANG,
-    Kind.CRASH: Trouble.CRASH,
-    Kind.UNREADABLE: Trouble.CORRUPTED_REPLY,
-}
-"""By what a finding is called: what the runner said."""
 
 
 class Examiner:
@@ -229,7 +219,7 @@ class Examiner:
                 f"finding {entry.id} does not say where it was found; a campaign did not store it"
             )
         case = case_of(evidence, self._ready, origin=origin, status=status)
-        if not lost and evidence.kind in SHRUNK_KINDS:
+        if not lost and KINDS[evidence.kind].shrinks:
             known = self._elsewhere.details(evidence.subject, evidence.shown)
             case = msgspec.structs.replace(case, details={**case.details, **known})
         stored = Stored(case=case, files=files_of(evidence))
@@ -305,7 +295,7 @@ class Examiner:
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
         """Find out which step is wrong, by experiment."""
-        if kind not in ATTRIBUTED:
+        if not KINDS[kind].has_culprit:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies
         bench = Bench(self._ready.runner, subject.module, copies=copies)
@@ -347,6 +337,6 @@ def _first(entry: Entry, subject: Subject) -> Attempt:
             failed=1,
         )
     said = finding.runners[-1].message if finding.runners else ""
-    trouble = _TROUBLES.get(finding.kind, Trouble.LAUNCH_FAILURE)
+    trouble, *_ = KINDS[finding.kind].troubles or (Trouble.LAUNCH_FAILURE,)
     failure = Failure(trouble=trouble, message=said or "it failed")
     return Attempt(kind=finding.kind, failure=failure, failed=subject.copies)

@@ -31,7 +31,7 @@ _DEADLINE = 2.0
 """Seconds that such a program may take on a GPU: eight images are done in milliseconds."""
 _RAN = "ran"
 _OUTCOMES = {Trouble.COMPILE_FAILURE: "refused by the compiler", Trouble.STICKY_ERROR: "trap"}
-"""What is not called as the runner calls it."""
+"""Names of runner errors that differ from the runner's own."""
 
 
 @dataclass(frozen=True, kw_only=True)

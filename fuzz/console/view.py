@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self
+from importlib import import_module
+from typing import Any, Protocol, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -62,16 +63,21 @@ class Several:
 
 
 @contextmanager
-def prometheus_there(address: str) -> Iterator[None]:
-    """Say what to install where figures cannot be served.
+def serving(address: str | None, kind: str, *given: object) -> Iterator[tuple[Any, ...]]:
+    """Serve figures for Prometheus as long as this is open, if somebody wants them.
 
-    Raises
-    ------
-    UsageError
-        If prometheus_client is not installed.
+    Parameters
+    ----------
+    address
+        As `--metrics` takes it; None: nothing is served, and nobody is given.
+    kind
+        The class of `fuzz.console.metrics` that has the figures, which is given.
     """
+    if address is None:
+        yield ()
+        return
     try:
-        yield
+        metrics = import_module("fuzz.console.metrics")
     except ModuleNotFoundError as error:
         if error.name != "prometheus_client":
             raise
@@ -79,6 +85,9 @@ def prometheus_there(address: str) -> Iterator[None]:
             f"--metrics {address} needs prometheus_client, which is not installed: pip install "
             "'warpfuzz[metrics]' (in a clone: '.[metrics]')"
         ) from None
+    collector = getattr(metrics, kind)(*given)
+    with metrics.served(collector, address):
+        yield (collector,)
 
 
 class LiveWatching:
@@ -192,7 +201,6 @@ class _Told:
 
 
 def _news(group: FindingGroup) -> str:
-    """Return a group that is new as one line."""
     family = group.shown
     stored = f" ({family.saved.id})" if family.saved is not None else ""
     line = f"{family.title}{group.remark}; smallest case{stored}: {family.text}"
@@ -227,7 +235,6 @@ def heartbeat(status: CampaignStatus) -> str:
 
 
 def _found(status: CampaignStatus) -> str:
-    """Return how many groups of findings there are."""
     unknown, known = group_counts(status.families)
     if not unknown + known:
         return "nothing found yet" if status.waiting else "nothing found"

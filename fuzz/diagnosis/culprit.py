@@ -21,12 +21,18 @@ from fuzz.diagnosis.lone_steps import CONTROL, name_of, wrong_copy, wrong_lane_s
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
-from oracle.forms import StoreForm
+from oracle.forms import Form
 from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
 from oracle.lane_steps import StoreRegisters
 from oracle.matrices import Matrix
-from oracle.ops import Lines, Op, loads_fragment, multiplies_fragments, stores_fragment
+from oracle.ops import (
+    MatrixAccess,
+    Op,
+    loads_fragment,
+    multiplies_fragments,
+    stores_fragment,
+)
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Loop, Step
@@ -219,7 +225,8 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
             alike = [
                 (apart(program, other.step, "d"), _maker(traced, other, *other.step.operands))
                 for other in traced.events
-                if stores_fragment(other.step) and other.step.form.matrix == base.store.form.matrix
+                if stores_fragment(other.step)
+                and other.step.form.matrix() == base.store.form.matrix()
             ]
             own = [store for store, maker in alike if maker is event]
             stores = own or [store for store, _ in alike[:1]]
@@ -227,7 +234,7 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
                 yield replace(loaded, store=store), event.inputs
         elif stores_fragment(step):
             maker = _maker(traced, event, *step.operands)
-            plain = _accumulating(replace(step.form.matrix, operand="c"))
+            plain = _accumulating(replace(step.form.matrix(), operand="c"))
             if maker is not None and loads_fragment(maker.step) and plain is not None:
                 a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
                 yield (
@@ -308,7 +315,7 @@ def _wrong_in_company(
     return None
 
 
-def _looking(traced: Trace) -> Iterator[StoreForm]:
+def _looking(traced: Trace) -> Iterator[Form]:
     """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
@@ -316,16 +323,16 @@ def _looking(traced: Trace) -> Iterator[StoreForm]:
             yield store.form
 
 
-def _shows(bench: Bench, form: StoreForm) -> bool:
+def _shows(bench: Bench, form: Form) -> bool:
     """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
-    plain = _accumulating(replace(form.matrix, operand="c"))
+    plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True
     store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
     return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
-def _stored(use: Use, name: str) -> Op[StoreForm, Lines] | StoreRegisters | None:
+def _stored(use: Use, name: str) -> MatrixAccess | StoreRegisters | None:
     """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
     holds, place = use.holds, Place(buffer=name)
     if isinstance(holds, Registers):

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from oracle.errors import WarpfuzzError
 from oracle.execution import run
-from oracle.formats import FORMATS, Format
-from oracle.forms import MmaForm
+from oracle.formats import Format
+from oracle.forms import Form
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
 from oracle.operations import Operation
 from oracle.ops import (
-    FragmentProduct,
     MatrixAccess,
+    Product,
     RowAccess,
     accesses_matrix,
     loads_fragment,
@@ -133,7 +133,7 @@ def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
     """Return a change of every load of an operand, or of every store of D."""
 
     def changed(step: Step) -> Step:
-        if accesses_matrix(step) and step.form.matrix.operand == operand:
+        if accesses_matrix(step) and step.form.matrix().operand == operand:
             return change(step)
         return step
 
@@ -141,7 +141,7 @@ def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
 
 
 def _flipped(step: MatrixAccess) -> Step:
-    form: Any = replace(step.form, layout="col" if step.form.layout == "row" else "row")
+    form = step.form.varied(layout="col" if step.form.layout == "row" else "row")
     return replace(step, form=form)
 
 
@@ -152,7 +152,7 @@ def _moved(lines: int) -> Callable[[MatrixAccess], Step]:
 
 def _further(step: MatrixAccess) -> Step:
     """Reach an address that is a word, or an element if that is longer, further."""
-    return _displaced(step, max(_WORD_BITS, step.form.matrix.type.bits) // 8)
+    return _displaced(step, max(_WORD_BITS, step.form.matrix().type.bits) // 8)
 
 
 def _displaced(step: MatrixAccess, by: int) -> Step:
@@ -166,7 +166,7 @@ def _restrided(lines_apart: int | None) -> Callable[[MatrixAccess], Step]:
     def change(step: MatrixAccess) -> Step:
         if lines_apart is None:
             return step.changed(stride=None, stride_in_register=False)
-        bits = step.form.matrix.type.bits
+        bits = step.form.matrix().type.bits
         fewest = max(1, _WORD_BITS // bits) if bits < _HALF_BITS else 1
         return step.changed(stride=step.tile.elements + lines_apart * fewest)
 
@@ -178,7 +178,7 @@ def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
 
     def of(program: Program) -> Change:
         loads = (step for step in walk(program.steps) if loads_fragment(step))
-        places = [load.memory.place for load in loads if load.form.matrix.operand == other][:1]
+        places = [load.memory.place for load in loads if load.form.matrix().operand == other][:1]
         return _access(operand, lambda step: step.changed(place=places[0]) if places else step)
 
     return of
@@ -195,48 +195,42 @@ def causes_of_load(operand: str) -> tuple[str, ...]:
     )
 
 
-def _multiplication(change: Callable[[MmaForm], MmaForm]) -> Change:
+def _multiplication(change: Callable[[Form], Form]) -> Change:
     return _each(multiplies_fragments, lambda step: replace(step, form=change(step.form)))
 
 
-def _saturating(form: MmaForm) -> MmaForm:
+def _saturating(form: Form) -> Form:
     integer = not form.a_type.is_float and form.op is None
-    return replace(form, satfinite=not form.satfinite) if integer else form
+    return form.varied(satfinite="" if form.satfinite else "satfinite") if integer else form
 
 
-def _rounding(rounding: str) -> Callable[[MmaForm], MmaForm]:
-    def change(form: MmaForm) -> MmaForm:
-        return replace(form, rounding=rounding) if form.a_type.name == "f64" else form
+def _rounding(rounding: str) -> Callable[[Form], Form]:
+    def change(form: Form) -> Form:
+        return form.varied(rnd=rounding) if form.a_type.name == "f64" else form
 
     return change
 
 
-def _other_operation(form: MmaForm) -> MmaForm:
-    return form if form.op is None else replace(form, op="and" if form.op == "xor" else "xor")
+def _other_operation(form: Form) -> Form:
+    return form if form.op is None else form.varied(op="and" if form.op == "xor" else "xor")
 
 
 def _other_sign(operands: str) -> Change:
     def change(step: Step) -> Step:
         if loads_fragment(step):
-            form = step.form
-            if form.matrix.operand in operands and form.type.name in _SIGNS:
-                return replace(step, form=replace(form, type=_other(form.type)))
+            matrix = step.form.matrix()
+            if matrix.operand in operands and matrix.type.name in _SIGNS:
+                return replace(step, form=step.form.varied(type=_SIGNS[matrix.type.name]))
         elif multiplies_fragments(step) and step.form.a_type.name in _SIGNS:
-            types: dict[str, Any] = {
-                f"{operand}_type": _other(step.form.matrix(operand).type) for operand in operands
-            }
-            return replace(step, form=replace(step.form, **types))
+            types = {f"{name}type": _SIGNS[step.form.type(name).name] for name in operands}
+            return replace(step, form=step.form.varied(**types))
         return step
 
     return change
 
 
-def _other(type_: Format) -> Format:
-    return FORMATS[_SIGNS[type_.name]]
-
-
 def _transposed(step: RowAccess) -> Step:
-    form: Any = replace(step.form, transposed=not step.form.transposed)
+    form = step.form.varied(trans="" if step.form.transposed else "trans")
     return replace(step, form=form)
 
 
@@ -294,13 +288,13 @@ _MISPLACED = tuple(
 
 
 class _WithoutC(Warps):
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, a, b, np.zeros_like(c), model=self.model)}
 
 
 class _WithoutProduct(Warps):
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         if step.form.c_type == step.form.d_type:
             return {"bits": c}
@@ -309,14 +303,14 @@ class _WithoutProduct(Warps):
 
 
 class _Twice(Warps):
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, _ = (planes["bits"] for planes in self.operands(step))
         once = super().multiply(step)["bits"]
         return {"bits": multiply(step.form, a, b, once, model=self.model)}
 
 
 class _Exchanged(Warps):
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (planes["bits"] for planes in self.operands(step))
         return {"bits": multiply(step.form, b, a, c, model=self.model)}
 
@@ -326,7 +320,7 @@ class _Flushed(Warps):
 
     flushed = "ab"
 
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         a, b, c = (
             _flushed(planes["bits"], step.form.matrix(operand).type)
             if operand in self.flushed
@@ -355,7 +349,7 @@ class _FlushedAll(_Flushed):
 class _FlushedResult(Warps):
     """Subnormal results are zero."""
 
-    def multiply(self, step: FragmentProduct) -> Planes:
+    def multiply(self, step: Product) -> Planes:
         return {"bits": _flushed(super().multiply(step)["bits"], step.form.d_type)}
 
 

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
-from oracle.forms import MmaSyncForm
+from oracle.forms import Form
 from oracle.held import Registers, Use
 from oracle.image import position
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
     LoadRegisters,
     MoveRegisters,
@@ -32,7 +33,7 @@ from oracle.lane_steps import (
     StoreRegisters,
 )
 from oracle.matrices import LANES
-from oracle.ops import Op, called, multiplies, multiplies_registers
+from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
@@ -94,7 +95,9 @@ def works_on_registers(step: Step) -> bool:
 
 def name_of(step: Step) -> str:
     """Return what a step on registers is called."""
-    return called(step.instruction) if step.instruction else _NAMES[type(step)]
+    if step.instruction:
+        return INSTRUCTIONS[step.instruction.mnemonic].name
+    return _NAMES[type(step)]
 
 
 def _order(step: Step) -> tuple[int, ...]:
@@ -116,7 +119,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
     return None
 
 
-def wrong_multiplication(bench: Bench, form: MmaSyncForm) -> Culprit | None:
+def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
     step = Op.of(form=form, d="d", a="a", b="b", c="c")
     return _Alone(step=step, buffers=()).culprit(bench, ())

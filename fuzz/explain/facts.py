@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus import Entry, Finding, Kind, RunnerVerdict
+from corpus import Entry, Finding, RunnerVerdict
 from corpus.images import unpack
 from fuzz.explain.notation import hexadecimal, number, ordinal, signed
 from fuzz.findings.case import ACTUAL, EXPECTED, JUDGED, PROGRAM, REWRITTEN, subject_of
 from fuzz.findings.making import Making
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Difference, differences
+from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
@@ -110,35 +111,10 @@ def _short(value: int) -> str:
     return str(value) if value < 1 << 16 else f"2^{power}"
 
 
-_OF_PROGRAMS = {
-    Kind.VIOLATION: "the PTX ISA permits what came out on no target.",
-    Kind.DEVIATION: "the PTX ISA permits what came out, but it is not what this target is known "
-    "to return.",
-    Kind.FLAKY: "the same program on the same image does not come out the same every time.",
-    Kind.CRASH: "the runner's process died.",
-    Kind.HANG: "the program did not come to an end in time.",
-    Kind.DEVICE_LOST: "the device did not answer any more.",
-    Kind.LAUNCH_FAILURE: "the device did not run the program to its end.",
-    Kind.DIVERGENCE: "a warp-level instruction came under a condition that differs between lanes: "
-    "the program has no undefined behaviour, and its PTX has.",
-    Kind.COMPILE_FAILURE: "a legal program was not compiled.",
-    Kind.UNREADABLE: "what came back could not be read.",
-}
-_OF_MODULES = {
-    Kind.ACCEPTED: "the assembler accepts it, and the PTX ISA has no such instruction.",
-    Kind.REJECTED: "the assembler rejects it, and the PTX ISA has it.",
-    Kind.DIFFER: "two assemblers do not agree about it.",
-    Kind.INTERNAL: "the assembler fails with a message from its own inside.",
-    Kind.UNREADABLE: "the assembler says something that cannot be read.",
-    Kind.CRASH: "the assembler crashes.",
-    Kind.HANG: "the assembler does not end.",
-}
-
-
 def meaning_of(finding: Finding) -> str:
     """Say what a finding's kind means, as half a sentence; "" for what says it itself."""
-    meanings = _OF_PROGRAMS if PROGRAM in finding.files else _OF_MODULES
-    return meanings.get(finding.kind, "")
+    row = KINDS[finding.kind]
+    return row.of_programs if PROGRAM in finding.files else row.of_modules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,13 +208,7 @@ class ValueFacts:
 
     @classmethod
     def of(cls, entry: Entry) -> ValueFacts:
-        """Read a stored finding.
-
-        Raises
-        ------
-        WarpfuzzError
-            If a file is broken, or the program is none any more.
-        """
+        """Read a stored finding."""
         subject = subject_of(entry)
         files = entry.finding.files
         details = entry.finding.details
@@ -327,7 +297,7 @@ class ValueFacts:
         return None if self.written is None else self.trace.producer(self.written)
 
     @cached_property
-    def form(self) -> MainForm | None:
+    def form(self) -> Form | None:
         """The form of the producer, or the first that the program has."""
         if self.producer is not None and is_producer(self.producer.step):
             return self.producer.step.form

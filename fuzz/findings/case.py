@@ -28,10 +28,10 @@ from fuzz.findings.families import family_of_culprit
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
+from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
-from oracle.forms import ProductForm
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
 from oracle.targets import Module
@@ -45,10 +45,6 @@ WRONG_STEP = "wrong step"
 """Detail of a case: what experiments show to be wrong."""
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
-ATTRIBUTED = frozenset(
-    {Kind.DEVIATION, Kind.VIOLATION, Kind.LAUNCH_FAILURE, Kind.DIVERGENCE, Kind.FLAKY}
-)
-"""What experiments can tell the culprit of, without bringing the runner down each time."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
 Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
@@ -105,9 +101,7 @@ class Evidence:
         """
         if culprit is None:
             return self
-        family = family_of_culprit(self.kind, culprit, self.differences())
-        if who:
-            family = Family(key=f"{family.key}/{who}", title=f"{family.title}: {who}")
+        family = family_of_culprit(self.kind, culprit, self.differences(), who)
         return replace(self, family=family, culprit=culprit.name)
 
 
@@ -117,7 +111,7 @@ def is_provisional(case: Case) -> bool:
     Of a divergence the runner itself names the instruction.
     """
     told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
-    return case.kind in ATTRIBUTED and not told
+    return KINDS[case.kind].has_culprit and not told
 
 
 def case_of(
@@ -217,7 +211,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 def confidence(program: Program, architecture: str) -> Confidence:
     """Return how sure the model of a program's multiplications is."""
     model = model_for(architecture)
-    forms = [form for form in requirements(program) if isinstance(form, ProductForm)]
+    forms = [form for form in requirements(program) if form.is_product]
     return weakest((Confidence.MEASURED, *(model.confidence_for(form) for form in forms)))
 
 

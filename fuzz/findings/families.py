@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Case, Family, Kind, Saved, ShrinkStatus
-from corpus.families import cause_key, compilers_of, group_identity
+from corpus.finding import TITLE_CHARACTERS
 from corpus.known import KnownEntry
 from fuzz.diagnosis.experiments import Culprit, unit_of
 from fuzz.findings.spans import described, spanned, versions_described
@@ -34,12 +34,13 @@ from fuzz.findings.verdicts import (
     differences,
     kind_of_difference,
 )
+from fuzz.kinds import KINDS
 from oracle.execution import execute
-from oracle.forms import Form, MainForm, ProductForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.legality import Explanation
-from oracle.mnemonics import MNEMONICS
-from oracle.ops import MainOp, called, is_producer
+from oracle.ops import AnyOp, is_producer
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.tracing import trace
@@ -60,7 +61,9 @@ _MODIFIERS = ("op", "popc", "rnd", "satfinite", "trans", "num")
 
 def core_of(kind: Kind, draft: Draft, explanation: Explanation) -> str:
     """Return what shrinking must keep: the family but for qualifiers that may prove needless."""
-    return " | ".join(_about(kind, draft, explanation, modifiers=False))
+    return Family.of(
+        kind, *_about(kind, draft, explanation, modifiers=False), separator=_BESIDE
+    ).key
 
 
 def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) -> Family:
@@ -73,29 +76,26 @@ def family_of(kind: Kind, draft: Draft, explanation: Explanation, summary: str) 
         kind does.
     """
     about = _about(kind, draft, explanation, modifiers=True)
-    said = f": {summary}" if kind in _TELLING and summary else ""
-    title = f"{kind}: {', '.join(about[1:])}{said}"
-    return Family(key=" | ".join(about), title=title[:_TITLE_LENGTH])
+    said = f": {summary}" if KINDS[kind].quotes and summary else ""
+    return Family.of(kind, *about, shown=f"{', '.join(about)}{said}", separator=_BESIDE)
 
 
-_TELLING = (Kind.INTERNAL, Kind.UNREADABLE, Kind.REJECTED)
-"""Kinds of which the assembler's own words say something."""
-_DEADLY = (Kind.CRASH, Kind.HANG)
-_TITLE_LENGTH = 240
+_BESIDE = " | "
+"""Between the parts of a key of instructions."""
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    """Return what the instructions of a family share, the kind first."""
+    """Return what the instructions of a family share."""
     rules = rules_of(explanation)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
-        return [kind, draft.mnemonic, *spelling]
+        return [draft.mnemonic, *spelling]
     if explanation.form is not None and not fits_declarations(draft, explanation.form):
-        return [kind, draft.mnemonic, "register of another type"]
+        return [draft.mnemonic, "register of another type"]
     if kind is Kind.ACCEPTED and rules == {Rule.AVAILABILITY}:
-        return [kind, draft.mnemonic, *_notes(explanation)]
-    about = [kind, _subject(draft, kind)]
-    if kind in _DEADLY and draft.mnemonic == "wmma.mma":
+        return [draft.mnemonic, *_notes(explanation)]
+    about = [_subject(draft, kind)]
+    if KINDS[kind].kills and draft.mnemonic == "wmma.mma":
         return about
     # Where shape and type are documented together, something else sets the instruction off.
     if modifiers and _subject(draft, kind) in _documented_subjects(kind):
@@ -129,7 +129,7 @@ def _subject(draft: Draft, kind: Kind) -> str:
     if any(not slot for slot, _ in draft.qualifiers):
         return f"{draft.mnemonic} with words in no order"
     parts = [draft.mnemonic]
-    if draft.mnemonic == "wmma.mma" and kind in _DEADLY:
+    if draft.mnemonic == "wmma.mma" and KINDS[kind].kills:
         # Which of the wrong types it is makes no difference to an assembler that dies.
         parts.append("with types of another shape")
     elif draft.mnemonic == "wmma.mma":
@@ -193,7 +193,7 @@ class Seen:
         return Differences.joined([self.first, *parts])
 
     @cached_property
-    def producer(self) -> MainOp | None:
+    def producer(self) -> AnyOp | None:
         """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
@@ -207,15 +207,15 @@ class Seen:
         return None
 
 
-def unit_name(form: MainForm) -> str:
+def unit_name(form: Form) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    name = called(form)
-    return f"{name} of {unit_of(form)}" if isinstance(form, ProductForm) else name
+    name = INSTRUCTIONS[form.mnemonic].name
+    return f"{name} of {unit_of(form)}" if form.is_product else name
 
 
-def form_name(form: MainForm) -> str:
+def form_name(form: Form) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    return " ".join((called(form), *_told_apart(form)))
+    return " ".join((INSTRUCTIONS[form.mnemonic].name, *_told_apart(form)))
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
@@ -228,7 +228,7 @@ def _told_apart(form: Form) -> Iterable[str]:
 
 def family_of_difference(
     kind: Kind,
-    form: MainForm,
+    form: Form,
     found: Sequence[Difference],
     seen: Seen | None = None,
 ) -> Family:
@@ -253,31 +253,33 @@ def family_of_difference(
     else:
         what = shape if shape in TELLING else "other result"
         shown = f"{what}, {shape}" if found and what != shape else what
-    return Family(
-        key=f"{kind}/{unit_name(form)}/{what}", title=f"{kind}: {form_name(form)}: {shown}"
-    )
+    return Family.of(kind, unit_name(form), what, shown=f"{form_name(form)}: {shown}")
 
 
-def family_of_culprit(kind: Kind, culprit: Culprit, found: Sequence[Difference]) -> Family:
+def family_of_culprit(
+    kind: Kind, culprit: Culprit, found: Sequence[Difference], blame: str = ""
+) -> Family:
     """Return the family of a finding of which experiments told what is wrong.
 
     Parameters
     ----------
     found
         What differs.
+    blame
+        The compilers that alone have it; "" where it is not one of them.
     """
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
     if not what and found:
-        what = kind_of_difference(found, form if isinstance(form, ProductForm) else None)
+        what = kind_of_difference(found, form)
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
-    title = f"{kind}: {' or '.join(names)}: {what or 'fails'}"
-    return Family(key=f"{kind}/{culprit.key}", title=title[:_TITLE_LENGTH])
+    shown = f"{' or '.join(names)}: {what or 'fails'}"
+    return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
 
 
-def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
+def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers.
 
     Words of a compiler say what is wrong with it, whatever the program is about.
@@ -307,12 +309,12 @@ def under_a_condition(failure: Failure) -> str:
     lines = failure.detail.splitlines()
     words = lines[-1].split() if lines else []
     opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
-    names = [name for name in MNEMONICS if opcode == name or opcode.startswith(f"{name}.")]
+    names = [name for name in INSTRUCTIONS if opcode == name or opcode.startswith(f"{name}.")]
     what = max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
     return f"{what} under a condition that differs between lanes"
 
 
-def family_of_flaky(form: MainForm | None) -> Family:
+def family_of_flaky(form: Form | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")
 
@@ -331,11 +333,9 @@ def family_of_multiprocessor(
     instructions
         What it got wrong (`form_name`).
     """
-    head = f"{kind}: multiprocessor {number} of {device}: "
-    return Family(
-        key=f"{kind}/multiprocessor {number} of {uuid or device}",
-        title=head + _listed(instructions, _TITLE_LENGTH - len(head)),
-    )
+    head = f"multiprocessor {number} of {device}: "
+    listed = _listed(instructions, TITLE_CHARACTERS - len(f"{kind}: {head}"))
+    return Family.of(kind, f"multiprocessor {number} of {uuid or device}", shown=head + listed)
 
 
 def _listed(names: Sequence[str], most: int) -> str:
@@ -348,7 +348,7 @@ def _listed(names: Sequence[str], most: int) -> str:
     return f"{len(names)} instructions"
 
 
-def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
+def family_of_disagreement(one: str, other: str, form: Form) -> Family:
     """Return the family of what two devices of one kind do not agree about.
 
     Parameters
@@ -359,16 +359,14 @@ def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
         What they ran.
     """
     first, second = sorted((one, other))
-    return Family(
-        key=f"{Kind.FLAKY}/{first} and {second} disagree",
-        title=f"{Kind.FLAKY}: {first} and {second} disagree: {form_name(form)}"[:_TITLE_LENGTH],
-    )
+    about = f"{first} and {second} disagree"
+    return Family.of(Kind.FLAKY, about, shown=f"{about}: {form_name(form)}")
 
 
-def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
+def _family(kind: Kind, form: Form | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)
-    return Family(key=f"{kind}/{unit}/{what}", title=f"{kind}: {name}: {what}")
+    return Family.of(kind, unit, what, shown=f"{name}: {what}")
 
 
 PROVISIONAL = "provisional: no experiment told which step is wrong"
@@ -405,7 +403,7 @@ def accused(case: Case) -> str:
 
     Of several that have the name the one is meant that has most of the title's qualifiers.
     """
-    head = case.family.title.removeprefix(f"{case.kind}: ").partition(": ")[0]
+    head = case.family.headline(case.kind).partition(": ")[0]
     words = head.replace(",", " ").split()
     named = [
         text
@@ -418,22 +416,16 @@ def accused(case: Case) -> str:
     return next(multiplied, case.instructions[0])
 
 
-def without_compilers(family: Family) -> str:
-    """Return the title of a family without the compilers that it ends with."""
-    who = compilers_of(family.key)
-    return family.title.removesuffix(f": {who}") if who else family.title
-
-
-def who_has(families: Iterable[tuple[str, Sequence[Asked]]]) -> str:
+def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
     """Say which compilers have a cause: "V11.8.89 to V12.4.131 -O1 -O3"; "" without any.
 
     Parameters
     ----------
     families
-        Those of the cause: the key of each, and what compilers did.
+        Those of the cause, each with what compilers did.
     """
     found = list(families)
-    named = list(dict.fromkeys(filter(None, (compilers_of(key) for key, _ in found))))
+    named = list(dict.fromkeys(filter(None, (family.blame for family, _ in found))))
     if len(named) < 2:
         return "".join(named)
     asked = [one for _, some in found for one in some]
@@ -453,8 +445,7 @@ class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
 
     kind: Kind
-    key: str
-    title: str
+    family: Family
     text: str
     """The instruction that stands for the family: the smallest, once it is shrunk."""
     verdict: str
@@ -472,6 +463,16 @@ class FamilyState:
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
+
+    @property
+    def key(self) -> str:
+        """What findings of the family have in common."""
+        return self.family.key
+
+    @property
+    def title(self) -> str:
+        """The line that a person reads."""
+        return self.family.title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -499,13 +500,12 @@ class FindingGroup:
     @property
     def who(self) -> str:
         """The compilers that have it, in words; "" where it is not theirs."""
-        return who_has((one.key, one.asked) for one in self.members)
+        return who_has((one.family, one.asked) for one in self.members)
 
     @property
     def what(self) -> str:
         """The title without the kind, and with every compiler that has it."""
-        shown = Family(key=self.shown.key, title=self.title)
-        what = without_compilers(shown).removeprefix(f"{self.kind}: ")
+        what = self.shown.family.headline(self.kind)
         return f"{what}: {self.who}" if self.who else what
 
     @property
@@ -562,7 +562,7 @@ def finding_groups(families: Iterable[FamilyState]) -> list[FindingGroup]:
 
 def group_name(family: FamilyState) -> tuple[object, bool]:
     """Return what a family has in common with the others of its group."""
-    return group_identity(family.kind, family.key), family.known is not None
+    return family.family.cause(family.kind), family.known is not None
 
 
 def group_counts(families: Iterable[FamilyState]) -> tuple[int, int]:
@@ -581,13 +581,13 @@ def finding_row(family: FamilyState) -> dict[str, object]:
     return {
         "id": family.saved.id if family.saved else None,
         "family": family.key,
-        "group": cause_key(family.kind, family.key),
+        "group": family.family.cause(family.kind)[1],
         "kind": family.kind.value,
         "verdict": family.verdict,
         "known": family.known is not None,
         "known_as": family.known.id if family.known else None,
         "provisional": family.provisional,
-        "compilers": compilers_of(family.key) or None,
+        "compilers": family.family.blame or None,
         "path": str(family.saved.path) if family.saved else None,
         "title": family.title,
         "text": family.text,

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus import Kind
+from fuzz.kinds import BY_OUTCOME
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, has_figures
 from oracle.formats import FORMATS, Format
-from oracle.forms import MainForm, ProductForm
+from oracle.forms import Form
 from oracle.image import different, locate
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
@@ -52,19 +53,10 @@ def expectation_of(draft: Draft, explanation: Explanation) -> Expectation:
     return Expectation.OPEN
 
 
-# An assembler that dies or speaks of its own inside is wrong whatever it was given.
-_ALWAYS = {
-    Outcome.INTERNAL: Kind.INTERNAL,
-    Outcome.CRASHED: Kind.CRASH,
-    Outcome.HUNG: Kind.HANG,
-    Outcome.UNREADABLE: Kind.UNREADABLE,
-}
-
-
 def kind_of(expectation: Expectation, outcome: Outcome) -> Kind | None:
     """Return the kind of disagreement, None where assembler and ISA agree."""
-    if outcome in _ALWAYS:
-        return _ALWAYS[outcome]
+    if outcome in BY_OUTCOME:
+        return BY_OUTCOME[outcome]
     if outcome is Outcome.ACCEPTED and expectation is Expectation.REJECT:
         return Kind.ACCEPTED
     if outcome is Outcome.REJECTED and expectation is Expectation.ACCEPT:
@@ -92,12 +84,9 @@ class Verdict(IntEnum):
         InfrastructureError
             For a match, which is no finding.
         """
-        match self:
-            case Verdict.DEVIATION:
-                return Kind.DEVIATION
-            case Verdict.VIOLATION:
-                return Kind.VIOLATION
-        raise InfrastructureError("a match is no finding; only deviations and violations are")
+        if self is Verdict.MATCH:
+            raise InfrastructureError("a match is no finding; only deviations and violations are")
+        return Kind[self.name]
 
 
 def judge(
@@ -303,7 +292,7 @@ TELLING = frozenset(
 """Kinds that a fault has in every image or in none, whatever the images hold."""
 
 
-def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> str:
+def kind_of_difference(found: Sequence[Difference], form: Form | None) -> str:
     """Say in a few words what the differing elements of an image have in common.
 
     Parameters
@@ -333,13 +322,13 @@ def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> st
     return "other values"
 
 
-def _relations(found: Differences, form: MainForm | None) -> set[str]:
+def _relations(found: Differences, form: Form | None) -> set[str]:
     """Say in which ways the two values of elements are related, each once."""
     pairs = np.stack([found.column("expected"), found.column("actual")], axis=1)
     sizes = found.column("bits")
     ways: set[str] = set()
     for size in np.unique(sizes).tolist():
-        type_ = form.d_type if isinstance(form, ProductForm) else None
+        type_ = form.d_type if form is not None and form.is_product else None
         type_ = type_ if type_ is not None and type_.bits == size else None
         expected, actual = pairs[sizes == size].T
         if type_ is not None and type_.is_float:

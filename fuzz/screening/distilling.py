@@ -19,7 +19,7 @@ from fuzz.bench.faults import Emitted, Mutant
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.models import model_for
 from oracle.program import requirements
 from oracle.targets import Module
@@ -61,7 +61,7 @@ Watcher = Callable[[str, int, int], None]
 """Is told what is done, how much of it is done, and how much there is of it."""
 
 
-def candidates(forms: Sequence[MainForm], module: Module, seed: int) -> Iterator[list[Batch]]:
+def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
     target, version = module.target.name, str(module.version)
     for batches in campaign_rounds(
@@ -76,7 +76,7 @@ def fits(batch: Batch) -> bool:
     return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
 
 
-def _about(forms: Sequence[MainForm], module: Module, key: int) -> list[Batch]:
+def _about(forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
     """Draw a program about each form, and return those that can be in a set."""
     batches = round_batches(
         forms,
@@ -103,15 +103,7 @@ def reaches(batch: Batch) -> frozenset[str]:
 
 
 def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
-    """Choose programs that reach all that the pool does, or as much as so many can.
-
-    Parameters
-    ----------
-    pool
-        Of which are chosen.
-    most
-        How many at most.
-    """
+    """Choose programs that reach all that the pool does, or as much as so many can."""
     left = {index: reaches(batch) for index, batch in enumerate(pool)}
     missing = frozenset[str]().union(*left.values())
     found: list[Batch] = []
@@ -156,20 +148,14 @@ def _with_images(batch: Batch, number: int, images: Images, target: str) -> SetP
 
 
 def distill(
-    forms: Sequence[MainForm],
+    forms: Sequence[Form],
     module: Module,
     *,
     seed: int,
     images: int,
     watcher: Watcher,
 ) -> ScreeningSet:
-    """Make a set of about so many images.
-
-    Raises
-    ------
-    UsageError
-        If there are too few images for one program.
-    """
+    """Make a set of about so many images."""
     if images < _LEAST_IMAGES:
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
     pool: list[Batch] = []
@@ -240,8 +226,6 @@ def _forms(pool: Sequence[Batch], batches: Sequence[Batch]) -> tuple[list[str], 
 
 @dataclass(kw_only=True)
 class _Faults:
-    """Which planted faults the images show."""
-
     batches: Sequence[Batch]
     programs: list[SetProgram]
     module: Module
@@ -293,7 +277,6 @@ class _Faults:
         return self.programs[place].program.image_bytes
 
     def _more(self, place: int) -> References:
-        """Return the next images of a program, which are not in the set."""
         batch, there = self.batches[place], len(self.programs[place].references.images)
         images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
         expected = execute(batch.program, images, target=self.module.target.name).images

@@ -10,6 +10,7 @@ import numpy as np
 from corpus import Kind
 from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import Verdict, judge
+from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.definedness import undefined
 from oracle.errors import UsageError
@@ -144,17 +145,6 @@ def _kind(failure: Failure) -> Kind | None:
 Verdicts = Callable[[Sequence[Subject]], Sequence[Kind | None]]
 """What becomes of some subjects, one for one; None: a match."""
 
-_COSTLY = frozenset(
-    {
-        Kind.HANG,
-        Kind.CRASH,
-        Kind.LAUNCH_FAILURE,
-        Kind.DIVERGENCE,
-        Kind.COMPILE_FAILURE,
-        Kind.UNREADABLE,
-    }
-)
-"""What brings a runner down: each may cost seconds and a new process."""
 _AT_ONCE = 64
 """Candidates of one batch; on the simulated device 64 images cost about as much as 10 launches of
 one (measured, f16 m16n16k16, 2026-11)."""
@@ -207,7 +197,7 @@ class Trials:
         """Candidates that are worth asking for together."""
         if self.apart:
             return 1
-        return _FEW_AT_ONCE if self._wanted in _COSTLY else _AT_ONCE
+        return _FEW_AT_ONCE if KINDS[self._wanted].costly else _AT_ONCE
 
     @property
     def target(self) -> str:

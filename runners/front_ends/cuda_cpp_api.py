@@ -7,10 +7,10 @@ Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `cr
 
 from __future__ import annotations
 
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import Matrix
-from oracle.ops import accesses_matrix, multiplies
+from oracle.ops import accesses_matrix, multiplies_fragments
 from oracle.program import Program, walk
 from oracle.steps import Elementwise, Step
 
@@ -68,7 +68,7 @@ def pointer_type(format_name: str) -> str:
     return "unsigned char" if format_name in ("s4", "u4", "b1") else stored_type(format_name)
 
 
-def has_word(form: MmaForm) -> bool:
+def has_word(form: Form) -> bool:
     """Tell whether `mma_sync` or `bmma_sync` says a multiplication.
 
     It has `satf` for integers alone, and no rounding mode but that of f64's default, `.rn`.
@@ -78,7 +78,7 @@ def has_word(form: MmaForm) -> bool:
     return form.rounding in (None, "rn")
 
 
-def multiplication(form: MmaForm) -> tuple[str, list[str]]:
+def multiplication(form: Form) -> tuple[str, list[str]]:
     """Return the function that multiplies, and its arguments behind d, a, b, c."""
     if form.op:
         return "wmma::bmma_sync", [_BIT_OPERATIONS[form.op]]
@@ -90,9 +90,7 @@ def _is_said(program: Program, step: Step) -> bool:
         place = step.memory.place
         start = program.offset(place.buffer) + place.offset
         return start % POINTER_BYTES == 0 and step.tile.pitch % STRIDE_BYTES == 0
-    if multiplies(step) and isinstance(step.form, MmaForm):
-        return has_word(step.form)
-    return True
+    return not multiplies_fragments(step) or has_word(step.form)
 
 
 def layouts_of(program: Program) -> dict[tuple[str, Matrix], str] | None:

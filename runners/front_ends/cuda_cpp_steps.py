@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.forms import MmaForm
 from oracle.lane_steps import LoadRegisters, PackRegisters, StoreRegisters
 from oracle.ops import (
     AnyOp,
@@ -50,7 +49,7 @@ def write_op(out: CudaCppText, step: AnyOp) -> None:
 
 
 def _multiply(out: CudaCppText, step: Product) -> None:
-    if out.layouts is None or not isinstance(step.form, MmaForm):
+    if out.layouts is None or not step.form.opaque:
         out.asm(step.form.opcode, step.uses)
         return
     function, rest = api.multiplication(step.form)
@@ -81,11 +80,11 @@ def _access(out: CudaCppText, step: MatrixAccess) -> None:
         _inline_access(out, step, address, *([] if operand is None else [operand]))
         return
     if given is None:
-        stride = str(form.matrix.default_stride(form.layout))
+        stride = str(form.matrix().default_stride(form.layout))
     const = "" if step.stores else "const "
-    type_ = f"{const}{api.pointer_type(form.matrix.type.name)}"
+    type_ = f"{const}{api.pointer_type(form.matrix().type.name)}"
     pointer = f"reinterpret_cast<{type_}*>({out.pointer(memory.place)})"
-    layout = f", wmma::mem_{form.layout}_major" if form.matrix.operand in "cd" else ""
+    layout = f", wmma::mem_{form.layout}_major" if form.matrix().operand in "cd" else ""
     variable = out.variable(use)
     if step.stores:
         out.add(f"wmma::store_matrix_sync({pointer}, {variable}, {stride}{layout});")

@@ -7,14 +7,7 @@ written as inline assembly.
 
 from __future__ import annotations
 
-from oracle.forms import (
-    LdmatrixForm,
-    LoadForm,
-    MmaForm,
-    ProductForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import Form
 
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
@@ -33,10 +26,10 @@ def register_type(format_name: str) -> str:
     return FRAGMENT_TYPES.get(format_name, "i32")
 
 
-def access_name(form: LoadForm | StoreForm, *, stride: bool) -> str:
+def access_name(form: Form, *, stride: bool) -> str:
     """Return the name of a wmma.load or wmma.store, without the suffix of its pointer."""
-    matrix = form.matrix
-    what = "load" if isinstance(form, LoadForm) else "store"
+    matrix = form.matrix()
+    what = "load" if form.mnemonic == "wmma.load" else "store"
     strided = ".stride" if stride else ""
     return (
         f"llvm.nvvm.wmma.{matrix.shape.name}.{what}.{matrix.operand}.{form.layout}{strided}"
@@ -44,14 +37,14 @@ def access_name(form: LoadForm | StoreForm, *, stride: bool) -> str:
     )
 
 
-def multiply_name(form: ProductForm, *, llvm: int) -> str | None:
+def multiply_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of the intrinsic of a multiplication; None where this LLVM has none."""
     d, a, b, c = (form.matrix(operand).type.name for operand in "dabc")
     shape = form.shape.name
     op = [f"{form.op}.popc"] if form.op else []
     layouts = [form.a_layout, form.b_layout]
     saturated = ["satfinite"] if form.satfinite else []
-    if isinstance(form, MmaForm):
+    if form.opaque:
         rounding = [form.rounding] if form.rounding else []
         signature = [d, c] if a == "f16" else [a]
         parts = ["wmma", shape, "mma", *op, *layouts, *rounding, *signature, *saturated]
@@ -68,10 +61,9 @@ def multiply_name(form: ProductForm, *, llvm: int) -> str | None:
     return ".".join(("llvm.nvvm.mma", *op, shape, *layouts, *saturated, *signature))
 
 
-def rows_name(form: LdmatrixForm | StmatrixForm, *, llvm: int) -> str | None:
+def rows_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of an ldmatrix or stmatrix without its pointer's suffix; None: none here."""
-    store = isinstance(form, StmatrixForm)
-    if llvm < _LATE_SINCE and (store or form.type != "b16"):
+    if llvm < _LATE_SINCE and (form.is_store or form.element_bits != 16):
         return None
     # The opcode, but for the state space, which the pointer says.
     words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]

@@ -68,7 +68,7 @@ def _rows(out: LlvmText, step: RowAccess) -> None:
     type_ = "void" if step.stores else out.result(use)
     values = out.values(use) if step.stores else []
     if name is not None:
-        pointee = "i16" if form.type == "b16" else "i8"
+        pointee = "i16" if form.element_bits == 16 else "i8"
         pointer = _row_address(out, step, space, pointee)
         result = out.call(type_, name + out.overload(space, pointee), pointer, *values)
     else:

@@ -12,7 +12,6 @@ f16 hardly move with ordinary inputs, and do where sums cancel or fall on ties.
 """
 
 from strategies.contents.expansion import expand, expand_by_class
-from strategies.contents.recipes import Recipe, recipes
-from strategies.contents.value_classes import ValueClass
+from strategies.contents.recipes import Recipe, ValueClass, recipes
 
 __all__ = ["Recipe", "ValueClass", "expand", "expand_by_class", "recipes"]

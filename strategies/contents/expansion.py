@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -12,12 +13,10 @@ from numpy.typing import NDArray
 from oracle.errors import UsageError
 from oracle.program import Program
 from strategies.contents.fills import fills_of
-from strategies.contents.plans import Plan, plan_of
-from strategies.contents.random_rows import pool_rows, pool_size, random_rows
-from strategies.contents.recipes import Recipe, by_class
-from strategies.contents.settings import DRAW_BYTES, SPOTS, Draws, Setting
-from strategies.contents.value_classes import ValueClass
-from strategies.contents.windows import Opened
+from strategies.contents.float_fields import Ints
+from strategies.contents.image_groups import DRAW_BYTES, SPOTS, ImageGroup, fill_in_turn
+from strategies.contents.plans import Opened, Plan, plan_of
+from strategies.contents.recipes import Recipe, ValueClass, by_class
 
 _CHUNK_BYTES = 1 << 21
 """Bytes that are filled at once: what one pass writes the next finds in the cache (2^20 to 2^22
@@ -117,14 +116,14 @@ def _expand(
     turns = [(first + (slot - first) % period) // period for slot in range(period)]
     last = max(turn + len(images[place]) for turn, place in zip(turns, places, strict=True))
     unread = Plan.total(plan.unread)
-    rows_of_pool = pool_size(unread)
+    rows_of_pool = _pool_size(unread)
     # A few images need a few rows of it.
     needed = 1 << (last + period - 1).bit_length()
-    pool = pool_rows(unread, min(rows_of_pool, needed))
+    pool = _pool_rows(unread, min(rows_of_pool, needed))
     most = max(1, _CHUNK_BYTES // (size + DRAW_BYTES))
     for begin in range(first // period, last, most):
         end = min(begin + most, last)
-        shared = random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
+        shared = _random_rows(recipe.seed, begin, end - begin, size + DRAW_BYTES)
         # A few images of many classes are as quick to fill as many images of one.
         together = min(period, max(1, _TOGETHER_BYTES // shared.nbytes))
         rows = np.empty((together * (end - begin), shared.shape[1]), np.uint8)
@@ -209,17 +208,18 @@ def _fill(
         _fill_rows(rows[part.rows], draws[part.rows], classes[part.slot], plan)
     for number, (start, mask) in enumerate(plan.words):
         _fill_word(rows[:, start : start + 4].view("<u4")[:, 0], draws, number, mask)
-    shared = [Draws(draws[part.rows]) for part in parts]
+    known: list[dict[tuple[int, int], Ints]] = [{} for _ in parts]
     for filling in plan.fillings:
         view, fills = opened.view(filling.window, every), fills_of(filling.types)
-        for part, its_draws in zip(parts, shared, strict=True):
-            setting = Setting(
-                draws=its_draws,
+        for part, numbers in zip(parts, known, strict=True):
+            group = ImageGroup(
+                draws=draws[part.rows],
+                known=numbers,
                 types=filling.types,
                 turn=part.turn,
                 multiplicands=filling.given(opened, part.rows),
             )
-            getattr(fills[classes[part.slot]], filling.operand)(view[part.rows], setting)
+            fill_in_turn(fills[classes[part.slot]], view[part.rows], group, filling.operand)
         filling.window.close(rows, view)
 
 
@@ -248,3 +248,72 @@ def _fill_rows(
             rows[:, plan.rows] = 0 - (rows[:, plan.rows] & np.uint8(1))
         case ValueClass.SUBNORMAL | ValueClass.SQUARES:
             rows[:, plan.rows] = np.uint8(1) << (rows[:, plan.rows] & np.uint8(7))
+
+
+_WORDS_PER_COUNT = 4
+"""64-bit words that Philox4x64 makes of one value of its counter."""
+
+
+def _random_rows(
+    seed: int, first: int, count: int, row_bytes: int, *, purpose: int = 0
+) -> NDArray[np.uint8]:
+    """Return the bytes of rows `first` to `first + count - 1` of an endless table.
+
+    Only the raw words of Philox4x64-10 are used (Salmon et al. 2011, "Parallel random numbers: as
+    easy as 1, 2, 3"): NumPy promises the streams of its bit generators, and not those of its
+    distributions (NEP 19).
+
+    Parameters
+    ----------
+    seed
+        What tells one table from another, 64 bits.
+    first, count
+        Which rows.
+    row_bytes
+        Bytes of a row, a multiple of 32.
+    purpose
+        The same as `seed`, for tables that are not of recipes.
+
+    Returns
+    -------
+    uint8 (count, row_bytes), contiguous and writable
+    """
+    words = row_bytes // 8
+    start = first * words // _WORDS_PER_COUNT
+    generator = np.random.Philox(
+        key=np.array([seed, purpose], np.uint64), counter=np.array([start, 0, 0, 0], np.uint64)
+    )
+    drawn = np.asarray(generator.random_raw(count * words)).astype("<u8", copy=False)
+    return drawn.view(np.uint8).reshape(count, row_bytes)
+
+
+_POOL_BYTES = 1 << 20
+_POOL_ROWS = 256
+_POOL_KEY = 0x706F_6F6C
+"""Any number: the pool is the same for all seeds."""
+
+
+def _pool_size(row_bytes: int) -> int:
+    """Return the rows of the pool: at most 256 and, if a row is not larger, 1 MiB."""
+    return min(_POOL_ROWS, max(1, _POOL_BYTES // max(1, row_bytes)))
+
+
+def _pool_rows(row_bytes: int, rows: int) -> NDArray[np.uint8]:
+    """Return the first rows of the pool, for what nothing reads, to be used again and again.
+
+    Returns
+    -------
+    uint8 (rows, row_bytes)
+        Not to be written to.
+    """
+    padded = -(-row_bytes // 32) * 32
+    size = rows * padded
+    return _pool(max(32, 1 << size.bit_length()))[:size].reshape(rows, padded)[:, :row_bytes]
+
+
+@lru_cache(maxsize=8)
+def _pool(size: int) -> NDArray[np.uint8]:
+    """Return the first bytes of the pool: rows of every size are cut from the same."""
+    pool = _random_rows(0, 0, 1, size, purpose=_POOL_KEY).ravel()
+    pool.flags.writeable = False
+    return pool

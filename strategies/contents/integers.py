@@ -2,20 +2,96 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
-from strategies.contents.float_fields import Raw
-from strategies.contents.settings import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, Setting
-from strategies.contents.value_classes import ValueClass
+from strategies.contents.float_fields import Ints, Raw
+from strategies.contents.image_groups import DEPTH, EXPONENT, OFFSET, SPOTS, VARIANT, ImageGroup
+from strategies.contents.recipes import ValueClass
 
 _HIGHEST = (1 << 31) - 1
 _LOWEST = -(1 << 31)
+PATTERNS = np.array([0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F], np.uint8)
+"""All ones, alternating ones and the like."""
+
+Sum = Callable[[Raw, Callable[[], Ints | None]], None]
+"""Fills C, uint32 patterns, in place. The other argument returns what A and B sum up to, int64
+(images, M, N), where C belongs to one product."""
+
+
+def _put(view: Raw, total: Ints | None, wanted: NDArray[Any] | int) -> None:
+    """Make C what is wanted of the sum less the products, in place; clipped to 32 bits."""
+    start = wanted - (0 if total is None else total)
+    view[...] = np.clip(start, _LOWEST, _HIGHEST).astype(np.int32).view(np.uint32)
+
+
+def _few(view: Raw, count: int) -> Ints:
+    """Return random numbers from -count / 2 to count / 2 - 1 made of C's random bits."""
+    return (view % np.uint32(count)).astype(np.int64) - count // 2
+
+
+def small(span: int) -> Sum:
+    """Return what makes C a small number."""
+    return lambda view, total: _put(view, None, _few(view, span))
+
+
+def near_an_end(span: int, *, of_sum: bool) -> Sum:
+    """Return what brings C or its sum next to the upper or the lower end.
+
+    The sum comes to the end that the products lie towards.
+    """
+
+    def fill(view: Raw, total: Callable[[], Ints | None]) -> None:
+        products = total() if of_sum else None
+        up = (view >> np.uint32(31) == 0) if products is None else products >= 0
+        _put(view, products, np.where(up, _HIGHEST, _LOWEST) + _few(view, span))
+
+    return fill
+
+
+def _number(view: Raw, total: Callable[[], Ints | None]) -> None:
+    numbers = np.arange(view.shape[1] * view.shape[2], dtype=np.uint32)
+    view[...] = (numbers << np.uint32(16)).reshape(view.shape[1:])
+
+
+def _single_bits(view: Raw, total: Callable[[], Ints | None]) -> None:
+    view[...] = np.uint32(1) << (view & np.uint32(31))
+
+
+def _ends(view: Raw, total: Callable[[], Ints | None]) -> None:
+    ends = np.array([_HIGHEST, _LOWEST, 0, -1], np.int64).astype(np.uint32)
+    view[...] = ends[(view & np.uint32(3)).astype(np.intp)]
+
+
+def _low_byte(view: Raw, total: Callable[[], Ints | None]) -> None:
+    view &= np.uint32(0xFF)
+
+
+COMMON_SUMS: Mapping[ValueClass, Sum] = {
+    ValueClass.CANCELLING: lambda view, total: _put(view, total(), _few(view, 8)),
+    ValueClass.TIES: near_an_end(6, of_sum=True),
+    ValueClass.AIMED: lambda view, total: _put(
+        view, total(), _few(view, 1 << 12) * (1 << 16) + _few(view, 8)
+    ),
+    ValueClass.CODED: _number,
+}
+"""How C is filled beside integers and beside single bits; other classes leave uniform bits."""
+_SUMS: Mapping[ValueClass, Sum] = {
+    **COMMON_SUMS,
+    **dict.fromkeys((ValueClass.MIRRORED, ValueClass.EXTREME), near_an_end(1 << 12, of_sum=False)),
+    **dict.fromkeys(
+        (ValueClass.NORMAL, ValueClass.SPECIAL, ValueClass.SQUARES, ValueClass.TINY),
+        small(1 << 12),
+    ),
+    ValueClass.SUBNORMAL: _single_bits,
+    ValueClass.ENDS: _ends,
+    ValueClass.LADDER: _low_byte,
+}
 
 
 @cache
@@ -27,171 +103,112 @@ def _bounds(type_: Format) -> tuple[np.uint8, np.uint8, np.uint8]:
     return np.uint8(highest), np.uint8(lowest), np.uint8((1 << type_.bits) - 1)
 
 
-def _signed(raw: Raw, type_: Format) -> NDArray[np.int64]:
-    values: NDArray[np.int64] = raw.astype(np.int64)
+def _signed(raw: Raw, type_: Format) -> Ints:
+    values: Ints = raw.astype(np.int64)
     if type_.kind is Kind.SIGNED:
         sign = 1 << (type_.bits - 1)
         values = (values ^ sign) - sign
     return values
 
 
-def dot(setting: Setting) -> NDArray[np.int64] | None:
+def _dot(group: ImageGroup) -> Ints | None:
     """Return A times B exactly, int64 (images, M, N), where C belongs to one product."""
-    if setting.multiplicands is None:
+    if group.multiplicands is None:
         return None
-    type_ = setting.types.multiplicand
-    a, b = (_signed(raw, type_).astype(np.float64) for raw in setting.multiplicands())
+    type_ = group.types.multiplicand
+    a, b = (_signed(raw, type_).astype(np.float64) for raw in group.multiplicands())
     # Sums of 32 products below 2^16 stay below 2^21: exact in float64 in any order.
     return (a @ b).astype(np.int64)
 
 
-def put_sum(view: Raw, total: NDArray[np.int64] | None, wanted: NDArray[Any] | int) -> None:
-    """Make C what is wanted of the sum less the products, in place; clipped to 32 bits."""
-    start = wanted - (0 if total is None else total)
-    view[...] = np.clip(start, _LOWEST, _HIGHEST).astype(np.int32).view(np.uint32)
+def fill_integers(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
+    """Fill A, B or C with integers of a class of values.
 
-
-def few(view: Raw, count: int) -> NDArray[np.int64]:
-    """Return random numbers from -count / 2 to count / 2 - 1 made of C's random bits."""
-    return (view % np.uint32(count)).astype(np.int64) - count // 2
-
-
-def near_an_end(view: Raw, total: NDArray[np.int64] | None, span: int) -> NDArray[np.int64]:
-    """Return numbers around the upper end where the products are positive, else the lower."""
-    up = (view >> np.uint32(31) == 0) if total is None else total >= 0
-    return np.where(up, _HIGHEST, _LOWEST) + few(view, span)
-
-
-@dataclass(frozen=True)
-class Integers:
-    """One class of values of 8- and 4-bit integers."""
-
-    class_: ValueClass
-
-    def a(self, view: Raw, setting: Setting) -> None:
-        """Fill A: uint8 patterns, for 4 bits those below 16."""
-        self._fill(view, setting, "a")
-
-    def b(self, view: Raw, setting: Setting) -> None:
-        """Fill B; seen from its columns, as A from its rows."""
-        self._fill(view.swapaxes(1, 2), setting, "b")
-
-    def c(self, view: Raw, setting: Setting) -> None:
-        """Fill C: patterns in uint32."""
-        # BITS, ANY, WIDE, ZEROS, UNNORMALISED and PAYLOADS leave uniform bits.
-        match self.class_:
-            case ValueClass.CANCELLING:
-                put_sum(view, dot(setting), few(view, 8))
-            case ValueClass.TIES:
-                total = dot(setting)
-                put_sum(view, total, near_an_end(view, total, 6))
-            case ValueClass.MIRRORED | ValueClass.EXTREME:
-                put_sum(view, None, near_an_end(view, None, 1 << 12))
-            case ValueClass.AIMED:
-                put_sum(view, dot(setting), few(view, 1 << 12) * (1 << 16) + few(view, 8))
-            case ValueClass.CODED:
-                numbers = np.arange(view.shape[1] * view.shape[2], dtype=np.uint32)
-                view[...] = (numbers << np.uint32(16)).reshape(view.shape[1:])
-            case ValueClass.NORMAL | ValueClass.SPECIAL | ValueClass.SQUARES | ValueClass.TINY:
-                put_sum(view, None, few(view, 1 << 12))
-            case ValueClass.SUBNORMAL:
-                view[...] = np.uint32(1) << (view & np.uint32(31))
-            case ValueClass.ENDS:
-                ends = np.array([_HIGHEST, _LOWEST, 0, -1], np.int64).astype(np.uint32)
-                view[...] = ends[(view & np.uint32(3)).astype(np.intp)]
-            case ValueClass.LADDER:
-                view &= np.uint32(0xFF)
-
-    def _fill(self, view: Raw, setting: Setting, operand: str) -> None:
-        type_ = setting.types.multiplicand
-        high, low, mask = _bounds(type_)
-        match self.class_:
-            case ValueClass.NORMAL | ValueClass.SPECIAL | ValueClass.UNNORMALISED:
-                self._near_zero(view, type_)
-                if self.class_ is ValueClass.SPECIAL:
-                    self._place_ends(view, setting, operand)
-                elif self.class_ is ValueClass.UNNORMALISED:
-                    view |= np.uint8(0b11 << (type_.bits - 2))
-            case ValueClass.TINY:
-                view &= np.uint8(1)
-                if type_.kind is Kind.SIGNED and operand == "a":
-                    view *= mask  # -1
-            case ValueClass.EXTREME:
-                # All at one end in half of the images: sums as large as there are.
-                one = setting.below(VARIANT, 2)[:, None, None] == 1
-                view[...] = np.where(one | (view & np.uint8(1) == 1), high, low)
-            case ValueClass.ENDS | ValueClass.PAYLOADS:
-                table = self._table(type_)
-                view[...] = table[(view & np.uint8(7)).astype(np.intp)]
-            case ValueClass.SUBNORMAL | ValueClass.AIMED:
-                view[...] = np.uint8(1) << (view & np.uint8(type_.bits - 1))
-            case ValueClass.WIDE:
-                by = view & np.uint8(type_.bits - 1)
-                view[...] = (_signed(np.roll(view, 1, axis=2), type_) >> by).astype(np.uint8) & mask
-            case ValueClass.ZEROS:
-                zero = setting.below(VARIANT, 2) == (operand == "a")
-                view[zero] = 0
-            case ValueClass.MIRRORED | ValueClass.SQUARES | ValueClass.LADDER:
-                self._pair(view, setting, operand)
-            case ValueClass.CODED:
-                self._code(view, setting, operand, type_)
-
-    def _near_zero(self, view: Raw, type_: Format) -> None:
-        if type_.kind is Kind.SIGNED:
+    Those of A and B are uint8 patterns, of 4 bits those below 16; those of C are uint32.
+    """
+    if operand == "c":
+        if class_ in _SUMS:
+            _SUMS[class_](view, partial(_dot, group))
+        return
+    # B is seen from its columns, as A from its rows.
+    view = view.swapaxes(1, 2) if operand == "b" else view
+    type_ = group.types.multiplicand
+    signed = type_.kind is Kind.SIGNED
+    high, low, mask = _bounds(type_)
+    match class_:
+        case ValueClass.NORMAL | ValueClass.SPECIAL | ValueClass.UNNORMALISED:
             view &= np.uint8(7)
-            view -= np.uint8(4)
-            view &= _bounds(type_)[2]
-        else:
-            view &= np.uint8(7)
+            if signed:
+                view -= np.uint8(4)
+                view &= mask
+            if class_ is ValueClass.SPECIAL:
+                spots = group.spots(SPOTS + (0 if operand == "a" else 6), 6)
+                line, rest = spots % view.shape[1], spots // view.shape[1]
+                some = np.array([high, low])[(spots >> 13) & 1]
+                view[group.images[:, None], line, rest % view.shape[2]] = some
+            elif class_ is ValueClass.UNNORMALISED:
+                view |= np.uint8(0b11 << (type_.bits - 2))
+        case ValueClass.TINY:
+            view &= np.uint8(1)
+            if signed and operand == "a":
+                view *= mask  # -1
+        case ValueClass.EXTREME:
+            # All at one end in half of the images: sums as large as there are.
+            one = group.below(VARIANT, 2)[:, None, None] == 1
+            view[...] = np.where(one | (view & np.uint8(1) == 1), high, low)
+        case ValueClass.ENDS:
+            ends = np.array([0, 1, -1, high, low, int(high) - 1, int(low) + 1, 1 << type_.bits - 2])
+            view[...] = (ends.astype(np.uint8) & mask)[(view & np.uint8(7)).astype(np.intp)]
+        case ValueClass.PAYLOADS:
+            view[...] = (PATTERNS & mask)[(view & np.uint8(7)).astype(np.intp)]
+        case ValueClass.SUBNORMAL | ValueClass.AIMED:
+            view[...] = np.uint8(1) << (view & np.uint8(type_.bits - 1))
+        case ValueClass.WIDE:
+            by = view & np.uint8(type_.bits - 1)
+            view[...] = (_signed(np.roll(view, 1, axis=2), type_) >> by).astype(np.uint8) & mask
+        case ValueClass.ZEROS:
+            view[group.below(VARIANT, 2) == (operand == "a")] = 0
+        case ValueClass.MIRRORED | ValueClass.SQUARES | ValueClass.LADDER:
+            _pair(class_, view, group, operand)
+        case ValueClass.CODED:
+            _code(view, group, operand)
 
-    def _place_ends(self, view: Raw, setting: Setting, operand: str) -> None:
-        type_ = setting.types.multiplicand
-        table = np.array(_bounds(type_)[:2])
-        column = SPOTS + (0 if operand == "a" else 6)
-        spots = setting.spots(column, 6)
-        line, rest = spots % view.shape[1], spots // view.shape[1]
-        view[setting.images[:, None], line, rest % view.shape[2]] = table[(spots >> 13) & 1]
 
-    def _table(self, type_: Format) -> Raw:
-        high, low, mask = map(int, _bounds(type_))
-        ends = [0, 1, -1, high, low, high - 1, low + 1, 1 << (type_.bits - 2)]
-        bits = [0xFF, 0x55, 0xAA, 0x0F, 0xF0, 0x33, 0xCC, 0x7F]
-        chosen = ends if self.class_ is ValueClass.ENDS else bits
-        return np.array(chosen, np.int64).astype(np.uint8) & np.uint8(mask)
+def _pair(class_: ValueClass, view: Raw, group: ImageGroup, operand: str) -> None:
+    """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
+    type_ = group.types.multiplicand
+    first, second = group.pair()
+    if class_ is not ValueClass.MIRRORED:
+        kept = view[group.images, :, first].copy()
+        third = first ^ np.where((first ^ second) == 1, 2, (first ^ second) ^ 1)
+        one = view[group.images, :, third] & np.uint8(1)
+        view[...] = 0
+        if class_ is ValueClass.SQUARES:
+            view[group.images, :, third] = one
+        elif operand == "a":
+            lines = np.arange(view.shape[1]) % type_.bits
+            kept = np.broadcast_to(np.uint8(1) << lines.astype(np.uint8), kept.shape)
+        view[group.images, :, first] = kept
+    # Large, so that the sum passes an end of 32 bits on its way where C is near one.
+    large = view[group.images, :, first] | np.uint8(1 << (type_.bits - 2))
+    view[group.images, :, first] = large
+    opposite = operand == "b" and type_.kind is Kind.SIGNED
+    view[group.images, :, second] = (0 - large if opposite else large) & _bounds(type_)[2]
 
-    def _pair(self, view: Raw, setting: Setting, operand: str) -> None:
-        """Make two places k cancel: A's equal, B's opposite (B's equal where none is negative)."""
-        type_ = setting.types.multiplicand
-        first, second = setting.pair()
-        if self.class_ is not ValueClass.MIRRORED:
-            kept = view[setting.images, :, first].copy()
-            third = first ^ np.where((first ^ second) == 1, 2, (first ^ second) ^ 1)
-            small = view[setting.images, :, third] & np.uint8(1)
-            view[...] = 0
-            if self.class_ is ValueClass.SQUARES:
-                view[setting.images, :, third] = small
-            elif operand == "a":
-                lines = np.arange(view.shape[1]) % type_.bits
-                kept = np.broadcast_to(np.uint8(1) << lines.astype(np.uint8), kept.shape)
-            view[setting.images, :, first] = kept
-        # Large, so that the sum passes an end of 32 bits on its way where C is near one.
-        large = view[setting.images, :, first] | np.uint8(1 << (type_.bits - 2))
-        view[setting.images, :, first] = large
-        opposite = operand == "b" and type_.kind is Kind.SIGNED
-        view[setting.images, :, second] = (0 - large if opposite else large) & _bounds(type_)[2]
 
-    def _code(self, view: Raw, setting: Setting, operand: str, type_: Format) -> None:
-        """Let each row of A pick one row of B, whose elements tell their place.
+def _code(view: Raw, group: ImageGroup, operand: str) -> None:
+    """Let each row of A pick one row of B, whose elements tell their place.
 
-        Of numbers wider than an element, half of the images show the high and half the low bits.
-        """
-        lines = np.arange(view.shape[1])
-        if operand == "a":
-            view[...] = 0
-            chosen = (lines ^ setting.below(OFFSET, setting.depth)[:, None]) % setting.depth
-            view[setting.images[:, None], lines, chosen] = 1
-        else:
-            numbers = lines[:, None] * view.shape[2] + np.arange(view.shape[2])
-            shifted = numbers + setting.below(EXPONENT, 256)[:, None, None]
-            turned = shifted >> (8 - type_.bits) * (setting.below(DEPTH, 2)[:, None, None])
-            view[...] = turned.astype(np.uint8) & _bounds(type_)[2]
+    Of numbers wider than an element, half of the images show the high and half the low bits.
+    """
+    type_ = group.types.multiplicand
+    lines = np.arange(view.shape[1])
+    if operand == "a":
+        view[...] = 0
+        chosen = (lines ^ group.below(OFFSET, group.depth)[:, None]) % group.depth
+        view[group.images[:, None], lines, chosen] = 1
+    else:
+        numbers = lines[:, None] * view.shape[2] + np.arange(view.shape[2])
+        shifted = numbers + group.below(EXPONENT, 256)[:, None, None]
+        turned = shifted >> (8 - type_.bits) * (group.below(DEPTH, 2)[:, None, None])
+        view[...] = turned.astype(np.uint8) & _bounds(type_)[2]

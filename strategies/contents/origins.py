@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
@@ -53,7 +53,7 @@ class Source:
 class Product:
     """A multiplication, and where its operands come from."""
 
-    form: ProductForm
+    form: Form
     a: Source | None
     b: Source | None
     c: Source | None
@@ -181,7 +181,7 @@ class _Walker:
             self._keep(step, None if packed else rows.ravel()[moves(step.form)])
         elif multiplies(step):
             form = step.form
-            if isinstance(form, MmaForm):
+            if form.opaque:
                 operands = {use.field: [self._fragments.get(use.registers)] for use in step.reads}
             else:
                 operands = {use.field: self._matrices(form, use) for use in step.reads}
@@ -197,7 +197,7 @@ class _Walker:
         for span in step.bytes_written:
             self._write(span.buffer, span.offsets, -1)
 
-    def _matrices(self, form: MmaSyncForm, use: Use) -> list[Source | None]:
+    def _matrices(self, form: Form, use: Use) -> list[Source | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
         origins = self._held(use)
         if origins is None or (origins < 0).any():
@@ -239,14 +239,14 @@ class _Walker:
 
 
 @cache
-def _tile(form: MmaSyncForm, operand: str) -> Tile:
+def _tile(form: Form, operand: str) -> Tile:
     """Return an operand as if it lay in memory."""
     # Neighbours in a byte are neighbours along k, so that lines run along k.
     return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
 
 
 @cache
-def _gathered(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
     """Return which bytes of all lanes' registers are the matrices of an operand.
 
     Returns

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.forms import LoadForm, StoreForm
+from oracle.forms import Form
 from oracle.matrices import Matrix
 from oracle.ops import MatrixAccess, Op
 from oracle.places import Place
@@ -97,10 +97,10 @@ def load(
     """
     dice = builder.dice()
     wanted = builder.form
-    asked = isinstance(wanted, LoadForm) and wanted.matrix == matrix
+    asked = wanted is not None and wanted.mnemonic == "wmma.load" and wanted.matrix() == matrix
     if layout is None:
         layout = dice.one_of(("row", "col"))
-        layout = wanted.layout if asked and isinstance(wanted, LoadForm) else layout
+        layout = wanted.layout if wanted is not None and asked else layout
     access = _Access(
         matrix=matrix, layout=layout, verb="load", dice=dice, line_bytes=builder.line_bytes
     )
@@ -130,7 +130,8 @@ def store(builder: Builder, value: Value, over: Region | None = None) -> None:
     dice = builder.dice()
     wanted = builder.form
     layout = dice.one_of(("row", "col"))
-    if isinstance(wanted, StoreForm) and wanted.matrix == matrix:  # in the place that it asks for
+    if wanted and wanted.mnemonic == "wmma.store" and wanted.matrix() == matrix:
+        # In the place that it asks for.
         layout = wanted.layout
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
@@ -159,7 +160,9 @@ STORES = (
 def is_asked_of(builder: Builder, value: Value) -> bool:
     """Tell whether a store is asked for that a value can have."""
     form = builder.form
-    return isinstance(form, StoreForm) and accumulator(form.matrix) == value.matrix
+    if form is None or form.mnemonic != "wmma.store":
+        return False
+    return accumulator(form.matrix()) == value.matrix
 
 
 def _over(builder: Builder, access: _Access, over: Region) -> Region:
@@ -196,7 +199,7 @@ def _choose_space(builder: Builder, access: _Access) -> None:
     options = _spaces(builder)
     form = builder.form
     asked = False
-    if isinstance(form, LoadForm | StoreForm) and _is_asked(access, form):
+    if form is not None and form.is_access and _is_asked(access, form):
         builder.form = None
         options = [option for option in options if option[0] == form.space]
         asked = True
@@ -229,9 +232,9 @@ def _choose_space(builder: Builder, access: _Access) -> None:
         builder.take(Feature.GLOBAL_AND_SHARED)
 
 
-def _is_asked(access: _Access, form: LoadForm | StoreForm) -> bool:
-    verb = "load" if isinstance(form, LoadForm) else "store"
-    return (verb, form.matrix, form.layout) == (access.verb, access.matrix, access.layout)
+def _is_asked(access: _Access, form: Form) -> bool:
+    verb = "load" if form.mnemonic == "wmma.load" else "store"
+    return (verb, form.matrix(), form.layout) == (access.verb, access.matrix, access.layout)
 
 
 def _choose_stride(builder: Builder, access: _Access) -> int:

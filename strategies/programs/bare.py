@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.matrices import Matrix
 from oracle.operations import Operation
-from oracle.ops import FragmentProduct, MatrixAccess, Op, accesses_matrix, loads_fragment
+from oracle.ops import MatrixAccess, Op, Product, accesses_matrix, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Elementwise, Step
@@ -52,7 +52,7 @@ class Bare:
     Fragments are called "a", "b", "c" and "d", and so are the buffers.
     """
 
-    multiply: FragmentProduct
+    multiply: Product
     a: MatrixAccess
     b: MatrixAccess
     c: MatrixAccess
@@ -64,7 +64,7 @@ class Bare:
         return {"a": self.a, "b": self.b, "c": self.c}
 
     @property
-    def form(self) -> MmaForm:
+    def form(self) -> Form:
         """What is multiplied."""
         return self.multiply.form
 
@@ -93,12 +93,12 @@ class Bare:
             Another operand that is loaded as well, to no purpose.
         """
         load, store = self.c, self.store
-        matrix = replace(load.form.matrix, type=type_)
+        matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
-        if type_ != load.form.type:
+        if type_ != load.form.type():
             form = load_form(matrix, load.form.layout, load.form.space)
             load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
-        if type_ != store.form.type:
+        if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
             kept = store_form(matrix, store.form.layout, store.form.space)
             store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
@@ -116,7 +116,7 @@ class Bare:
         raw
             Bits of the element.
         """
-        matrix = self.loads[operand].form.matrix
+        matrix = self.loads[operand].form.matrix()
         by = Operation.MULTIPLY, Operation.ADD
         if not matrix.type.is_float:
             by = Operation.AND, Operation.OR
@@ -134,19 +134,19 @@ class Bare:
         ]
         return _program((*self.loads.values(), *made, self.multiply, self.store))
 
-    def with_form(self, form: MmaForm, operand: str) -> Bare:
+    def with_form(self, form: Form, operand: str) -> Bare:
         """Return another multiplication that takes the same A or B; the rest plainly."""
         return alone(form).loading({operand: self.loads[operand]})
 
-    def spread(self, form: MmaForm, operand: str) -> Bare:
+    def spread(self, form: Form, operand: str) -> Bare:
         """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
         plain = alone(form)
         load = plain.loads[operand]
         # Twice the usual stride: lines stay aligned.
-        stride = 2 * load.form.matrix.default_stride(load.form.layout)
+        stride = 2 * load.form.matrix().default_stride(load.form.layout)
         return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
-    def alike(self, operand: str, form: MmaForm) -> Bare:
+    def alike(self, operand: str, form: Form) -> Bare:
         """Return a multiplication with every load as unusual as that of one operand here.
 
         That is its state space, a stride, and what stands in registers and in the instruction.
@@ -157,10 +157,10 @@ class Bare:
 
 def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     """Return a load that is as unusual as another one."""
-    usual = load.form.matrix.default_stride(load.form.layout)
+    usual = load.form.matrix().default_stride(load.form.layout)
     memory = model.memory
     return load.changed(
-        form=load_form(load.form.matrix, load.form.layout, model.form.space),
+        form=load_form(load.form.matrix(), load.form.layout, model.form.space),
         # Twice the usual one: lines stay aligned.
         stride=None if memory.stride is None else 2 * usual,
         stride_in_register=memory.stride_in_register,
@@ -168,7 +168,7 @@ def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     )
 
 
-def alone(form: MmaForm) -> Bare:
+def alone(form: Form) -> Bare:
     """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     loads = {
@@ -197,7 +197,7 @@ def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     if program.buffer(there.buffer).space == "shared" and step.form.space:
         make = store_form if step.stores else load_form
         # What held an address of shared memory may be too short for one of global memory.
-        form = make(step.form.matrix, step.form.layout, "global")
+        form = make(step.form.matrix(), step.form.layout, "global")
         moved = moved.changed(form=form, address=None)
     return moved
 
@@ -239,7 +239,7 @@ def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 
         if isinstance(content, int):
             start = program.offset(place.buffer)
             size = program.buffer(place.buffer).size
-            image[start : start + size] = _uniform(step.form.type, content, size)
+            image[start : start + size] = _uniform(step.form.type(), content, size)
         else:
             write(image[None], position(program, place), step.tile, content[None])
     return image

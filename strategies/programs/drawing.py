@@ -6,16 +6,7 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import (
-    Form,
-    LdmatrixForm,
-    MainForm,
-    MmaForm,
-    MmaSyncForm,
-    MovmatrixForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import Form
 from oracle.program import Program, walk
 from oracle.targets import Module
 from strategies.features import Feature, Focus
@@ -149,7 +140,7 @@ class _Drawing:
         dice = builder.dice()
         rows_alone = wanted <= _OF_ROWS_ALONE
         main = main_form(builder, self.focus.form, self.everything, dice, rows=not wanted)
-        if isinstance(main, MmaSyncForm | StmatrixForm | MovmatrixForm):
+        if not main.opaque and main.mnemonic != "ldmatrix":
             return self._shared(self._lanes(main, dice))
         builder.plain_spaces = not dice.below(3)
         number = self._number(main, dice, rows_alone=rows_alone)
@@ -157,7 +148,7 @@ class _Drawing:
         rows_too, copied, full = dice.once_in(6), dice.once_in(8), dice.once_in(128)
         controls = self._controls(dice)
         between = dice.once_in(_BETWEEN_IN) and not wanted
-        if isinstance(main, LdmatrixForm):
+        if main.mnemonic == "ldmatrix":
             self._rows(main, [()] if number else controls)
             rows_too = False
             if number:
@@ -168,9 +159,9 @@ class _Drawing:
             copy(builder)
         if Feature.SPILLS in wanted or (full and not wanted):
             ballast(builder)
-        if isinstance(main, MmaForm):
+        if main.is_product:
             self._multiply(main, number, controls, hoisted=hoisted)
-        if between and isinstance(main, MmaForm):
+        if between and main.is_product:
             pending = [*builder.scope.pending()]
             last = pending[-1] if pending else load(builder, main.matrix("c"), None, "c")
             between_stores(builder, lambda: store(builder, last, last.region))
@@ -182,10 +173,10 @@ class _Drawing:
 
     def _shared(self, program: Program) -> Program:
         return with_shared_registers(
-            program, self.builder.dice, self.focus.features, self.module.target.name
+            program, self.builder.dice, self.focus, self.module.target.name
         )
 
-    def _lanes(self, main: MmaSyncForm | StmatrixForm | MovmatrixForm, dice: Dice) -> Program:
+    def _lanes(self, main: Form, dice: Dice) -> Program:
         """Draw a program on registers that are known by lane."""
         builder, wanted = self.builder, self.focus.features
         near = neighbours(self.module)
@@ -198,7 +189,7 @@ class _Drawing:
         between = dice.once_in(_BETWEEN_IN) and not wanted
         if builder.take(Feature.COPY) or copied:
             copy(builder)
-        if isinstance(main, MmaSyncForm):
+        if main.is_product:
             forms = beside_lanes(builder, main, max(number, len(controls)), known)
             size = -(-len(forms) // len(controls))
             for index, kinds in enumerate(controls):
@@ -208,7 +199,7 @@ class _Drawing:
         elif known and dice.once_in(2) and not (self.one or wanted):
             form = dice.one_of(dice.one_of(families(known)))
             multiply_lanes(builder, [form], near, hoisted=False)
-        if not isinstance(main, MmaSyncForm):
+        if not main.is_product:
             for kinds in controls:
                 around(
                     builder, kinds, lambda: move_rows(builder, main, near),
@@ -229,7 +220,7 @@ class _Drawing:
 
     def _lane_part(
         self,
-        forms: list[MmaSyncForm],
+        forms: list[Form],
         kinds: tuple[Feature, ...],
         near: Neighbours,
         *,
@@ -250,11 +241,11 @@ class _Drawing:
             load_accumulator(builder, first)
         around(builder, kinds, part, other)
 
-    def _number(self, main: MainForm, dice: Dice, *, rows_alone: bool) -> int:
+    def _number(self, main: Form, dice: Dice, *, rows_alone: bool) -> int:
         """Choose how many multiplications there are."""
         builder, wanted = self.builder, self.focus.features
         number = dice.one_of(_SIZES)
-        if isinstance(main, LdmatrixForm):
+        if main.mnemonic == "ldmatrix":
             if not self.everything.multiplications:
                 return 0
             if rows_alone and (number == 1 or not builder.palette.multiplications):
@@ -262,9 +253,9 @@ class _Drawing:
         if self.one:
             return 1
         least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
-        if isinstance(builder.form, StoreForm) and wanted.intersection(STORES):
+        if builder.form and builder.form.mnemonic == "wmma.store" and wanted.intersection(STORES):
             least.append(2)  # one store where the form has it, another where it is asked for
-        unmet_needs = len(unmet(builder, main)) if isinstance(main, MmaForm) else 0
+        unmet_needs = len(unmet(builder, main)) if main.is_product else 0
         return max(number, 1 + unmet_needs, *least, 0)
 
     def _controls(self, dice: Dice) -> list[tuple[Feature, ...]]:
@@ -287,7 +278,7 @@ class _Drawing:
 
     def _multiply(
         self,
-        main: MmaForm,
+        main: Form,
         number: int,
         controls: list[tuple[Feature, ...]],
         *,
@@ -309,9 +300,7 @@ class _Drawing:
             if part:
                 self._part(part, kinds, hoisted=hoisted)
 
-    def _part(
-        self, forms: tuple[MmaForm, ...], kinds: tuple[Feature, ...], *, hoisted: bool
-    ) -> None:
+    def _part(self, forms: tuple[Form, ...], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
         builder, first = self.builder, forms[0]
 
         def part() -> None:
@@ -325,7 +314,7 @@ class _Drawing:
             load(builder, first.matrix("c"), None, "c").pending = True
         around(builder, kinds, part, lambda: self._other(first))
 
-    def _other(self, form: MmaForm) -> None:
+    def _other(self, form: Form) -> None:
         """Append what stands in the other arm of a branch."""
         builder = self.builder
         dice = builder.dice()
@@ -338,7 +327,7 @@ class _Drawing:
             multiply_all(builder, (form,), hoisted=False)
         flush(builder)
 
-    def _rows(self, form: LdmatrixForm, controls: list[tuple[Feature, ...]]) -> None:
+    def _rows(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
         """Append an ldmatrix that the program is about."""
         builder = self.builder
         for kinds in controls:

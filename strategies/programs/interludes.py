@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oracle.formats import FORMATS
-from oracle.forms import LdmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES, SHAPES, Matrix
 from oracle.ops import Op
@@ -18,7 +18,7 @@ from strategies.programs.choices import Dice
 from strategies.programs.memory import Arena
 from strategies.programs.scopes import Value
 
-_ROW = LdmatrixForm.ROW_BYTES
+_ROW = ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
 _PATTERNS = ("in order", "apart", "mixed", "scattered", "one")
@@ -29,7 +29,7 @@ BALLAST = 32
 """Accumulators of eight registers that leave none of the 255 registers of a thread free."""
 
 
-def row_load(builder: Builder, form: LdmatrixForm) -> None:
+def row_load(builder: Builder, form: Form) -> None:
     """Append an ldmatrix and a store of what it gave."""
     dice = builder.dice()
     name = read_rows(builder, form, dice)
@@ -37,7 +37,7 @@ def row_load(builder: Builder, form: LdmatrixForm) -> None:
     _store_registers(builder, name, form.registers, dice)
 
 
-def read_rows(builder: Builder, form: LdmatrixForm, dice: Dice) -> str:
+def read_rows(builder: Builder, form: Form, dice: Dice) -> str:
     """Append an ldmatrix; return the name of its registers.
 
     The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75

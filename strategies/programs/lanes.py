@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
 
 from oracle.availability import is_available
-from oracle.forms import LdmatrixForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers
 from oracle.isa import LDMATRIX_FORMS, MOVMATRIX_FORMS, STMATRIX_FORMS
 from oracle.lane_steps import (
@@ -27,7 +26,7 @@ from strategies.programs.forms import families, is_valued
 from strategies.programs.interludes import read_rows, row_immediate, row_load, storing_lanes
 from strategies.programs.scopes import LaneValue
 
-_ROW = StmatrixForm.ROW_BYTES
+_ROW = ROW_BYTES
 _PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
 """Bytes from row to row that stmatrix writes: side by side, apart, and as kernels pad them."""
 _PACKING_SINCE = PtxVersion(7, 0)
@@ -39,9 +38,9 @@ _PACKING_TARGET = 80
 class Neighbours:
     """What a module has for use around mma.sync."""
 
-    row_loads: tuple[LdmatrixForm, ...]
-    row_stores: tuple[StmatrixForm, ...]
-    transposition: MovmatrixForm | None
+    row_loads: tuple[Form, ...]
+    row_stores: tuple[Form, ...]
+    transposition: Form | None
     packs: bool
     """Whether pairs of f32 can be converted into one register."""
 
@@ -52,7 +51,9 @@ def neighbours(module: Module) -> Neighbours:
     moves = [form for form in MOVMATRIX_FORMS if is_available(form, module)]
     return Neighbours(
         row_loads=tuple(
-            form for form in LDMATRIX_FORMS if form.type == "b16" and is_available(form, module)
+            form
+            for form in LDMATRIX_FORMS
+            if form.texts["type"] == "b16" and is_available(form, module)
         ),
         row_stores=tuple(form for form in STMATRIX_FORMS if is_valued(form, module)),
         transposition=moves[0] if moves else None,
@@ -61,7 +62,7 @@ def neighbours(module: Module) -> Neighbours:
 
 
 def multiply_lanes(
-    builder: Builder, forms: Sequence[MmaSyncForm], near: Neighbours, *, hoisted: bool
+    builder: Builder, forms: Sequence[Form], near: Neighbours, *, hoisted: bool
 ) -> None:
     """Append multiplications of some forms; with `hoisted`, all is loaded before the first."""
     if hoisted:
@@ -92,15 +93,13 @@ def flush_lanes(builder: Builder, near: Neighbours) -> None:
             store_lanes(builder, value, near)
 
 
-def beside_lanes(
-    builder: Builder, main: MmaSyncForm, number: int, known: tuple[MmaSyncForm, ...]
-) -> list[MmaSyncForm]:
+def beside_lanes(builder: Builder, main: Form, number: int, known: tuple[Form, ...]) -> list[Form]:
     """Choose so many multiplications, of which the first is given."""
     forms = [main]
     while len(forms) < number:
         dice, last = builder.dice(), forms[-1]
         kind = dice.one_of(("same", "kin", "next", "any"))
-        others: Sequence[MmaSyncForm]
+        others: Sequence[Form]
         if builder.wants((Feature.D_AS_C, Feature.CHAIN)):
             kind = "kin"
         elif builder.wants((Feature.A_REUSED, Feature.B_REUSED, Feature.LIVE_8, Feature.LIVE_16)):
@@ -125,15 +124,15 @@ def beside_lanes(
     return forms
 
 
-def load_accumulator(builder: Builder, form: MmaSyncForm) -> None:
+def load_accumulator(builder: Builder, form: Form) -> None:
     """Append a load of a C for what a loop or a branch carries."""
     _plain(builder, _held(form, "c"), "c", builder.dice()).pending = True
 
 
-def move_rows(builder: Builder, form: StmatrixForm | MovmatrixForm, near: Neighbours) -> None:
+def move_rows(builder: Builder, form: Form, near: Neighbours) -> None:
     """Append a stmatrix or a movmatrix that the program is about, and what it needs."""
     dice = builder.dice()
-    count = form.number if isinstance(form, StmatrixForm) else dice.one_of((1, 2, 4))
+    count = form.number if form.mnemonic == "stmatrix" else dice.one_of((1, 2, 4))
     there = [
         value
         for value in builder.scope.lanes.values()
@@ -143,7 +142,7 @@ def move_rows(builder: Builder, form: StmatrixForm | MovmatrixForm, near: Neighb
         value = there[-1]
     else:
         value = _loaded(builder, Registers(registers=count), "r", near, dice)
-    if isinstance(form, MovmatrixForm):
+    if form.mnemonic == "movmatrix":
         value = _turned(builder, value, form)
         store_lanes(builder, value, near)
     else:
@@ -197,11 +196,11 @@ _OF_STMATRIX = (
 
 
 @cache
-def _held(form: MmaSyncForm, operand: str) -> Registers:
+def _held(form: Form, operand: str) -> Registers:
     return Registers.of(form.vector(operand))
 
 
-def _takes(form: MmaSyncForm, last: MmaSyncForm) -> bool:
+def _takes(form: Form, last: Form) -> bool:
     """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
     d = _held(last, "d")
     found = [d]
@@ -211,7 +210,7 @@ def _takes(form: MmaSyncForm, last: MmaSyncForm) -> bool:
 
 
 def _operands(
-    builder: Builder, form: MmaSyncForm, near: Neighbours, *, fresh: bool
+    builder: Builder, form: Form, near: Neighbours, *, fresh: bool
 ) -> dict[str, LaneValue]:
     """Load or choose A, B and C of a multiplication."""
     dice = builder.dice()
@@ -243,7 +242,7 @@ def _operands(
 
 def _from_d(
     builder: Builder,
-    form: MmaSyncForm,
+    form: Form,
     operand: str,
     near: Neighbours,
     dice: Dice,
@@ -310,10 +309,7 @@ def _defined(builder: Builder, value: LaneValue) -> LaneValue:
     return value
 
 
-R = TypeVar("R", LdmatrixForm, StmatrixForm)
-
-
-def _fitting(builder: Builder, forms: Sequence[R], mnemonic: str, dice: Dice) -> R:
+def _fitting(builder: Builder, forms: Sequence[Form], mnemonic: str, dice: Dice) -> Form:
     """Choose a form, of the state space that is asked for if one is."""
     fitting = [form for form in forms if _of_space(mnemonic, form.space) in builder.wanted]
     return dice.one_of(fitting or forms)
@@ -323,7 +319,7 @@ def _of_space(mnemonic: str, space: str) -> Feature:
     return Feature(f"{mnemonic}: {'.' + space if space else 'generic'}")
 
 
-def _multiply(builder: Builder, form: MmaSyncForm, operands: dict[str, LaneValue]) -> LaneValue:
+def _multiply(builder: Builder, form: Form, operands: dict[str, LaneValue]) -> LaneValue:
     """Append a multiplication; return D."""
     dice, scope, held = builder.dice(), builder.scope, _held(form, "d")
     a, b, c = (operands[operand] for operand in "abc")
@@ -376,7 +372,7 @@ def _packed(builder: Builder, value: LaneValue, dice: Dice, type_: str = "") -> 
     )
 
 
-def _turned(builder: Builder, value: LaneValue, form: MovmatrixForm) -> LaneValue:
+def _turned(builder: Builder, value: LaneValue, form: Form) -> LaneValue:
     builder.take(Feature.MOVMATRIX)
     name = builder.name("t")
     builder.add(Op.of(form=form, source=value.name, destination=name, count=value.holds.registers))
@@ -398,9 +394,7 @@ def _store_plainly(builder: Builder, value: LaneValue, dice: Dice, *, shared: bo
     builder.add(step)
 
 
-def _store_rows(
-    builder: Builder, value: LaneValue, forms: Sequence[StmatrixForm], dice: Dice
-) -> None:
+def _store_rows(builder: Builder, value: LaneValue, forms: Sequence[Form], dice: Dice) -> None:
     """Append a stmatrix to rows that lie apart."""
     form = _fitting(builder, forms, "stmatrix", dice)
     arena = builder.memory.arena("o", shared=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.ops import Op
 from strategies.features import Feature
 from strategies.programs.accesses import TIGHT, is_asked_of, load, store
@@ -21,13 +21,13 @@ _CHANGED_IN = 24
 
 @dataclass(frozen=True, kw_only=True)
 class _Operands:
-    form: MmaForm
+    form: Form
     a: Value
     b: Value
     c: Value
 
 
-def multiply_all(builder: Builder, forms: Sequence[MmaForm], *, hoisted: bool) -> None:
+def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
     """Append multiplications of some forms.
 
     Parameters
@@ -58,7 +58,7 @@ def flush(builder: Builder) -> None:
         store(builder, value, value.region)
 
 
-def _operands(builder: Builder, form: MmaForm, *, fresh: bool) -> _Operands:
+def _operands(builder: Builder, form: Form, *, fresh: bool) -> _Operands:
     """Load or choose A, B and C of a multiplication."""
     dice = builder.dice()
     reuse = [not fresh and dice.once_in(4), not fresh and dice.once_in(4)]
@@ -86,9 +86,7 @@ def _operands(builder: Builder, form: MmaForm, *, fresh: bool) -> _Operands:
     return _changed(builder, operands, dice)
 
 
-def _accumulator(
-    builder: Builder, form: MmaForm, dice: Dice, *, chained: bool, fresh: bool
-) -> Value:
+def _accumulator(builder: Builder, form: Form, dice: Dice, *, chained: bool, fresh: bool) -> Value:
     matrix = form.matrix("c")
     there = [value for value in builder.scope.like(matrix, None) if value.pins == 0]
     made = [value for value in there if value.computed]

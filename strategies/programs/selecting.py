@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oracle.forms import Form, LdmatrixForm, LoadForm, MainForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.operations import Operation
 from strategies.features import OF_LANES, Feature
 from strategies.programs.building import Builder
@@ -12,7 +12,7 @@ from strategies.programs.choices import Dice
 from strategies.programs.elements import asked
 from strategies.programs.forms import Palette, families
 
-Need = Callable[[MmaForm], bool]
+Need = Callable[[Form], bool]
 """Tells whether a form gives what another does not."""
 
 _OF_ACCUMULATION = (Feature.D_AS_C, Feature.CHAIN)
@@ -23,7 +23,7 @@ _OF_ONE_FORM = (
 
 def main_form(
     builder: Builder, form: Form | None, everything: Palette, dice: Dice, *, rows: bool
-) -> MainForm:
+) -> Form:
     """Choose what a program is about.
 
     Parameters
@@ -36,13 +36,13 @@ def main_form(
         Whether it may be no multiplication if nothing is asked for.
     """
     known = builder.palette
-    if isinstance(form, MainForm):
+    if form is not None and form.is_main:
         return form
     if form is not None:
         users = _users(known, form) or _users(everything, form)
         return dice.one_of(_suited(users, builder))
-    groups: list[tuple[MainForm, ...]] = []
-    lanes: list[tuple[MainForm, ...]] = list(families(known.lane_multiplications))
+    groups: list[tuple[Form, ...]] = []
+    lanes: list[tuple[Form, ...]] = list(families(known.lane_multiplications))
     lanes += [(form,) for form in known.moves]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
@@ -54,19 +54,19 @@ def main_form(
     return dice.one_of(dice.one_of(groups))
 
 
-def multiplication(builder: Builder, everything: Palette, dice: Dice) -> MmaForm:
+def multiplication(builder: Builder, everything: Palette, dice: Dice) -> Form:
     """Choose any multiplication that fits what is asked for."""
     known = builder.palette.multiplications or everything.multiplications
-    some: tuple[MmaForm, ...] = dice.one_of(families(_suited(known, builder)))
+    some: tuple[Form, ...] = dice.one_of(families(_suited(known, builder)))
     return dice.one_of(some)
 
 
-def unmet(builder: Builder, form: MmaForm) -> list[Need]:
+def unmet(builder: Builder, form: Form) -> list[Need]:
     """Return what is asked for and a multiplication of a form alone cannot have."""
     return [need for need in _needs(builder) if not need(form)]
 
 
-def beside(builder: Builder, main: MmaForm, number: int, everything: Palette) -> list[MmaForm]:
+def beside(builder: Builder, main: Form, number: int, everything: Palette) -> list[Form]:
     """Choose so many multiplications, of which the first is given.
 
     Others have the same form, or can take the D of the one before as their C, or are any.
@@ -116,12 +116,12 @@ def _taking(operation: Operation) -> Need:
     )
 
 
-def _accumulates(form: MmaForm) -> bool:
+def _accumulates(form: Form) -> bool:
     """Tell whether D is of the type of C."""
     return form.c_type == form.d_type
 
 
-def _suited(forms: Sequence[MmaForm], builder: Builder) -> tuple[MmaForm, ...]:
+def _suited(forms: Sequence[Form], builder: Builder) -> tuple[Form, ...]:
     """Return those of some forms that can have what is asked for, or all if none can."""
     needs = _needs(builder)
     if builder.wants(_OF_ACCUMULATION):
@@ -131,23 +131,26 @@ def _suited(forms: Sequence[MmaForm], builder: Builder) -> tuple[MmaForm, ...]:
     return tuple(f for f in forms if all(need(f) for need in needs)) or tuple(forms)
 
 
-def _users(known: Palette, form: Form) -> tuple[MmaForm, ...]:
+def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     """Return the multiplications that need a load or a store."""
-    if isinstance(form, StoreForm):
-        return tuple(f for f in known.multiplications if f.matrix("d") == form.matrix)
-    if not isinstance(form, LoadForm):
+    if form.mnemonic == "wmma.store":
+        return tuple(f for f in known.multiplications if f.matrix("d") == form.matrix())
+    if form.mnemonic != "wmma.load":
         return ()
+    operand = form.matrix().operand
     return tuple(
         f
         for f in known.multiplications
-        if f.matrix(form.operand) == form.matrix
-        and {"a": f.a_layout, "b": f.b_layout}.get(form.operand, form.layout) == form.layout
+        if f.matrix(operand) == form.matrix()
+        and {"a": f.a_layout, "b": f.b_layout}.get(operand, form.layout) == form.layout
     )
 
 
-def row_form(builder: Builder, form: Form | None, dice: Dice) -> LdmatrixForm | None:
+def row_form(builder: Builder, form: Form | None, dice: Dice) -> Form | None:
     """Choose a form of ldmatrix that fits what is asked for; None if none is allowed."""
-    known = builder.palette.row_loads or ((form,) if isinstance(form, LdmatrixForm) else ())
+    known = builder.palette.row_loads
+    if not known and form is not None and form.mnemonic == "ldmatrix":
+        known = (form,)
     fitting = [row for row in known if OF_SPACE[row.space] in builder.wanted]
     return dice.one_of(fitting or known) if known else None
 

@@ -18,7 +18,7 @@ from oracle.ops import Product, is_main, multiplies, multiplies_registers, store
 from oracle.program import Program, fresh_bank, space_of, walk
 from oracle.registers import Register, listed, text_of
 from oracle.steps import Step, copied
-from strategies.features import Feature
+from strategies.features import Feature, Focus
 from strategies.programs.choices import Dice
 
 _PRODUCTS_IN = 10
@@ -67,29 +67,32 @@ class Sharing:
 
 
 def with_shared_registers(
-    program: Program, dice: Callable[[], Dice], wanted: frozenset[Feature], target: str
+    program: Program, dice: Callable[[], Dice], focus: Focus, target: str
 ) -> Program:
-    """Return a program with some operands in shared registers.
+    """Return a program with operands in shared registers, as its focus says.
 
     Parameters
     ----------
     dice
         Draws the digits of a group of decisions.
-    wanted
-        Features that are asked for.
+    focus
+        What the program should be about.
     target
         Where the program is to be defined.
     """
+    if focus.shares_registers is False:
+        return program
     first = dice()
-    asked = [feature for feature in SHARING if feature in wanted]
-    free = _KEPT.isdisjoint(wanted)
+    asked = [feature for feature in SHARING if feature in focus.features]
+    every = bool(focus.shares_registers)
+    free = every or _KEPT.isdisjoint(focus.features)
     steps = [*walk(program.steps)]
     # From the last on: what comes before a step that shares leaves those before it where they are.
     for number in reversed(range(len(steps))):
         step = steps[number]
         if not (is_main(step) or _loads(step)):
             continue
-        chosen = first.once_in(_PRODUCTS_IN if multiplies(step) else _OTHERS_IN)
+        chosen = first.once_in(_PRODUCTS_IN if multiplies(step) else _OTHERS_IN) or every
         if asked or (chosen and free):
             changed = _changed(program, number, dice(), asked, target)
             if changed is not None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form
+from oracle.forms import ROW_BYTES, Form
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import MatrixAccess, accesses_matrix, accesses_rows
 from oracle.places import Place
@@ -72,7 +72,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
         yield from _wrong_strides(step, more)
         yield from _wrong_places(program, step, more)
     elif accesses_rows(step):
-        size, (first, *others) = step.form.ROW_BYTES, step.memory.addresses
+        size, (first, *others) = ROW_BYTES, step.memory.addresses
         yield step.changed(addresses=(first + 1 + more, *others))
         for outside in _outside(program, step.memory.buffer, size, size):
             yield step.changed(addresses=(outside, *others))
@@ -82,7 +82,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
 
 
 def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
-    matrix = step.form.matrix
+    matrix = step.form.matrix()
     default = matrix.default_stride(step.form.layout)
     # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
     whole = max(1, 8 // matrix.type.bits)
@@ -95,7 +95,7 @@ def _wrong_strides(step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
 
 
 def _wrong_places(program: Program, step: MatrixAccess, more: int) -> Iterator[MatrixAccess]:
-    tile, unit = step.tile, unit_bytes(step.form.matrix, shared=False)
+    tile, unit = step.tile, unit_bytes(step.form.matrix(), shared=False)
     buffer, offset = step.memory.place.buffer, step.memory.place.offset
     distance = 1 + more % (unit - 1)
     shifted = offset + distance

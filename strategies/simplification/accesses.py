@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-from oracle.forms import MmaForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import first_registers
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
+from oracle.isa import FORMS, MMA_FORMS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
 from oracle.ops import (
     MatrixAccess,
     RowAccess,
+    Rows,
     accesses_matrix,
     accesses_rows,
     loads_fragment,
+    memory_of,
     multiplies_fragments,
 )
 from oracle.places import Buffer, Place, Word
@@ -39,8 +40,7 @@ from strategies.simplification.examples import (
 )
 from strategies.simplification.structure import tidied
 
-_ROW_FORMS: dict[str, Any] = {form.opcode: form for form in LDMATRIX_FORMS}
-_ROW_FORMS |= {form.opcode: form for form in STMATRIX_FORMS}
+_ROW_FORMS = {form.opcode: form for form in FORMS if memory_of(form) is Rows}
 _WORD_BYTES = 4
 
 
@@ -65,17 +65,14 @@ def _changed(example: Example, edits: dict[Site, Steps]) -> Example:
 
 
 def _plainer_rows(example: Example, site: Site, step: RowAccess) -> Iterator[Example]:
-    form: Any = step.form
-    (use,) = step.uses
+    form, (use,) = step.form, step.uses
     addresses = step.memory.addresses
-    plain = tuple(range(0, LANES * form.ROW_BYTES, form.ROW_BYTES))
+    plain = tuple(range(0, LANES * ROW_BYTES, ROW_BYTES))
     if step.memory.immediate:
         yield _changed(example, {site: (step.changed(immediate=0),)})
-    for changes in ({"number": 1, "transposed": False, "space": "shared"}, {"number": 1},
-                    {"transposed": False}, {"space": "shared"}):  # fmt: skip
-        # Forms that differ in nothing but the line of the page on which they stand are the same.
-        wanted: Any = replace(form, **changes)
-        simpler = _ROW_FORMS.get(wanted.opcode)
+    for changes in ({"num": "x1", "trans": "", "space": "shared"}, {"num": "x1"}, {"trans": ""},
+                    {"space": "shared"}):  # fmt: skip
+        simpler = _ROW_FORMS.get(form.varied(**changes).opcode)
         if simpler is not None and simpler != form:
             fewer = first_registers(use, simpler.registers)
             edits: dict[Site, Steps] = {site: (step.changed(form=simpler, registers=fewer),)}
@@ -98,7 +95,7 @@ def _readdressed(
     """Iterate over examples with other addresses: with the rows behind them moved, and without."""
     other = step.changed(addresses=addresses)
     target = _changed(example, {site: (other,)})
-    buffer, size = step.memory.buffer, step.form.ROW_BYTES
+    buffer, size = step.memory.buffer, ROW_BYTES
     runs = [
         (source, destination, size)
         for old, new in zip(step.memory.addresses, addresses, strict=True)
@@ -216,7 +213,7 @@ def _is_plain(program: Program, step: MatrixAccess) -> bool:
         and memory.immediate == 0
         and memory.place.offset == 0
         and step.form.space == program.buffer(memory.place.buffer).space == "global"
-        and (step.form.layout == "row" or step.form.matrix.operand in "ab")
+        and (step.form.layout == "row" or step.form.matrix().operand in "ab")
     )
 
 
@@ -231,13 +228,13 @@ def _plain(example: Example, sites: _Sites) -> Example:
     homes: dict[tuple[object, ...], Place] = {}
     for site, step in sites:
         form, tile = step.form, step.tile
-        layout = form.layout if form.matrix.operand in "ab" else "row"
+        layout = form.layout if form.matrix().operand in "ab" else "row"
         other = with_form(step, layout=layout, space="global").changed(
             stride=None, stride_in_register=False, immediate=0
         )
         key = (step.memory.place, tile, step.stores)
         if key not in homes:
-            buffer = new_buffer(buffers, form.matrix.operand, room_for(other.tile))
+            buffer = new_buffer(buffers, form.matrix().operand, room_for(other.tile))
             buffers.append(buffer)
             homes[key] = Place(buffer=buffer.name)
             moves += [
@@ -273,7 +270,7 @@ def _plainer(program: Program, step: MatrixAccess) -> Iterator[MatrixAccess]:
     if space == "shared":
         for place in image_places(program, step):
             yield with_form(step, layout=form.layout, space="global").changed(place=place)
-    if form.layout != "row" and form.matrix.operand not in "ab":
+    if form.layout != "row" and form.matrix().operand not in "ab":
         yield with_form(step, layout="row", space=form.space)
 
 
@@ -301,7 +298,7 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
     for site, step in visit(example.program.steps):
         if (
             loads_fragment(step)
-            and step.form.matrix.operand in operands
+            and step.form.matrix().operand in operands
             and name in (None, step.names["fragment"])
         ):
             other = with_form(step, layout="row", space=step.form.space)
@@ -332,11 +329,9 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
     return moved(example, moves, target)
 
 
-def _with_rows(form: MmaForm, *, a: bool, b: bool) -> MmaForm | None:
+def _with_rows(form: Form, *, a: bool, b: bool) -> Form | None:
     """Return a multiplication of row-major A or B, or None if there is none."""
-    wanted = replace(
-        form,
-        a_layout="row" if a else form.a_layout,
-        b_layout="row" if b else form.b_layout,
+    wanted = form.varied(
+        alayout="row" if a else form.a_layout, blayout="row" if b else form.b_layout
     )
     return next((other for other in MMA_FORMS if other == wanted), None)

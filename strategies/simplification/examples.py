@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.forms import LoadForm, StoreForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
@@ -129,19 +129,21 @@ def room_for(tile: Tile) -> int:
     return tile.extent + tile.pitch + GUARD_BYTES
 
 
-_ACCESSES: tuple[LoadForm | StoreForm, ...] = (*LOAD_FORMS, *STORE_FORMS)
+_ACCESSES: tuple[Form, ...] = (*LOAD_FORMS, *STORE_FORMS)
 # The first of several that differ in nothing else counts.
-_FORMS = {(type(form), form.matrix, form.layout, form.space): form for form in reversed(_ACCESSES)}
+_FORMS = {
+    (form.mnemonic, form.matrix(), form.layout, form.space): form for form in reversed(_ACCESSES)
+}
 
 
 def with_form(step: MatrixAccess, *, layout: str, space: str) -> MatrixAccess:
     """Return a load or store with another layout and state space, if the pages have the form."""
     if (step.form.layout, step.form.space) == (layout, space):
         return step
-    form: Any = _FORMS.get((type(step.form), step.form.matrix, layout, space))
+    form: Any = _FORMS.get((step.form.mnemonic, step.form.matrix(), layout, space))
     if form is None:
         return step
-    near = space.startswith("shared") or step.form.matrix.register_bits == 64
+    near = space.startswith("shared") or step.form.matrix().register_bits == 64
     # 32 bits address shared memory only.
     return step.changed(form=form, address=step.address if near else None)
 

@@ -17,9 +17,9 @@ from oracle.held import Held, Registers, Use
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import (
-    FragmentProduct,
     MatrixAccess,
     Op,
+    Product,
     loads_fragment,
     multiplies,
     multiplies_fragments,
@@ -76,14 +76,14 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
             yield _alone(_in_registers(alone(step.form), step), operands)
 
 
-def _shares(step: FragmentProduct) -> bool:
+def _shares(step: Product) -> bool:
     """Tell whether operands list registers, each of the sources once."""
     return any(listed(use.name) for use in step.uses) and all(
         len(set(use.registers)) == len(use.registers) for use in step.reads
     )
 
 
-def _in_registers(plain: Bare, step: FragmentProduct) -> Bare:
+def _in_registers(plain: Bare, step: Product) -> Bare:
     """Return a multiplication whose operands stand in the registers of another's."""
     names = step.names
     loads = {name: load.changed(fragment=names[name]) for name, load in plain.loads.items()}

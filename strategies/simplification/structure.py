@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from oracle.forms import ROW_BYTES
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters
 from oracle.ops import accesses_matrix, accesses_rows, is_main, loads_fragment
@@ -135,7 +136,7 @@ def _needs(program: Program) -> dict[str, int]:
             place = step.memory.place
             reach(place.buffer, place.offset + room_for(step.tile))
         elif accesses_rows(step):
-            end = max(step.memory.addresses) + step.form.ROW_BYTES
+            end = max(step.memory.addresses) + ROW_BYTES
             reach(step.memory.buffer, end + GUARD_BYTES)
         elif not isinstance(step, Copy):
             guard = 0 if step.blocks else GUARD_BYTES

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from corpus import Kind, Saved, ShrinkStatus
+from corpus import Family, Kind, Saved, ShrinkStatus
 from corpus.known import KnownEntry
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.checks.protocol import Counts, DeviceStatus, Shown, Stage, Words
@@ -29,8 +29,7 @@ def known_entry(name: str) -> KnownEntry:
 def family(kind: Kind, what: str, cases: int, *, known: KnownEntry | None = None) -> FamilyState:
     return FamilyState(
         kind=kind,
-        key=f"{kind}/{what}",
-        title=f"{kind}: {what}",
+        family=Family.of(kind, what),
         text="wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
         verdict=kind.value,
         message="d[0, 0]: expected 0x3f800000, actual 0x3f800001",
@@ -171,7 +170,8 @@ _SECONDS = st.floats(0, 1e8, allow_nan=False)
 def families() -> st.SearchStrategy[FamilyState]:
     known = st.none() | st.builds(known_entry, _NAMES)
     return st.builds(
-        FamilyState, kind=st.sampled_from(Kind), key=_NAMES, title=_NAMES, text=_NAMES,
+        FamilyState, kind=st.sampled_from(Kind), text=_NAMES,
+        family=st.builds(Family, key=_NAMES, title=_NAMES),
         verdict=_NAMES, message=_NAMES, known=known, cases=_COUNTS, saved=st.none(),
     )  # fmt: skip
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from test_dashboard import shown
 
 from corpus import Case, Family, Kind, Versions
-from corpus.families import cause_key, compilers_of
 from fuzz.campaign.rounds import Budget
 from fuzz.checks.compiler_suspects import who_alone
 from fuzz.console import watching
@@ -62,7 +61,7 @@ def test_families_are_one_group_exactly_if_the_corpus_has_them_in_one(
 ) -> None:
     pair = [family(first, one, 1), family(second, other, 1)]
     together = len(finding_groups(pair)) == 1
-    same_cause = cause_key(first, pair[0].key) == cause_key(second, pair[1].key)
+    same_cause = pair[0].family.cause(first)[1] == pair[1].family.cause(second)[1]
     assert (
         together
         == same_cause
@@ -121,7 +120,7 @@ def _of_compilers(kind: Kind, what: str, *wrong: str) -> FamilyState:
     )
     who = who_alone(kind, [one for one in asked if one.wrong], asked) or "every compiler"
     made = family(kind, what, 10)
-    made.key, made.title, made.asked = f"{made.key}/{who}", f"{made.title}: {who}", asked
+    made.family, made.asked = Family.of(kind, what, blame=who), asked
     return made
 
 
@@ -160,7 +159,7 @@ def test_a_divergence_is_had_by_versions_whatever_their_levels() -> None:
 @given(st.sets(st.sampled_from(ALL), min_size=1, max_size=5))
 def test_what_names_compilers_is_read_as_it_was_written(wrong: set[str]) -> None:
     made = _of_compilers(Kind.VIOLATION, "x", *wrong)
-    named = spanned(compilers_of(made.key), made.asked)
+    named = spanned(made.family.blame, made.asked)
     assert {f"{one.version} -O{one.level}" for one in named} == wrong
 
 

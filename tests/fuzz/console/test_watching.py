@@ -14,7 +14,7 @@ import pytest
 from console_statuses import FEW, family, on_a_gpu, statuses
 from hypothesis import HealthCheck, given, settings
 
-from corpus import Kind
+from corpus import Family, Kind
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.console import watching
@@ -56,7 +56,8 @@ def test_a_pipe_is_told_at_which_stage_a_finding_is_and_what_becomes_of_its_name
     """The first line was a raw "fails" of 38 steps, which vanished without a word (2026-11-23)."""
     raw = family(Kind.LAUNCH_FAILURE, "wmma.store: fails", 1)
     small = family(Kind.VIOLATION, "wmma.store: transposed", 4)
-    raw.key, small.key = "launch failure/wmma.store", "violation/wmma.store"
+    raw.family = Family.of(Kind.LAUNCH_FAILURE, "wmma.store", shown="wmma.store: fails")
+    small.family = Family.of(Kind.VIOLATION, "wmma.store", shown="wmma.store: transposed")
     other, gone = family(Kind.DEVIATION, "beside others", 1), family(Kind.FLAKY, "seldom", 1)
     became = {other.key: small.title, gone.key: ""}.get
     with watching(Budget(), json=False) as watcher:

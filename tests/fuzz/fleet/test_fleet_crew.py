@@ -47,7 +47,6 @@ from fuzz.checks.protocol import (
     Suspect,
 )
 from fuzz.cli import main
-from fuzz.commands.run import _devices
 from fuzz.commands.status import status_view
 from fuzz.console import dashboard, print_report
 from fuzz.console.metrics import CampaignMetrics
@@ -55,6 +54,7 @@ from fuzz.console.view import JsonWatching, LineWatching, heartbeat
 from fuzz.fleet import crew as fleet_crew
 from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Host
+from fuzz.options import Run, check_conflicts
 from fuzz.output import THEME
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
@@ -194,7 +194,7 @@ def outcome(
     families = {(one.key, one.cases, one.kind) for one in status.families}
     ids = sorted(entry.id for entry in corpus.entries())
     figures = (status.cases, status.compared, status.unasked, status.rounds, status.gone)
-    return families, ids, figures, dict(status.skipped), campaign.drawing.forms
+    return families, ids, figures, dict(status.skipped), campaign.plan.forms
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def test_a_device_of_another_target_takes_no_part() -> None:
 def test_a_round_that_takes_every_node_along_is_skipped_in_the_end() -> None:
     cluster = FakeCluster([1], host_of(Answering))
     with FleetCrew(CHECK, cluster) as crew:
-        drawn = CHECK.drawing(crew.facts()).round(0, ProgramCoverage())
+        drawn = CHECK.plan(crew.facts()).round(0, ProgramCoverage())
         verdicts = []
         while len(verdicts) < fleet_crew._JOB_DEATHS:
             while not crew.places_for_rounds():
@@ -491,7 +491,7 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
-        _devices({"devices": (1,), "fleet": "auto"}, "cuda")
+        check_conflicts(Run(devices=(1,), fleet="auto", runner="cuda"), "campaign")
 
 
 def test_what_takes_the_first_seconds_is_said_before_it_takes_them(

@@ -19,7 +19,6 @@ import pytest
 from value_runs import LocalCrew, Nobody
 
 from corpus import create_corpus
-from corpus.families import group_identity
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Crew
@@ -119,7 +118,7 @@ def outcome(status: CampaignStatus) -> tuple[object, ...]:
     families = {(one.key, one.kind, one.shrink) for one in status.families}
     lines = Counter[object]()
     for one in status.families:
-        lines[group_identity(one.kind, one.key)] += one.cases
+        lines[one.family.cause(one.kind)] += one.cases
     figures = status.cases, status.compared, status.unasked, status.counts, status.gone
     return families, lines, figures, dict(status.skipped)
 

@@ -28,17 +28,7 @@ def families(folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize(
     "kills",
-    [
-        pytest.param(
-            2,
-            marks=pytest.mark.xfail(
-                reason="in about half of the runs a raw finding stays in the corpus whose family "
-                "turned out to be another one's after the kill",
-                strict=False,
-            ),
-        ),
-        pytest.param(200, marks=pytest.mark.slow),
-    ],
+    [2, pytest.param(200, marks=pytest.mark.slow)],
     ids=lambda kills: f"{kills} kills",
 )
 def test_after_every_kill_nothing_is_lost_and_nothing_twice_and_counters_go_on(

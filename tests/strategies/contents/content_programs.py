@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle import isa
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
 from oracle.lane_steps import StoreRegisters
 from oracle.ops import Op, loads_fragment
@@ -40,22 +40,22 @@ BITS = (B1_XOR, B1_AND)
 GUARD = 48
 
 
-def load_form(form: MmaForm, operand: str, space: str = "global", layout: str = "row") -> LoadForm:
+def load_form(form: Form, operand: str, space: str = "global", layout: str = "row") -> Form:
     """The wmma.load of an operand, in the layout that the multiplication has for it."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, layout)
     return next(
         each
         for each in isa.LOAD_FORMS
-        if each.matrix == form.matrix(operand) and (each.layout, each.space) == (layout, space)
+        if each.matrix() == form.matrix(operand) and (each.layout, each.space) == (layout, space)
     )
 
 
-def store(form: MmaForm, fragment: str, place: Place) -> Op:
+def store(form: Form, fragment: str, place: Place) -> Op:
     """A row-major wmma.store of a result to global memory."""
     row = next(
         each
         for each in isa.STORE_FORMS
-        if each.matrix == form.matrix("d") and (each.layout, each.space) == ("row", "global")
+        if each.matrix() == form.matrix("d") and (each.layout, each.space) == ("row", "global")
     )
     return Op.of(form=row, fragment=fragment, place=place)
 
@@ -109,7 +109,7 @@ def long() -> Long:
             ("x", b, 1024, 24), ("y", c, 2048, None), ("z", b, 4096, None), ("w", c, 5120, 20),
         )
     }  # fmt: skip
-    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.type == "b16")
+    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.element_bits == 16)
     steps: tuple[Step, ...] = (
         *lines,
         Copy(
@@ -131,7 +131,7 @@ def long() -> Long:
         store(form, "f", Place(buffer="out")),
         Op.of(
             form=rows, registers="r", buffer="rows",
-            addresses=tuple(LdmatrixForm.ROW_BYTES * (31 - lane) for lane in range(32)),
+            addresses=tuple(ROW_BYTES * (31 - lane) for lane in range(32)),
         ),
         StoreRegisters(registers="r", count=4, place=Place(buffer="out", offset=1024)),
     )  # fmt: skip
@@ -146,13 +146,13 @@ def long() -> Long:
     places = {
         name: (position(program, step.memory.place), step.tile) for name, step in loads.items()
     }
-    in_image = Tile(matrix=first.matrix, layout="row", stride=20)
+    in_image = Tile(matrix=first.matrix(), layout="row", stride=20)
     return Long(program, {"q": (64, in_image), **places})
 
 
 def rows_program() -> Program:
     """One ldmatrix of four matrices, from rows in another order."""
-    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.type == "b16")
+    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.element_bits == 16)
     return Program(
         buffers=(
             Buffer(name="gi", space="global", size=640),

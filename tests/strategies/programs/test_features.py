@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from drawn_programs import drawn
 
-from oracle.formats import FORMATS
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.isa import mma_form
-from oracle.matrices import SHAPES
 from oracle.operations import Operation
 from oracle.ops import Op
 from oracle.places import Buffer, Place, Word
@@ -39,7 +37,7 @@ def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | Non
     return Op.of(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
 
-def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: MmaForm = FORM) -> Step:
+def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: Form = FORM) -> Step:
     return Op.of(form=form, d=d, a=a, b=b, c=c)
 
 
@@ -144,8 +142,8 @@ def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
 
 
 def test_types_and_shapes_count_where_they_differ() -> None:
-    shape = replace(FORM, shape=SHAPES["m8n32k16"])
-    type_ = replace(FORM, a_type=FORMATS["bf16"], b_type=FORMATS["bf16"])
+    shape = FORM.varied(shape="m8n32k16")
+    type_ = FORM.varied(atype="bf16", btype="bf16")
     assert Feature.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
     assert Feature.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
     both = {Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES}

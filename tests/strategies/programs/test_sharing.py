@@ -11,7 +11,6 @@ from corpus.programs import decode_program, encode_program
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import MmaForm, MmaSyncForm
 from oracle.isa import FORMS
 from oracle.lane_steps import SetRegisters
 from oracle.ops import multiplies
@@ -23,11 +22,14 @@ from runners.emission import emit
 from runners.faults import by_name
 from runners.front_ends.cuda_cpp import cuda_cpp
 from runners.front_ends.llvm_modules import written
+from runners.front_ends.protocol import is_named
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Ran, Trouble
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.origins import readings
+from strategies.draws import Selection
 from strategies.features import Feature, Focus, features_of
+from strategies.program_draws import round_batches, round_key, selected_forms
 from strategies.programs import is_valued
 from strategies.programs.sharing import SHARING
 from strategies.simplification.examples import Example, visit
@@ -133,6 +135,39 @@ def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
     assert {feature for program in programs for feature in features_of(program)} >= set(SHARING)
 
 
+def test_a_program_shares_no_registers_where_a_language_has_none() -> None:
+    for index, feature in enumerate((None, *LISTED)):
+        asked = frozenset({feature} if feature else ())
+        focus = Focus(features=asked, shares_registers=False)
+        assert all(map(is_named, drawn(focus, count=24, key=60 + index)))
+
+
+def test_every_multiplication_that_can_shares_registers_where_that_is_asked_for() -> None:
+    programs = drawn(Focus(shares_registers=True), count=24, key=41)
+    products = [step for program in programs for step in walk(program.steps) if multiplies(step)]
+    assert len(products) > 24
+    assert all(any("." in use.name for use in step.uses) for step in products)
+
+
+def test_a_round_for_front_ends_has_programs_that_they_can_say() -> None:
+    def named(shares_registers: tuple[bool | None, ...]) -> list[bool]:
+        forms = selected_forms(Selection(), target="sm_90", version="8.0")
+        return [
+            is_named(batch.program)
+            for number in range(6)
+            for batch in round_batches(
+                forms, target="sm_90", version="8.0", key=round_key(5, number),
+                shares_registers=shares_registers,
+            )
+        ]  # fmt: skip
+
+    assert all(named((False,)))
+    every_second, by_chance = named((None, False)), named((None,))
+    assert all(every_second[1::2])
+    assert every_second[::2] == by_chance[::2]
+    assert not all(by_chance[::2])
+
+
 @pytest.mark.parametrize(
     ("fault", "features"),
     [
@@ -143,8 +178,8 @@ def test_one_multiplication_of_eight_or_so_shares_registers() -> None:
 def test_an_expansion_that_writes_too_early_is_seen(
     fault: str, features: tuple[Feature, ...]
 ) -> None:
-    kind = MmaForm if fault.startswith("mma") else MmaSyncForm
-    forms = tuple(form for form in VALUED if isinstance(form, kind))
+    mnemonic = "wmma.mma" if fault.startswith("mma") else "mma"
+    forms = tuple(form for form in VALUED if form.mnemonic == mnemonic)
     random = np.random.default_rng(3)
     with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
         for feature in features:
