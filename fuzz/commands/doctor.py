@@ -21,8 +21,7 @@ from fuzz.output import console, emit, table
 from oracle.errors import UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler
-from runners.assemblers.discovery import discover
-from runners.front_ends.discovery import discover as discover_front_ends
+from runners.compilers import discover_assemblers, discover_front_ends
 
 _SECONDS = 20
 """Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
@@ -66,7 +65,7 @@ def _parts() -> Iterator[Part]:
     )
     for name, gives in _PACKAGES:
         yield _package(name, gives)
-    assemblers = discover()
+    assemblers = discover_assemblers()
     yield Part(
         name="ptxas",
         here=bool(assemblers.assemblers),
@@ -115,7 +114,7 @@ _FRONT_ENDS = {
 def _front_ends() -> Iterator[Part]:
     here = discover_front_ends()
     for name, (words, install) in _FRONT_ENDS.items():
-        versions = [one.version for one in here if one.language == name]
+        versions = [one.version for one in here if one.kind == name]
         yield Part(
             name=name,
             here=bool(versions),

@@ -15,8 +15,9 @@ from fuzz.explain.dot_products import Derivation, Element, derive
 from fuzz.explain.notation import decimal, exact, hexadecimal, number, pattern, signed
 from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import Format
-from oracle.forms import STORAGE, Form
+from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
 from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
