@@ -23,19 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import (
-    FRAGMENTS,
-    LDMATRIX,
-    LOAD,
-    MMA,
-    MMA_SYNC,
-    MOVMATRIX,
-    ROW_BYTES,
-    STMATRIX,
-    STORAGE,
-    STORE,
-)
+from oracle.forms import ROW_BYTES
 from oracle.held import Fragment, Held, Registers, Use
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.lane_steps import (
     LoadRegisters,
     LoadRows,
@@ -65,6 +56,9 @@ from oracle.steps import (
 )
 from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
 
+LOAD = INSTRUCTIONS["wmma.load"].section
+LDMATRIX = INSTRUCTIONS["ldmatrix"].section
+MMA_SYNC = INSTRUCTIONS["mma"].section
 CONSISTENCY = "8"
 """Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
 STATE_SPACES = "5.1"
@@ -267,17 +261,17 @@ class _Analysis:
                 self.uses(step, LOAD, at, state)
                 self.tile(step, "read", at, state)
             case Store():
-                self.uses(step, STORE, at, state)
+                self.uses(step, step.form.section, at, state)
                 self.tile(step, "write", at, state)
             case Multiply():
-                self.uses(step, MMA, at, state)
+                self.uses(step, step.form.section, at, state)
             case Elementwise():
                 self.uses(step, FRAGMENTS, at, state)
             case LoadRows():
                 self.uses(step, LDMATRIX, at, state)
                 self.load_rows(step, at, state)
             case StoreRows():
-                self.uses(step, STMATRIX, at, state)
+                self.uses(step, step.form.section, at, state)
                 self.store_rows(step, at, state)
             case LoadRegisters() | StoreRegisters():
                 self.uses(step, LDMATRIX, at, state)
@@ -288,7 +282,7 @@ class _Analysis:
             case MultiplyLanes():
                 self.uses(step, MMA_SYNC, at, state)
             case TransposeRegisters():
-                self.uses(step, MOVMATRIX, at, state)
+                self.uses(step, step.form.section, at, state)
             case PackRegisters() | SetRegisters() | MoveRegisters():
                 self.uses(step, MMA_SYNC, at, state)
             case Copy():
@@ -503,14 +497,15 @@ class _Analysis:
         return True
 
     def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
-        self.space(step.form.space or "shared", step.buffer, STMATRIX, at)
+        self.space(step.form.space or "shared", step.buffer, step.form.section, at)
         size = ROW_BYTES
         written: dict[int, int] = {}
         for lane, address in enumerate(step.addresses[: step.form.addresses]):
             place = Place(buffer=step.buffer, offset=address)
             what = f"the row of lane {lane}"
             if not (
-                self.aligned(place, size, what, at, STMATRIX) and self.inside(place, size, at, what)
+                self.aligned(place, size, what, at, step.form.section)
+                and self.inside(place, size, at, what)
             ):
                 continue
             if address in written:

@@ -21,8 +21,7 @@ from fuzz.output import console, emit, table
 from oracle.errors import UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler
-from runners.assemblers.discovery import discover
-from runners.front_ends.discovery import discover as discover_front_ends
+from runners.compilers import discover_assemblers, discover_front_ends
 
 _SECONDS = 20
 """Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
@@ -87,7 +86,7 @@ def _parts() -> Iterator[Part]:
     here = f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})"
     yield Part("warpfuzz", True, here, "the oracle, legality, and campaigns")
     yield from map(_package, _NEEDED.items())
-    assemblers = discover()
+    assemblers = discover_assemblers()
     yield Part(
         "ptxas",
         bool(assemblers.assemblers),
@@ -107,7 +106,7 @@ def _parts() -> Iterator[Part]:
     )
     front_ends = discover_front_ends()
     for name, (words, install) in _FRONT_ENDS.items():
-        versions = [one.version for one in front_ends if one.language == name]
+        versions = [one.version for one in front_ends if one.kind == name]
         gives = f"campaigns on {words} (--front-end {name})"
         yield Part(name, bool(versions), ", ".join(versions) or "none", gives, install)
     library = ctypes.util.find_library("cuda")

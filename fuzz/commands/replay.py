@@ -15,7 +15,7 @@ from rich.text import Text
 from corpus import Cause, Entry, Problem
 from corpus.entry import DESCRIPTION, read_entry
 from corpus.known import Known, KnownEntry, known_with
-from corpus.naming import is_record, named_corpus
+from corpus.opening import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
 from fuzz.findings.case import MODULE, is_runnable
 from fuzz.findings.making import NOTHING, UntrustedError, replay_options
@@ -40,9 +40,9 @@ from fuzz.runner import has_device_fault
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.given_files import read_given, reason_of
 from oracle.targets import parse_target
-from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import judge_module
+from runners.compilers import find_assembler
 from runners.ptx_pass import PtxPass
 
 
@@ -157,7 +157,7 @@ def _check(entries: Sequence[Entry], options: Replay) -> None:
     baseline = None if options.baseline == NOTHING else options.baseline
     for wanted in (options.assembler, baseline):
         if wanted is not None and not Path(wanted).is_file():
-            find(wanted)
+            find_assembler(wanted)
     if options.junit is not None:
         check_junit(options.junit)
 
@@ -306,7 +306,7 @@ def _replay_module(options: Replay) -> bool:
             f"{path} cannot be read: {reason_of(error)}; give a corpus, the folder of a "
             f"finding, or a {MODULE}"
         ) from None
-    assembler = find(options.assembler)
+    assembler = find_assembler(options.assembler)
     started = time.monotonic()
     bad = False
     for _ in range(options.times):

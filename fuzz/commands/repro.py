@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corpus.naming import named_entry
+from corpus.opening import named_entry
 from fuzz.explain.folder import write_reproduction
 from fuzz.options import Repro
 from fuzz.output import emit, say

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from fuzz.explain.dot_products import Derivation, Element, arithmetic, derive
 from fuzz.explain.notation import decimal, hexadecimal, signed
 from oracle.formats import Format
-from oracle.forms import STORAGE, Form
+from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
 from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model

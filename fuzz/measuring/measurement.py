@@ -20,7 +20,6 @@ from oracle.measuring.units import (
     MeasuredUnit,
     exact_result,
     exact_tiles,
-    figure_of,
     multiplied,
     random_tiles,
 )
@@ -35,6 +34,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
+from oracle.models.model import exact_name
 from oracle.targets import parse_release
 
 _EXACT_IMAGES = 64
@@ -221,7 +221,7 @@ class Measurer:
         return self._confirmed(result, models[value])
 
     def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
-        form, name = unit.first, figure_of(unit.first)
+        form, name = unit.first, exact_name(unit.first)
         tiles = exact_tiles(form, _EXACT_IMAGES)
         returned = self.device.multiply(form, *tiles)
         counts = {

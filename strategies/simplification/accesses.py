@@ -8,7 +8,7 @@ from typing import Any
 
 from oracle.forms import ROW_BYTES, Form
 from oracle.held import first_registers
-from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
+from oracle.isa import FORMS, MMA_FORMS
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
 from oracle.matrices import LANES
 from oracle.places import Buffer, Place, Word
@@ -33,8 +33,9 @@ from strategies.simplification.examples import (
 from strategies.simplification.structure import tidied
 
 _ROW = ROW_BYTES
-_ROW_FORMS: dict[str, Any] = {form.opcode: form for form in LDMATRIX_FORMS}
-_ROW_FORMS |= {form.opcode: form for form in STMATRIX_FORMS}
+_ROW_FORMS: dict[str, Any] = {
+    form.opcode: form for form in FORMS if not form.opaque and "p" in form.operands
+}
 _WORD_BYTES = 4
 
 
