@@ -1,9 +1,8 @@
 """Every documented form of the warp-level matrix instructions.
 
 A form is one instruction with all of its qualifiers fixed. What the pages say is in the rows
-(`oracle.instructions`: PTX ISA 9.7.14.4 for wmma, 9.7.14.5 for mma, ldmatrix, stmatrix and
-movmatrix); registers, strides, alignment and the versions and targets that a form needs are derived
-from them.
+(`oracle.instructions`); registers, strides, alignment and the versions and targets that a form
+needs are derived from them.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
 MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
-STMATRIX_FORMS = INSTRUCTIONS["stmatrix"].forms
-MOVMATRIX_FORMS = INSTRUCTIONS["movmatrix"].forms
 FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
 
 
@@ -96,8 +93,3 @@ def ldmatrix_form(opcode: str) -> Form:
 def mma_sync_form(opcode: str) -> Form:
     """Return the form of mma.sync that an opcode spells; else raise UsageError."""
     return form_of(opcode, "mma")
-
-
-def stmatrix_form(opcode: str) -> Form:
-    """Return the form of stmatrix that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "stmatrix")

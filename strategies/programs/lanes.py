@@ -9,7 +9,7 @@ from functools import cache
 from oracle.availability import is_available
 from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers
-from oracle.isa import LDMATRIX_FORMS, MOVMATRIX_FORMS, STMATRIX_FORMS
+from oracle.isa import FORMS
 from oracle.lane_steps import (
     LoadRegisters,
     PackRegisters,
@@ -48,14 +48,11 @@ class Neighbours:
 @cache
 def neighbours(module: Module) -> Neighbours:
     """Return what a module has for use around mma.sync."""
-    moves = [form for form in MOVMATRIX_FORMS if is_available(form, module)]
+    known = [form for form in FORMS if not form.opaque and is_available(form, module)]
+    moves = [form for form in known if "to" in form.operands]
     return Neighbours(
-        row_loads=tuple(
-            form
-            for form in LDMATRIX_FORMS
-            if form.texts["type"] == "b16" and is_available(form, module)
-        ),
-        row_stores=tuple(form for form in STMATRIX_FORMS if is_valued(form, module)),
+        row_loads=tuple(form for form in known if form.is_load and form.texts["type"] == "b16"),
+        row_stores=tuple(form for form in known if form.is_store and is_valued(form, module)),
         transposition=moves[0] if moves else None,
         packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
     )
