@@ -139,7 +139,7 @@ def chunk_tiles(form: Form) -> int:
     if form.a_type.name == "f64":
         return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
     products, groups = _CHUNK_PRODUCTS, 1
-    if form.mnemonic == "mma":
+    if not form.opaque:
         products, groups = 2 * products, form.groups
     tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
     return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
