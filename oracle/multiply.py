@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oracle.arithmetic import integers
-from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.dots import dot_product, scalar_dot
 from oracle.arithmetic.double_chain import chain
-from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.forms import Form

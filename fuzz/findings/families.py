@@ -46,8 +46,7 @@ from oracle.reasons import Rule
 from oracle.steps import Product
 from oracle.tracing import trace
 from runners.protocol import Failure
-from strategies.drafts import Draft, canonical, fits_declarations
-from strategies.vocabulary import documented
+from strategies.drafts import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(

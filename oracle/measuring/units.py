@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.formats import Format
 from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.measuring.dots import NUMBERS
 from oracle.models import ExactSum, Model
 from oracle.models.figures import measured
