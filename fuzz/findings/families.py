@@ -440,6 +440,19 @@ def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
     return f"only {some(members, everybody)}"
 
 
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+
+
+def is_provisional(case: Case) -> bool:
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return KINDS[case.kind].has_culprit and not told
+
+
 @dataclass(kw_only=True)
 class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
@@ -463,6 +476,36 @@ class FamilyState:
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
+    new: bool = False
+    """Whether this campaign put its finding into the corpus."""
+    confirmed: bool = False
+    """Whether it was replayed."""
+    finished: bool = False
+    """Whether nothing more is to be done with it."""
+    deaths: int = 0
+    """Workers that died over it."""
+
+    @classmethod
+    def of(cls, family: Family, case: Case, cases: int) -> FamilyState:
+        """Return the family of a case."""
+        own = cls(kind=case.kind, family=family, text="", verdict="", message="", cases=cases)
+        own.describe(case)
+        return own
+
+    def describe(self, case: Case) -> None:
+        """Let a case stand for the family."""
+        self.kind, self.verdict, self.text = case.kind, case.kind.value, accused(case)
+        self.version, self.message = case.ptx_version, case.runners[-1].message
+        self.shrink, self.provisional, self.asked = (
+            case.shrink,
+            is_provisional(case),
+            asked_of(case),
+        )
+
+    @property
+    def id(self) -> str | None:
+        """Of the finding that stands for it; None if it could not be stored."""
+        return None if self.saved is None else self.saved.id
 
     @property
     def key(self) -> str:
@@ -579,7 +622,7 @@ def unknown_groups(families: Iterable[FamilyState]) -> int:
 def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a family as the summary lists it."""
     return {
-        "id": family.saved.id if family.saved else None,
+        "id": family.id,
         "family": family.key,
         "group": family.family.cause(family.kind)[1],
         "kind": family.kind.value,
