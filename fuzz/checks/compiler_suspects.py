@@ -329,7 +329,6 @@ class MatrixExaminer:
         return wrong, right
 
     def _refusal(self, entry: Entry, job: Examination) -> Examined | Gone:
-        """Ask about a module again, of which compilers said different things."""
         finding = entry.finding
         text = entry.read(MODULE).decode(errors="replace")
         module = KernelModule(
@@ -350,7 +349,6 @@ class MatrixExaminer:
         )
 
     def _confirmed(self, entry: Entry, job: ConfirmJob) -> Examined | Gone:
-        """Run a finding again, by itself."""
         wrong, right = self._parties(entry)
         opened, origin = self._place.opened, entry.finding.origin
         if opened is None or origin is None or not wrong:
@@ -382,7 +380,6 @@ class MatrixExaminer:
         )
 
     def _shrunk(self, entry: Entry, job: ShrinkJob) -> Examined | Gone:
-        """Return a finding in fewer steps and elements, wrong only where it was wrong."""
         wrong, right = self._parties(entry)
         opened, origin = self._place.opened, entry.finding.origin
         if opened is None or origin is None or not wrong:

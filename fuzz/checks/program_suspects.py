@@ -234,7 +234,6 @@ class Examiner:
         job: Examination,
         error: DeviceLostError,
     ) -> Examined:
-        """Report that the device went away over a finding."""
         failure = Failure(trouble=Trouble.DEVICE_LOST, message=str(error))
         kind = Kind.DEVICE_LOST
         evidence = Evidence(
@@ -246,7 +245,6 @@ class Examiner:
         return self._examined(entry, evidence, ShrinkStatus.RAW, job, lost=str(error))
 
     def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence:
-        """Run a finding again, by itself, and name it after what experiments show to be wrong."""
         kind = entry.finding.kind
         first = _first(entry, subject)
         attempts = self._repeated(subject, kind)
@@ -294,7 +292,6 @@ class Examiner:
         return made.named(culprit), ShrinkStatus.FLAKY
 
     def _culprit(self, kind: Kind, subject: Subject) -> Culprit | None:
-        """Find out which step is wrong, by experiment."""
         if not KINDS[kind].has_culprit:
             return None
         copies = COPIES if kind is Kind.FLAKY else subject.copies

@@ -281,7 +281,6 @@ def _trouble(counts: Counts, said: str) -> str:
 
 
 def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
-    """Return what a replay has to be told to plant the same again."""
     words = [word for name in choice.faults for word in ("--fault", name)]
     words += ["--ptx-pass", choice.ptx_pass] if choice.ptx_pass else []
     words += ["--front-end", choice.front_end] if choice.front_end else []
