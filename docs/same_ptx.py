@@ -194,7 +194,9 @@ def build(options: argparse.Namespace) -> None:
     ):
         for number, (module, some) in enumerate(modules_of(drawn, options.target)):
             fit = [
-                one for one in members if one.knows(module.target, module.version, module.target)
+                one
+                for one in members
+                if one.toolchain.knows(module.target, module.version, module.target)
             ]
             built = matrix.start(module, fit).wait()
             row = _module_row(module, some, built.made, archive, number, tool)

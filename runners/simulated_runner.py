@@ -12,7 +12,7 @@ import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, TARGETS
-from runners.cuda.compilation import Compiler, is_ptx
+from runners.cuda.compilation import Compiler
 from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
@@ -25,6 +25,7 @@ from runners.protocol import (
     Trouble,
     check_images,
 )
+from runners.ptx_text import is_ptx
 from runners.screening import References, Screened, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.chip import Chip
@@ -85,7 +86,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         What is wrong with it (`runners.faults`).
     compiler
         Whether it takes a module is this assembler's to say, too. It writes PTX instead of
-        machine code (`runners.cuda.compilation.is_ptx`), and the device runs that text: a wrapper
+        machine code (`runners.ptx_text.is_ptx`), and the device runs that text: a wrapper
         around a ptxas says so what it assembled. Machine code is refused: it does not run here.
     chip
         Its floating-point units (`runners.simulated.chip`); those of the target if none are given.

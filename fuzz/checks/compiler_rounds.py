@@ -99,7 +99,6 @@ class MatrixRounds(Rounds):
         """PTX ISA versions, and members that did not compile some program of it by itself."""
         super().__init__(
             matrix,
-            front_ends=[one.front_end.spelled for one in matrix.members if one.front_end],
             target=place.target,
             forms=forms,
             versions=versions,
@@ -180,7 +179,7 @@ class MatrixRounds(Rounds):
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
-            elif member.front_end is not None:
+            elif member.toolchain.writes_ptx:
                 said = kind_of_failure(failure), what_was_said(failure)
                 failed.setdefault(said, (failure, []))[1].append(member)
             else:

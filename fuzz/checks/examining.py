@@ -72,8 +72,7 @@ class Elsewhere:
         It says where lanes are apart that have to be together, which a GPU does not.
         """
         choice = self._ready.choice
-        rewritten = choice.front_end or choice.ptx_pass or choice.faults
-        if choice.name != "cuda" or not rewritten:
+        if choice.name != "cuda" or not choice.changes_ptx:
             return None
         same = replace(
             choice, name="sim", target=self._ready.target, ptx_version=self._ready.ptx_version,

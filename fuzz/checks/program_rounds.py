@@ -152,8 +152,7 @@ class ProgramRounds(Rounds):
         self._odd: set[str] = set()
         """Entries of programs of the last report that came out wrong."""
         super().__init__(
-            OwnCompiler(self._runner),
-            front_ends=[ready.choice.front_end] if ready.choice.front_end else [],
+            OwnCompiler(self._runner, ready.choice.toolchain),
             target=ready.target,
             forms=selected_forms(selection, target=ready.target, version=versions.newest),
             versions=versions,

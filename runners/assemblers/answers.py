@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-import platformdirs
 
 from oracle.errors import InfrastructureError
+from runners.folders import cache_folder
 
 # Changes whenever a question is asked otherwise, so that old answers are not read.
 _SCHEMA = 1
@@ -24,11 +24,6 @@ _MOST_BYTES = 4 << 20
 class _Stored(msgspec.Struct):
     schema: int
     answers: dict[str, Answer]
-
-
-def cache_folder() -> Path:
-    """Return this user's folder for fetched assemblers and for answers."""
-    return platformdirs.user_cache_path("warpfuzz")
 
 
 def digest(path: Path) -> str:

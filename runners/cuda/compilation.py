@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from oracle.errors import UsageError
 from runners.assemblers.machine_code import is_cubin
@@ -17,8 +17,10 @@ from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
+from runners.ptx_text import is_ptx
 
-_LEVELS = (0, 1, 2, 3)
+LEVELS = (0, 1, 2, 3)
+"""-O levels of ptxas, of the driver's compiler (ptxas --help, 11.7 to 13.5) and of front ends."""
 _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
@@ -35,8 +37,28 @@ class Compiler(Protocol):
         """Return code for an architecture such as "sm_90", or why there is none."""
         ...
 
+    def close(self) -> None:
+        """End what it has running."""
+        ...
 
+
+class CompilerLimits(TypedDict, total=False):
+    """What of a compiler of machine code whoever needs one may decide (`PtxasCompiler`)."""
+
+    deadline: float
+    text_taken: bool
+    memory_bytes: int
+
+
+# "Cuda compilation tools, release 13.5, V13.5.37" (ptxas, nvcc and nvdisasm 11.7 to 13.5, 2026-11).
+_TOLD = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 _RELEASE = re.compile(r"V?(\d+\.\d+)(?:\.|$)")
+
+
+def version_told(said: str) -> str | None:
+    """Return the version that a tool of CUDA says it has; its release where it says no more."""
+    match = _TOLD.search(said)
+    return match and (match[2] or match[1])
 
 
 def release_of(version: str) -> str:
@@ -45,15 +67,10 @@ def release_of(version: str) -> str:
     return "unknown" if match is None else match[1]
 
 
-def is_ptx(code: bytes) -> bool:
-    """Whether what an assembler wrote is PTX: it begins with a comment or the version."""
-    return code.lstrip().startswith((b"//", b".version"))
-
-
 def _check_level(level: int) -> None:
-    if level not in _LEVELS:
+    if level not in LEVELS:
         raise UsageError(
-            f"optimisation level {level} does not exist; there are {', '.join(map(str, _LEVELS))}"
+            f"optimisation level {level} does not exist; there are {', '.join(map(str, LEVELS))}"
         )
 
 
@@ -79,6 +96,9 @@ class DriverCompiler:
             code=text,
             optimization=self.level,
         )
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 @cache
@@ -148,8 +168,8 @@ class PtxasCompiler:
             finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
         except OSError:
             return ""
-        words = [word.strip(",") for word in finished.output.decode(errors="replace").split()]
-        return next((word for word in words if word[:1] == "V" and word[1:2].isdigit()), "")
+        told = version_told(finished.output.decode(errors="replace"))
+        return f"V{told}" if told else ""
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return a cubin; identical modules are compiled once."""
@@ -170,6 +190,9 @@ class PtxasCompiler:
             code=code,
             release=release_of(self.version),
         )
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _remember(self, key: str, code: bytes) -> None:
         # Several threads may compile with one compiler.

@@ -10,13 +10,7 @@ import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import TARGETS, Target
-from runners.cuda.compilation import (
-    Compiler,
-    DriverCompiler,
-    PtxasCompiler,
-    is_ptx,
-    release_of,
-)
+from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, release_of
 from runners.cuda.messages import DeviceFacts, DeviceHealth
 from runners.cuda.slots import PAGE, Lease, lease_of
 from runners.cuda.supervisor import Supervisor
@@ -32,6 +26,7 @@ from runners.protocol import (
     Trouble,
     check_images,
 )
+from runners.ptx_text import is_ptx
 from runners.screening import References, Screened, screening_kernel
 
 _EXAMINE_SECONDS = 20.0

@@ -31,9 +31,9 @@ from oracle.isa import FORMS, spellings
 from oracle.legality import Verdict, explain
 from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
-from runners.assemblers.discovery import discover
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module
+from runners.compilers import discover_assemblers
 from runners.instruction_modules import assembly_module
 from strategies.drafts import Draft, canonical
 
@@ -57,7 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _assemblers() -> list[Assembler]:
     given = os.environ.get("WARPFUZZ_ASSEMBLERS")
     if given is None:
-        return list(discover().assemblers)
+        return list(discover_assemblers().assemblers)
     return [identify(Path(path)) for path in given.split(":") if path]
 
 

@@ -35,6 +35,7 @@ from fuzz.findings.families import WRONG_STEP
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
+from runners.assemblers.assembler import Assembler
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 10**15)
@@ -188,7 +189,7 @@ def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
     one, other = (
         RunnerChoice(
             name="cuda",
-            assembler=f"{folder}/ptxas",
+            assembler=Assembler(path=Path(folder) / "ptxas"),
             ptx_pass=f"{folder}/python {folder}/pass.py --twice",
             level=3,
         )
