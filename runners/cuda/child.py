@@ -54,8 +54,6 @@ _SELF_CHECK_IMAGES = 2048
 
 
 class _Line:
-    """The child's end of the connection."""
-
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._reader = FrameReader()
@@ -65,14 +63,12 @@ class _Line:
         self._closed = False
 
     def receive(self) -> Request | None:
-        """Wait for the next request; None when the supervisor has hung up."""
         while self._next is None and not self._closed:
             self._read()
         payload, self._next = self._next, None
         return None if payload is None else decode_request(payload)
 
     def has_request(self) -> bool:
-        """Whether `receive` would not have to wait."""
         while self._next is None and not self._closed:
             if not select.select([self._connection], [], [], 0)[0]:
                 return False
@@ -80,7 +76,6 @@ class _Line:
         return True
 
     def _read(self) -> None:
-        """Read what is there, and wait for something if nothing is."""
         self._next = self._reader.next()
         if self._next is None:
             data, descriptors, _, _ = socket.recv_fds(self._connection, _RECEIVE, _DESCRIPTORS)
@@ -90,7 +85,6 @@ class _Line:
             self._next = self._reader.next()
 
     def descriptor(self) -> int:
-        """Return the file descriptor that came with the request."""
         return self._descriptors.popleft()
 
     def send(self, reply: Reply) -> None:
@@ -144,7 +138,6 @@ class _Server:
         """Kernels and modules on their way, in the order of their answers."""
 
     def serve(self) -> None:
-        """Answer until somebody wants an end, or the context is dead."""
         going = True
         while going:
             launches = sum(isinstance(one, Started) for one in self._waiting)
@@ -167,7 +160,6 @@ class _Server:
         return True
 
     def _finish(self) -> bool:
-        """Send all answers that are due; return whether to go on."""
         while self._waiting:
             if not self._finish_first():
                 return False
@@ -179,7 +171,6 @@ class _Server:
         return not error.sticky
 
     def _answer(self, request: Request) -> bool:
-        """Carry out a request; return whether to go on."""
         session, line = self._session, self._line
         match request:
             case MapSlot():

@@ -156,7 +156,6 @@ class Launches:
         return blank
 
     def _head(self, lane: int) -> Bytes:
-        """Return pinned memory for the start of a ledger."""
         if lane not in self._heads:
             self._heads[lane] = self._driver.pagelocked_empty(ledger.IMAGES_AT, np.uint8)
         return self._heads[lane]

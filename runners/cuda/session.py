@@ -240,7 +240,6 @@ class Session:
         return staging
 
     def _finish(self, channel: _Channel) -> None:
-        """Wait for a channel's stream, and bring staged results home."""
         channel.stream.synchronize()
         for staging, destination in channel.outputs:
             np.copyto(destination, staging)
@@ -289,14 +288,11 @@ class Session:
 
 @dataclass(kw_only=True)
 class _Mapping:
-    """A slot in the child."""
-
     array: Bytes
     registered: bool = False
 
     @property
     def address(self) -> int:
-        """Where it lies."""
         return self.array.ctypes.data
 
 
