@@ -19,7 +19,6 @@ from collections import deque
 import numpy as np
 
 from runners.cuda import self_check
-from runners.cuda.errors import LaunchError, LoadError, NotReadyError
 from runners.cuda.frames import FrameReader, encode
 from runners.cuda.launches import LANES, Started
 from runners.cuda.messages import (
@@ -42,8 +41,8 @@ from runners.cuda.messages import (
     decode_request,
 )
 from runners.cuda.messages import encode as encode_message
-from runners.cuda.modules import Loading
-from runners.cuda.session import Session
+from runners.cuda.modules import LaunchError, LoadError, Loading
+from runners.cuda.session import NotReadyError, Session
 
 _PARENT_CHECK = 0.5
 """Seconds between looks at whether the supervisor still lives."""

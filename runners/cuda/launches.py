@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners import ledger
-from runners.cuda.errors import LaunchError
 from runners.cuda.messages import DeviceHealth, LaunchEnded, Screen
-from runners.cuda.modules import Modules
+from runners.cuda.modules import LaunchError, Modules
 
 Bytes = NDArray[np.uint8]
 _WARP = 32

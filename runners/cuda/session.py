@@ -10,16 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from runners.cuda.driver_library import DriverLibrary
-from runners.cuda.errors import LaunchError, NotReadyError
-from runners.cuda.health import Monitor
 from runners.cuda.launches import Bytes, Launches
+from runners.cuda.libraries import DriverLibrary, Monitor
 from runners.cuda.messages import DeviceFacts, DeviceHealth, RunBatch
-from runners.cuda.modules import Modules
+from runners.cuda.modules import LaunchError, Modules
 
 _STREAMS = 3
 """One chunk on its way in, one running, one on its way out."""
 _WARP = 32
+
+
+class NotReadyError(Exception):
+    """There is nothing to run on."""
+
+    def __init__(self, text: str, *, missing: bool, detail: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.missing = missing
+        self.detail = detail
 
 
 def import_driver() -> Any:
