@@ -176,8 +176,8 @@ class PtxasCompiler:
             finished = run_tool([str(self.path), "--version"], deadline=_VERSION_DEADLINE)
         except OSError:
             return ""
-        told = version_told(finished.output.decode(errors="replace"))
-        return f"V{told}" if told else ""
+        words = [word.strip(",") for word in finished.output.decode(errors="replace").split()]
+        return next((word for word in words if word[:1] == "V" and word[1:2].isdigit()), "")
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return a cubin; identical modules are compiled once."""
