@@ -42,10 +42,10 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
 from fuzz.runner import RunnerChoice
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.models import NO_FIGURES
 from oracle.permission import contradicting
 from oracle.program import Program, requirements, walk

@@ -63,8 +63,6 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
 
 
 class _Search:
-    """The experiments on one program, the plainest steps first."""
-
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
@@ -186,12 +184,10 @@ _ELEMENTWISE = "element-wise operation"
 
 
 def _shaped(values: Values, matrix: Matrix) -> Values:
-    """Return as many of some elements as another matrix has."""
     return np.resize(values, (matrix.rows, matrix.columns))
 
 
 def _accumulating(matrix: Matrix) -> Bare | None:
-    """Return a multiplication that has such an accumulator for C and D; None if none has."""
     for form in MMA_FORMS:
         if form.shape == matrix.shape and form.c_type == form.d_type == matrix.type:
             return alone(form)
@@ -319,7 +315,6 @@ def _looking(traced: Trace) -> Iterator[Form]:
 
 
 def _shows(bench: Bench, form: Form) -> bool:
-    """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
     plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True

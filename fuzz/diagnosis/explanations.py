@@ -38,8 +38,6 @@ _Kind = TypeVar("_Kind", bound=Step)
 
 @dataclass(frozen=True, kw_only=True)
 class _Cause:
-    """One thing that could be wrong."""
-
     text: str
     program: Program
     model: Model
@@ -109,13 +107,10 @@ def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
 
 
 def _each(kind: type[_Kind], change: Callable[[_Kind], Step]) -> Change:
-    """Return a change of every step of one kind."""
     return lambda step: change(step) if isinstance(step, kind) else step
 
 
 def _access(operand: str, change: Callable[[Load | Store], Step]) -> Change:
-    """Return a change of every load of an operand, or of every store of D."""
-
     def changed(step: Step) -> Step:
         if isinstance(step, Load | Store) and step.form.matrix().operand == operand:
             return change(step)
@@ -130,7 +125,6 @@ def _flipped(step: Load | Store) -> Step:
 
 
 def _moved(lines: int) -> Callable[[Load | Store], Step]:
-    """Reach another line."""
     return lambda step: _displaced(step, lines * step.tile.pitch)
 
 
@@ -158,8 +152,6 @@ def _restrided(lines_apart: int | None) -> Callable[[Load | Store], Step]:
 
 
 def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
-    """Load from where another operand lies."""
-
     def of(program: Program) -> Change:
         loads = (step for step in walk(program.steps) if isinstance(step, Load))
         places = [load.place for load in loads if load.form.matrix().operand == other][:1]

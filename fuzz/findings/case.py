@@ -47,7 +47,7 @@ JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
+Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""

@@ -46,8 +46,7 @@ from oracle.reasons import Rule
 from oracle.steps import Product
 from oracle.tracing import trace
 from runners.protocol import Failure
-from strategies.drafts import Draft, canonical, fits_declarations
-from strategies.vocabulary import documented
+from strategies.drafts import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -86,7 +85,6 @@ _BESIDE = " | "
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    """Return what the instructions of a family share."""
     rules = rules_of(explanation)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
@@ -223,7 +221,6 @@ _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layou
 
 
 def _told_apart(form: Form) -> Iterable[str]:
-    """Return the qualifiers by which a person tells forms apart: shape, types, what is computed."""
     return (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
 
 
@@ -340,7 +337,6 @@ def family_of_multiprocessor(
 
 
 def _listed(names: Sequence[str], most: int) -> str:
-    """Return as many names as fit, and how many more there are."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.availability import is_available
 from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.lane_steps import (
     LoadRegisters,
     MultiplyLanes,

@@ -200,7 +200,7 @@ def _program(opcode: str) -> Program:
         access = next(
             one for one in forms
             if one.layout == layout and one.space == "global"
-            and one.shape == form.shape and one.type == matrix.type
+            and one.shape == form.shape and one.type() == matrix.type
         )  # fmt: skip
         make = Load if operand != "d" else Store
         steps.append(make(form=access, fragment=operand, place=Place(buffer=f"g{operand}")))

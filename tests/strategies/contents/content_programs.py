@@ -45,7 +45,7 @@ def load_form(form: Form, operand: str, space: str = "global", layout: str = "ro
     return next(
         each
         for each in isa.LOAD_FORMS
-        if each.matrix == form.matrix(operand) and (each.layout, each.space) == (layout, space)
+        if each.matrix() == form.matrix(operand) and (each.layout, each.space) == (layout, space)
     )
 
 
@@ -54,7 +54,7 @@ def store(form: Form, fragment: str, place: Place) -> Store:
     row = next(
         each
         for each in isa.STORE_FORMS
-        if each.matrix == form.matrix("d") and (each.layout, each.space) == ("row", "global")
+        if each.matrix() == form.matrix("d") and (each.layout, each.space) == ("row", "global")
     )
     return Store(form=row, fragment=fragment, place=place)
 
@@ -112,7 +112,7 @@ def long() -> Long:
             ("x", b, 1024, 24), ("y", c, 2048, None), ("z", b, 4096, None), ("w", c, 5120, 20),
         )
     }  # fmt: skip
-    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.type == "b16")
+    rows = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.texts["type"] == "b16")
     steps: tuple[Step, ...] = (
         *lines,
         Copy(
@@ -153,7 +153,7 @@ def long() -> Long:
 
 def rows_program() -> Program:
     """One ldmatrix of four matrices, from rows in another order."""
-    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.type == "b16")
+    form = next(f for f in isa.LDMATRIX_FORMS if f.number == 4 and f.texts["type"] == "b16")
     return Program(
         buffers=(
             Buffer(name="gi", space="global", size=640),
