@@ -6,8 +6,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,20 +18,20 @@ from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     Images,
+    Pending,
     Ran,
     Trouble,
     check_images,
 )
 from runners.ptx_text import is_ptx
-from runners.screening import References, Screened, screening_kernel
+from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.silicon import Chip, Planted, Target
 from runners.simulated.special import MULTIPROCESSORS
-
-AnOutcome = TypeVar("AnOutcome")
 
 _MODULES = 16
 """Modules that stay loaded; one of eight programs takes 2.5 MiB (2026-11)."""
@@ -51,17 +50,6 @@ _TROUBLES = {
     TrapKind.STOPPED: Trouble.STICKY_ERROR,
     TrapKind.HANG: Trouble.HANG,
 }
-
-
-@dataclass(frozen=True)
-class _Over(Generic[AnOutcome]):
-    """A batch or a screening launch that is over already."""
-
-    outcome: AnOutcome
-
-    def collect(self) -> AnOutcome:
-        """Return what came of it."""
-        return self.outcome
 
 
 class SimulatedRunner(ClosedAtTheEnd):
@@ -180,11 +168,9 @@ class SimulatedRunner(ClosedAtTheEnd):
         self._modules.move_to_end(key)
         return self._modules[key]
 
-    def submit(
-        self, compiled: Compiled, images: Images, *, entry: str | None = None
-    ) -> _Over[Ran | Failure]:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Run a batch; raises UsageError as the protocol says."""
-        return _Over(self.run(compiled, images, entry=entry))
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""
@@ -218,13 +204,13 @@ class SimulatedRunner(ClosedAtTheEnd):
         limit: int,
         entry: str | None = None,
         examine: bool = False,
-    ) -> _Over[Screened | Failure]:
+    ) -> Screening:
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
         self._check_open()
         kernel = screening_kernel(compiled.module, entry, references, limit)
         module = self._load(compiled)
         if isinstance(module, Failure):
-            return _Over(module)
+            return Collected(outcome=module)
         scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
         start = time.perf_counter()
         try:
@@ -239,9 +225,9 @@ class SimulatedRunner(ClosedAtTheEnd):
                 blocks=1,
             )
         except SimulatedTrap as trap:
-            return _Over(_failure(trap, compiled.module.ptx))
-        return _Over(
-            Screened(
+            return Collected(outcome=_failure(trap, compiled.module.ptx))
+        return Collected(
+            outcome=Screened(
                 ledger=read_ledger(book, kernel.image_bytes),
                 seconds=time.perf_counter() - start,
                 health=None,

@@ -108,8 +108,6 @@ class _Compiled(ForwardingRunner):
 
 @dataclass(kw_only=True, eq=False)
 class _Group:
-    """Images of one batch that came out wrong in one way."""
-
     kind: Kind
     family: Family
     chosen: list[int]
@@ -217,7 +215,6 @@ class ProgramRounds(Rounds):
             self._run(batch, built, variant.compiled, first, count)
 
     def _uncompiled(self, batch: Batch, failure: Failure) -> None:
-        """Report a program that does not compile, or cannot be asked about."""
         self._report.cases += 1
         if failure.trouble is Trouble.UNSUPPORTED:
             self._unsupported(failure, 1)
@@ -228,13 +225,11 @@ class ProgramRounds(Rounds):
         self._failure(batch, batch.images(1)[0], 0, failure)
 
     def _unsupported(self, failure: Failure, images: int) -> None:
-        """Count a program that the front end cannot say, or whose PTX the device does not run."""
         self._report.counts["programs", "unsupported"] += 1
         self._report.unasked += images
         self._report.said = failure.line
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
-        """Fill some images of a program, run them, and compare them with what the oracle says."""
         report, target = self._report, compiled.oracle_target
         self._pulse.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
@@ -335,7 +330,6 @@ class ProgramRounds(Rounds):
     def _failure(
         self, batch: Batch, image: NDArray[np.uint8], index: int, failure: Failure
     ) -> None:
-        """Report an image at which the runner failed."""
         lost = failure.trouble is Trouble.DEVICE_LOST
         kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
         alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from fuzz.campaign.heartbeat import health_of
+from fuzz.checks.examining import Examiner
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.program_suspects import Examiner
 from fuzz.checks.protocol import (
     Counts,
     Drawn,

@@ -309,7 +309,6 @@ class Rounds(ABC):
         return False
 
     def _images_at_once(self, batch: Batch) -> int:
-        """Return the images of a program that are filled, run and compared together."""
         return batch.count
 
     @abstractmethod

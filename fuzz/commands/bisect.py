@@ -33,8 +33,8 @@ from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import opened
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import find_disassembler

@@ -233,7 +233,6 @@ def replay_options(options: object) -> ReplayOptions:
 
 
 def _version(version: str, target: str) -> str:
-    """Return the PTX version of a finding, or the first that knows the target."""
     return str(max(parse_version(version), parse_target(target).since))
 
 
