@@ -18,7 +18,6 @@ from runners.simulated.syntax import (
     Instruction,
     Name,
     Operand,
-    Pair,
     Register,
     Scope,
     Variable,
@@ -245,12 +244,6 @@ class Operands:
         if len(parts) != count:
             self.unsupported(f"a vector of {len(parts)} registers where {count} are needed")
         return parts
-
-    def pair(self, operand: Operand) -> tuple[Operand, Operand | None]:
-        """Return the two destinations of `p|q`, or the one that there is."""
-        if isinstance(operand, Pair):
-            return operand.first, operand.second
-        return operand, None
 
     def source(
         self, operand: Operand, bits: int, *, wider: bool = False, copied: bool = False
