@@ -19,15 +19,18 @@ from oracle.forms import (
     StmatrixForm,
     StoreForm,
 )
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.held import Fragment, Held, Registers
+from oracle.isa import FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.matrices import Matrix
 from oracle.models import model_for
-from oracle.targets import Module
+from oracle.targets import Module, PtxVersion
 
 VALUED_FORMS: tuple[MmaForm, ...] = tuple(
     form for form in MMA_FORMS if not (form.satfinite and form.d_type.is_float)
 )
 """The 138 forms whose results are documented; `.satfinite` of floats went with PTX ISA 6.5."""
+_PACKING_SINCE, _PACKING_TARGET = PtxVersion(7, 0), 80
+"""First version and target with cvt.rn.{f16x2,bf16x2}.f32 (PTX ISA 9.7.9.23)."""
 
 
 @cache
@@ -68,6 +71,18 @@ class Palette:
     moves: tuple[StmatrixForm | MovmatrixForm, ...]
     spaces: tuple[str, ...]
     """Spellings of the state space of wmma.load and wmma.store that the version has."""
+    packs: bool
+    """Whether pairs of f32 can be converted into one register."""
+
+    @property
+    def row_stores(self) -> tuple[StmatrixForm, ...]:
+        """Forms of stmatrix."""
+        return tuple(form for form in self.moves if isinstance(form, StmatrixForm))
+
+    @property
+    def transposition(self) -> MovmatrixForm | None:
+        """Movmatrix."""
+        return next((form for form in self.moves if isinstance(form, MovmatrixForm)), None)
 
     @property
     def row_families(self) -> tuple[tuple[LdmatrixForm, ...], ...]:
@@ -132,7 +147,7 @@ def everything(module: Module) -> Palette:
 
 @cache
 def _everything(module: Module, model: str) -> Palette:
-    return palette(tuple(form for form in VALUED_FORMS if is_valued(form, module)), module)
+    return palette(tuple(form for form in FORMS if is_valued(form, module)), module)
 
 
 @cache
@@ -151,6 +166,7 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     return Palette(
         multiplications=tuple(form for form in products if isinstance(form, MmaForm)),
         row_loads=rows, spaces=spaces,
+        packs=module.target.number >= _PACKING_TARGET and module.version >= _PACKING_SINCE,
         lane_multiplications=tuple(
             form for form in there if isinstance(form, MmaSyncForm) and is_valued(form, module)
         ),
@@ -165,3 +181,12 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
 def _explained(space: str) -> LoadForm:
     """Return a load that exists wherever its state space does."""
     return next(form for form in LOAD_FORMS if form.space == space and form.type.name == "f16")
+
+
+@cache
+def operand_of(form: ProductForm, operand: str) -> Held:
+    """Return what an operand of a multiplication holds."""
+    if not isinstance(form, MmaForm):
+        return Registers.of(form.vector(operand))
+    layout = {"a": form.a_layout, "b": form.b_layout}.get(operand)
+    return Fragment.of(form.matrix(operand), layout)

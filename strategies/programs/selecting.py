@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from oracle.forms import Form, LdmatrixForm, LoadForm, MainForm, MmaForm, StoreForm
+from oracle.forms import (
+    Form,
+    LdmatrixForm,
+    LoadForm,
+    MainForm,
+    MmaForm,
+    ProductForm,
+    StmatrixForm,
+    StoreForm,
+)
+from oracle.held import Registers
 from oracle.operations import Operation
 from strategies.features import OF_LANES, Feature
-from strategies.programs.building import Builder
-from strategies.programs.choices import Dice
-from strategies.programs.elements import asked
-from strategies.programs.forms import Palette, families
+from strategies.programs.builder import Builder, Dice
+from strategies.programs.elements import asked_operations
+from strategies.programs.forms import Palette, families, operand_of
 
-Need = Callable[[MmaForm], bool]
+Need = Callable[[ProductForm], bool]
 """Tells whether a form gives what another does not."""
 
 _OF_ACCUMULATION = (Feature.D_AS_C, Feature.CHAIN)
@@ -21,17 +31,13 @@ _OF_ONE_FORM = (
 )  # fmt: skip
 
 
-def main_form(
-    builder: Builder, form: Form | None, everything: Palette, dice: Dice, *, rows: bool
-) -> MainForm:
+def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> MainForm:
     """Choose what a program is about.
 
     Parameters
     ----------
     form
         What is asked for.
-    everything
-        All that the target has: what uses a load or store that was asked for.
     rows
         Whether it may be no multiplication if nothing is asked for.
     """
@@ -39,7 +45,7 @@ def main_form(
     if isinstance(form, MainForm):
         return form
     if form is not None:
-        users = _users(known, form) or _users(everything, form)
+        users = _users(known, form) or _users(builder.everything, form)
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[MainForm, ...]] = []
     lanes: list[tuple[MainForm, ...]] = list(families(known.lane_multiplications))
@@ -54,60 +60,77 @@ def main_form(
     return dice.one_of(dice.one_of(groups))
 
 
-def multiplication(builder: Builder, everything: Palette, dice: Dice) -> MmaForm:
-    """Choose any multiplication that fits what is asked for."""
-    known = builder.palette.multiplications or everything.multiplications
-    some: tuple[MmaForm, ...] = dice.one_of(families(_suited(known, builder)))
-    return dice.one_of(some)
+def multiplication(builder: Builder, dice: Dice) -> MmaForm:
+    """Choose any multiplication of fragments that fits what is asked for."""
+    known = builder.palette.multiplications or builder.everything.multiplications
+    return dice.one_of(dice.one_of(families(_suited(known, builder))))
 
 
-def unmet(builder: Builder, form: MmaForm) -> list[Need]:
+def unmet(builder: Builder, form: ProductForm) -> list[Need]:
     """Return what is asked for and a multiplication of a form alone cannot have."""
     return [need for need in _needs(builder) if not need(form)]
 
 
-def beside(builder: Builder, main: MmaForm, number: int, everything: Palette) -> list[MmaForm]:
+def beside(builder: Builder, main: ProductForm, number: int) -> list[ProductForm]:
     """Choose so many multiplications, of which the first is given.
 
-    Others have the same form, or can take the D of the one before as their C, or are any.
+    Others have the same form, or can take the D of the one before as their C, or, where registers
+    hold it, as their A or B, or are any.
     """
-    known = builder.palette.multiplications or everything.multiplications
+    opaque = isinstance(main, MmaForm)
+    known: Sequence[ProductForm] = builder.palette.lane_multiplications
+    if opaque:
+        known = builder.palette.multiplications or builder.everything.multiplications
     forms = [main]
-    needs = unmet(builder, main)
+    needs = unmet(builder, main) if opaque else []
     while len(forms) < number:
-        dice = builder.dice()
-        last = forms[-1]
-        kind = dice.one_of(("same", "kin", "same", "any"))
+        dice, last = builder.dice(), forms[-1]
+        kind = dice.one_of(("same", "kin", "same" if opaque else "next", "any"))
         if builder.wants(_OF_ACCUMULATION):
             kind = "kin"
         elif builder.wants(_OF_ONE_FORM):
             kind = "same"
-        if Feature.SEVERAL_SHAPES in builder.wanted:
+        elif not opaque and Feature.D_AS_MULTIPLICAND in builder.wanted:
+            kind = "next"
+        others: Sequence[ProductForm]
+        if builder.take(Feature.SEVERAL_SHAPES):
             others = [form for form in known if form.shape != main.shape]
-            builder.take(Feature.SEVERAL_SHAPES)
-        elif Feature.SEVERAL_TYPES in builder.wanted:
+        elif builder.take(Feature.SEVERAL_TYPES):
             others = [form for form in known if form.a_type != main.a_type]
-            builder.take(Feature.SEVERAL_TYPES)
         elif needs:
-            need = needs.pop()
-            others = [form for form in known if need(form)]
+            others = list(filter(needs.pop(), known))
         elif Feature.IN_PLACE_MEMORY in builder.wanted:
             others = [form for form in (last, *known) if _accumulates(form)]
+        elif Feature.OVER_PART in builder.wanted:
+            others = [
+                form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
+            ]
         elif kind == "kin":
-            others = [f for f in known if (f.shape, f.c_type) == (last.shape, last.d_type)]
+            others = [f for f in known if operand_of(f, "c") == operand_of(last, "d")]
+        elif kind == "next":
+            others = [form for form in known if _takes(form, last)]
         elif kind == "any":
-            others = list(dice.one_of(families(known)))
+            others = dice.one_of(families(tuple(known))) if known else ()
         else:
             others = [last]
         forms.append(dice.one_of(others or [last]))
     return forms
 
 
-def _needs(builder: Builder) -> list[Need]:
-    needs: list[Need] = [_taking(operation) for operation in asked(builder)]
+def _takes(form: ProductForm, last: ProductForm) -> bool:
+    """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
+    d = operand_of(last, "d")
+    found = [d]
+    if last.d_type.name == "f32" and d.registers > 1:
+        found.append(Registers(registers=d.registers // 2))
+    return any(operand_of(form, operand) in found for operand in "ab")
+
+
+def _needs(builder: Builder) -> Iterator[Need]:
+    for operation in asked_operations(builder):
+        yield _taking(operation)
     if Feature.IN_PLACE_MEMORY in builder.wanted:
-        needs.append(_accumulates)
-    return needs
+        yield _accumulates
 
 
 def _taking(operation: Operation) -> Need:
@@ -116,19 +139,17 @@ def _taking(operation: Operation) -> Need:
     )
 
 
-def _accumulates(form: MmaForm) -> bool:
+def _accumulates(form: ProductForm) -> bool:
     """Tell whether D is of the type of C."""
     return form.c_type == form.d_type
 
 
-def _suited(forms: Sequence[MmaForm], builder: Builder) -> tuple[MmaForm, ...]:
+def _suited(forms: tuple[MmaForm, ...], builder: Builder) -> tuple[MmaForm, ...]:
     """Return those of some forms that can have what is asked for, or all if none can."""
-    needs = _needs(builder)
+    needs = [*_needs(builder)]
     if builder.wants(_OF_ACCUMULATION):
         needs.append(_accumulates)
-    if not needs:
-        return tuple(forms)
-    return tuple(f for f in forms if all(need(f) for need in needs)) or tuple(forms)
+    return tuple(f for f in forms if all(need(f) for need in needs)) or forms
 
 
 def _users(known: Palette, form: Form) -> tuple[MmaForm, ...]:
@@ -145,16 +166,14 @@ def _users(known: Palette, form: Form) -> tuple[MmaForm, ...]:
     )
 
 
-def row_form(builder: Builder, form: Form | None, dice: Dice) -> LdmatrixForm | None:
-    """Choose a form of ldmatrix that fits what is asked for; None if none is allowed."""
-    known = builder.palette.row_loads or ((form,) if isinstance(form, LdmatrixForm) else ())
-    fitting = [row for row in known if OF_SPACE[row.space] in builder.wanted]
-    return dice.one_of(fitting or known) if known else None
+R = TypeVar("R", LdmatrixForm, StmatrixForm)
 
 
-OF_SPACE: dict[str, Feature] = {
-    "": Feature.LDMATRIX_GENERIC,
-    "shared": Feature.LDMATRIX_SHARED,
-    "shared::cta": Feature.LDMATRIX_SHARED_CTA,
-}
-"""The feature of each state space of ldmatrix."""
+def of_space(form: LdmatrixForm | StmatrixForm) -> Feature:
+    """Return the feature of the state space of rows."""
+    return Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
+
+
+def fitting(builder: Builder, forms: Sequence[R], dice: Dice) -> R:
+    """Choose a form, of the state space that is asked for if one is."""
+    return dice.one_of([form for form in forms if of_space(form) in builder.wanted] or forms)
