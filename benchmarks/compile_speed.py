@@ -17,7 +17,6 @@ import time
 from collections.abc import Sequence
 
 from fuzz.compilers.matrix import in_shared_memory, survey_programs
-from oracle.forms import LdmatrixForm
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
 from runners.assemblers.discovery import find
@@ -71,7 +70,7 @@ def _programs(count: int) -> Sequence[Program]:
     simplest = [
         program
         for form, program in survey
-        if isinstance(form, LdmatrixForm) or not in_shared_memory(program)
+        if form.mnemonic == "ldmatrix" or not in_shared_memory(program)
     ]
     return list(itertools.islice(itertools.cycle(simplest), count))
 

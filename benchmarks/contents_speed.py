@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oracle import isa
-from oracle.forms import MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Load, Multiply, Store
@@ -26,7 +26,7 @@ GUARD_BYTES = 32
 OTHERS = ("bf16", "tf32", "f64", "s8", "u4", "b1")
 
 
-def plain_program(form: MmaForm) -> Program:
+def plain_program(form: Form) -> Program:
     """Load a, b, c, multiply, store d: global memory, row-major C and D, default strides."""
     layouts = {"a": form.a_layout, "b": form.b_layout}
     buffers, steps = [], []
@@ -41,7 +41,7 @@ def plain_program(form: MmaForm) -> Program:
             if (each.matrix, each.layout, each.space) == (matrix, layout, "global")
         )
         place = Place(buffer="g" + operand)
-        if isinstance(access, StoreForm):
+        if access.mnemonic == "wmma.store":
             steps += [Multiply(form=form, d="d", a="a", b="b", c="c")]
             steps += [Store(form=access, fragment="d", place=place)]
         else:

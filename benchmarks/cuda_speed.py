@@ -58,13 +58,14 @@ def program() -> Program:
             load = next(
                 row
                 for row in LOAD_FORMS
-                if row.operand == name and (row.layout, row.shape, row.space, row.type) == wanted
+                if row.matrix().operand == name
+                and (row.layout, row.shape, row.space, row.type()) == wanted
             )
             steps.append(Load(form=load, fragment=name, place=Place(buffer=name)))
             continue
         steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
         store = next(
-            row for row in STORE_FORMS if (row.layout, row.shape, row.space, row.type) == wanted
+            row for row in STORE_FORMS if (row.layout, row.shape, row.space, row.type()) == wanted
         )
         steps.append(Store(form=store, fragment=name, place=Place(buffer=name)))
     return Program(buffers=tuple(buffers), steps=tuple(steps))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.execution import execute
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, STORE_FORMS, mma_form
 from oracle.matrices import Matrix
 from oracle.models import model_for
@@ -41,7 +41,7 @@ CHAIN = 4
 """Products of the longer programs, each adding to the last."""
 
 
-def program(form: MmaForm, products: int, *, branch: bool = False) -> Program:
+def program(form: Form, products: int, *, branch: bool = False) -> Program:
     """Return a program that loads A, B and C, multiplies, and stores D."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     buffers = [Buffer(name="control", space="global", size=4)]
@@ -49,7 +49,9 @@ def program(form: MmaForm, products: int, *, branch: bool = False) -> Program:
     for operand, layout in layouts.items():
         matrix = form.matrix(operand)
         buffers.append(Buffer(name=operand, space="global", size=_bytes(matrix)))
-        load = next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == (matrix, layout, ""))
+        load = next(
+            f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (matrix, layout, "")
+        )
         steps.append(Load(form=load, fragment=operand, place=Place(buffer=operand)))
     first = Multiply(form=form, d="d", a="a", b="b", c="c")
     more = Multiply(form=form, d="d", a="a", b="b", c="d")
@@ -58,7 +60,7 @@ def program(form: MmaForm, products: int, *, branch: bool = False) -> Program:
     word = Word(place=Place(buffer="control"), mask=1)
     steps += [Branch(condition=word, then=later, otherwise=later)] if branch else later
     store = next(
-        f for f in STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
+        f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
     buffers.append(Buffer(name="d", space="global", size=_bytes(form.matrix("d"))))
     steps.append(Store(form=store, fragment="d", place=Place(buffer="d")))
@@ -86,7 +88,7 @@ def seconds(task: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def compare(form: MmaForm, products: int, branch: bool, count: int, repeats: int) -> dict[str, Any]:
+def compare(form: Form, products: int, branch: bool, count: int, repeats: int) -> dict[str, Any]:
     """Time a program and its bare products."""
     subject = program(form, products, branch=branch)
     batch = images(subject, count)

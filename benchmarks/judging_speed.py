@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.matrices import Matrix
 from runners.assemblers.discovery import find
@@ -51,20 +51,20 @@ def vector(matrix: Matrix) -> str:
 def operands(form: Form, rng: random.Random) -> str:
     """Return operands that fit the form."""
     stride = rng.choice(["", ", 64", ", %stride"])
-    if isinstance(form, LoadForm):
-        return f"{vector(form.matrix)}, [%addr]{stride}"
-    if isinstance(form, StoreForm):
-        return f"[%addr], {vector(form.matrix)}{stride}"
-    if isinstance(form, MmaForm):
+    if form.mnemonic == "wmma.load":
+        return f"{vector(form.matrix())}, [%addr]{stride}"
+    if form.mnemonic == "wmma.store":
+        return f"[%addr], {vector(form.matrix())}{stride}"
+    if form.mnemonic == "wmma.mma":
         return ", ".join(vector(form.matrix(matrix)) for matrix in "dabc")
     return "{" + ", ".join(f"%r{i}" for i in range(form.registers)) + "}, [%addr]"
 
 
 def is_there(form: Form) -> bool:
     """Whether the target and version have the form."""
-    if isinstance(form, LdmatrixForm):
+    if form.mnemonic == "ldmatrix":
         return form.columns == 8
-    return not (isinstance(form, MmaForm) and form.satfinite and form.a_type.name == "f16")
+    return not (form.mnemonic == "wmma.mma" and form.satfinite and form.a_type.name == "f16")
 
 
 LEGAL = [form for form in FORMS if is_there(form)]

@@ -68,11 +68,11 @@ def program(opcode: str) -> Program:
         wanted = (matrix, layout, "global")
         place = Place(buffer=operand)
         if operand == "d":
-            store = next(f for f in STORE_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            store = next(f for f in STORE_FORMS if (f.matrix(), f.layout, f.space) == wanted)
             steps.append(Multiply(form=form, d="d", a="a", b="b", c="c"))
             steps.append(Store(form=store, fragment="d", place=place))
         else:
-            load = next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == wanted)
+            load = next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == wanted)
             steps.append(Load(form=load, fragment=operand, place=place))
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 

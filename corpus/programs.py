@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -47,6 +47,11 @@ _STEPS: dict[str, type[Any]] = {
         Copy, Barrier, Branch, Loop,
     )
 }  # fmt: skip
+_MNEMONICS: dict[type[Any], str] = {
+    Load: "wmma.load", Multiply: "wmma.mma", Store: "wmma.store", LoadRows: "ldmatrix",
+    StoreRows: "stmatrix", MultiplyLanes: "mma", TransposeRegisters: "movmatrix",
+}  # fmt: skip
+"""The instruction of which the form of a step has to be."""
 _HINTS = {kind: get_type_hints(kind) for kind in (*_STEPS.values(), Buffer, Place, Word)}
 """The type of every field of a row of `oracle`."""
 _FORMAT = 1
@@ -139,7 +144,10 @@ def _made_step(row: dict[str, object], depth: int) -> Step:
     kind = _STEPS.get(str(row.get("step")))
     if kind is None:
         raise UsageError(f"there is no step {row.get('step')!r:.80}")
-    made: Step = _made(kind, {k: v for k, v in row.items() if k != "step"}, depth)
+    fields = {k: v for k, v in row.items() if k != "step"}
+    if kind in _MNEMONICS and "form" in fields:
+        form_of(_text(fields["form"]), _MNEMONICS[kind])
+    made: Step = _made(kind, fields, depth)
     return made
 
 
@@ -183,16 +191,6 @@ _object: Callable[[object], dict[str, Any]] = _exactly(dict, "object")
 _listed: Callable[[object], list[Any]] = _exactly(list, "list")
 
 
-def _form(kind: type[Form]) -> Callable[[object], Form]:
-    def made(value: object) -> Form:
-        form = form_of(_text(value))
-        if not isinstance(form, kind):
-            raise UsageError(f"{form.opcode} is no form of this step")
-        return form
-
-    return made
-
-
 def _matrix(value: object) -> Matrix:
     row = _object(value)
     operand, shape, type_ = (_text(row.get(name)) for name in ("operand", "shape", "type"))
@@ -217,6 +215,6 @@ _FIELDS: dict[Any, Callable[[Any], object]] = {
     Place: lambda value: _made(Place, value),
     Matrix: _matrix,
     Operation: _operation,
-    **{kind: _form(kind) for kind in get_args(Form)},
+    Form: lambda value: form_of(_text(value)),
 }
 """How a value is made, by the type that a field of a row declares."""

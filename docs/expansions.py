@@ -36,7 +36,7 @@ from fuzz.compilers.matrix import (
 from fuzz.compilers.members import Member, NoDevice, members_of
 from fuzz.output import generator
 from oracle.errors import InfrastructureError
-from oracle.forms import MainForm, MmaForm
+from oracle.forms import Form
 from oracle.program import Program
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import Disassembler, find_disassembler
@@ -49,7 +49,7 @@ OLDEST = "7.7"
 """The highest PTX ISA version of ptxas 11.7, the oldest one."""
 LEVEL = 3
 """Whose expansions are listed: what ptxas does if nobody asks for a level."""
-Key = tuple[MainForm, Program]
+Key = tuple[Form, Program]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ def _print_expansions(surveys: Sequence[Surveyed]) -> None:
     table: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for one in surveys:
         for (form, program), found in zip(one.programs, one.newest, strict=True):
-            if isinstance(form, MmaForm) and not in_shared_memory(program):
+            if form.mnemonic == "wmma.mma" and not in_shared_memory(program):
                 cell = table[_without_layouts(form)].setdefault(one.target, set())
                 cell.add(words(_multiplications(found)))
     said = {
@@ -195,7 +195,7 @@ def table_lines(targets: Sequence[str], said: Mapping[str, Sequence[str]]) -> It
         yield f"| {', '.join(f'`{text}`' for text in texts)} | {' | '.join(cells)} |"
 
 
-def _without_layouts(form: MmaForm) -> str:
+def _without_layouts(form: Form) -> str:
     parts = form.opcode.removeprefix("wmma.mma.").removeprefix("sync.aligned.").split(".")
     return ".".join(part for part in parts if part not in ("row", "col", "sync", "aligned"))
 

@@ -45,7 +45,7 @@ from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
-from oracle.forms import MainForm, ProductForm
+from oracle.forms import Form
 from oracle.models import NO_FIGURES
 from oracle.permission import contradicting
 from oracle.program import Program, requirements, walk
@@ -84,7 +84,7 @@ exact whatever a compiler makes of them."""
 class Drawn:
     """A program of one multiplication, and what fills its images."""
 
-    form: MainForm
+    form: Form
     version: str
     program: Program
     recipe: Recipe
@@ -98,10 +98,10 @@ def drawn_programs(
     With `shared`, those alone whose multiplication has operands that share registers.
     """
     modules = [Module.named(target, version) for version in VERSIONS]
-    forms: tuple[MainForm, ...] = tuple(
+    forms: tuple[Form, ...] = tuple(
         form
         for form in selected_forms(Selection(pattern=pattern), target=target, version=VERSIONS[-1])
-        if isinstance(form, ProductForm)
+        if form.is_product
     )
     found: list[Drawn] = []
     for turn in count():
@@ -186,7 +186,7 @@ def build(options: argparse.Namespace) -> None:
         options.only,
         shared=options.shared_registers,
     )
-    tool = find_disassembler(options.disassembler)
+    tool = None if options.shared_registers else find_disassembler(options.disassembler)
     modules: list[dict[str, Any]] = []
     with (
         tarfile.open(options.output, "w:xz", preset=9) as archive,

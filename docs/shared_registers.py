@@ -31,7 +31,7 @@ from fuzz.findings.case import Evidence, files_of
 from fuzz.findings.replay import REPLAYS, Attempt, Subject, attempt
 from fuzz.output import generator
 from fuzz.runner import RunnerChoice
-from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.held import Registers
 from oracle.isa import mma_form, mma_sync_form
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
@@ -45,7 +45,7 @@ from runners.compilers import all_fetched, fetched_compiler, parse_levels, selec
 from runners.emission import emit
 from strategies.features import main_form
 from strategies.programs.bare import exact_elements
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Cause:
     """A multiplication whose operands share registers."""
 
     what: str
-    form: ProductForm
+    form: Form
     version: str
     """PTX ISA version of its module."""
     a: str = "a"
@@ -65,9 +65,9 @@ class Cause:
     def program(self) -> Program:
         """Load A, B and C, multiply, store D."""
         names = {"a": self.a, "b": "b", "c": self.c, "d": self.d}
-        if isinstance(self.form, MmaForm):
+        if self.form.mnemonic == "wmma.mma":
             return _of_fragments(self.form, names)
-        assert isinstance(self.form, MmaSyncForm)
+        assert self.form.mnemonic == "mma"
         return _of_lanes(self.form, names)
 
     def image(self) -> NDArray[np.uint8]:
@@ -83,28 +83,28 @@ class Cause:
         return image
 
 
-def _of_fragments(form: MmaForm, names: dict[str, str]) -> Program:
+def _of_fragments(form: Form, names: dict[str, str]) -> Program:
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     steps: list[Step] = [
         Load(
-            form=load_form(form.matrix(operand), layout, "global"), fragment=names[operand],
+            form=access_form(form.matrix(operand), layout, "global"), fragment=names[operand],
             place=At(buffer=operand),
         )
         for operand, layout in layouts.items()
     ]  # fmt: skip
     steps.append(Multiply(form=form, **names))
-    store = store_form(form.matrix("d"), "row", "global")
+    store = access_form(form.matrix("d"), "row", "global")
     steps.append(Store(form=store, fragment=names["d"], place=At(buffer="d")))
     sizes = {name: _bytes(form, name) for name in "abcd"}
     return Program(buffers=_buffers(sizes), steps=tuple(steps))
 
 
-def _bytes(form: MmaForm, operand: str) -> int:
+def _bytes(form: Form, operand: str) -> int:
     matrix = form.matrix(operand)
     return matrix.rows * matrix.columns * matrix.type.bits // 8
 
 
-def _of_lanes(form: MmaSyncForm, names: dict[str, str]) -> Program:
+def _of_lanes(form: Form, names: dict[str, str]) -> Program:
     held = {name: Registers.of(form.vector(name)) for name in "abcd"}
 
     def moved(name: str) -> dict[str, object]:

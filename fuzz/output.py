@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import Progress
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
@@ -195,6 +196,19 @@ def console(**options: Any) -> Console:
         made.width = _WIDTH_WITHOUT_TERMINAL
     if made.width > _MOST_COLUMNS:
         made.width = _MOST_COLUMNS
+    return made
+
+
+def say(line: str | Text, style: str = "", *, stderr: bool = False) -> None:
+    """Print one line, however long it is."""
+    console(stderr=stderr).print(line, style=style, soft_wrap=True)
+
+
+def table(*headings: str, title: str = "", **columns: Any) -> Table:
+    """Return an empty table without lines, whose columns have these options of Rich."""
+    made = Table(box=None, pad_edge=False, title=title or None, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, **{"overflow": "fold", **columns})
     return made
 
 
@@ -380,7 +394,7 @@ _FORBIDDEN = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0
 """Signs that XML 1.0 has not (XML 1.0, 2.2, production 2)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Test:
     """One finding."""
 

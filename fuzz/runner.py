@@ -19,7 +19,7 @@ from fuzz import warpfuzz_version
 from fuzz.kinds import BY_TROUBLE
 from fuzz.output import counted
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
-from oracle.forms import MainForm, ProductForm
+from oracle.forms import Form
 from oracle.models import NO_FIGURES, Model, model_for, use_model
 from oracle.models.files import read_model
 from oracle.targets import (
@@ -204,6 +204,12 @@ def visible_devices() -> int:
     return max(1, there)
 
 
+def cores() -> int:
+    """Return how many processors this process may use, at least 1."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
 @contextmanager
 def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
     """Open a runner and close it in the end.
@@ -328,7 +334,7 @@ def newest_written(front_end: str, target: str) -> PtxVersion | None:
     return known[count - 1] if count else None
 
 
-def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> str:
+def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
     """Say which forms the model of a target has no figures for in code of a compiler; "" if none.
 
     Parameters
@@ -340,9 +346,7 @@ def without_figures(forms: Iterable[MainForm], target: str, compiler: str) -> st
     """
     model = model_for(target)
     found = [
-        form.opcode
-        for form in forms
-        if isinstance(form, ProductForm) and model.expansion_of(form) == NO_FIGURES
+        form.opcode for form in forms if form.is_product and model.expansion_of(form) == NO_FIGURES
     ]
     if not found:
         return ""

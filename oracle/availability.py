@@ -5,21 +5,21 @@ from __future__ import annotations
 from functools import cache
 
 from oracle.forms import Form
-from oracle.mnemonics import MNEMONICS
-from oracle.notes import Note
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Note
 from oracle.targets import Module
 
 
 @cache
 def notes_of(form: Form) -> tuple[Note, ...]:
     """Return the notes that apply to a form, in the order of the page."""
-    return tuple(note for note in MNEMONICS[form.mnemonic].notes if note.applies(form))
+    return INSTRUCTIONS[form.mnemonic].notes_of(form)
 
 
 def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
     """Return (text, section) of every note that a module does not satisfy."""
-    found = ((note.refusal(module), note.section) for note in notes_of(form))
-    return tuple((text, section) for text, section in found if text is not None)
+    found = (note.refusal(module) for note in notes_of(form))
+    return tuple((text, form.section) for text in found if text is not None)
 
 
 def is_available(form: Form, module: Module) -> bool:
@@ -30,7 +30,7 @@ def is_available(form: Form, module: Module) -> bool:
 def deprecations(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
     """Return (text, section) of every note that advises against the form in this version."""
     return tuple(
-        (note.text, note.section)
+        (note.text, form.section)
         for note in notes_of(form)
         if note.deprecated is not None and module.version >= note.deprecated
     )
@@ -38,5 +38,5 @@ def deprecations(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
 
 def needs_aligned(form: Form, module: Module) -> bool:
     """Tell whether `.aligned` has to be written."""
-    since = MNEMONICS[form.mnemonic].aligned_since
+    since = INSTRUCTIONS[form.mnemonic].aligned_since
     return since is None or module.version >= since

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.formats import Format
-    from oracle.forms import ProductForm
+    from oracle.forms import Form
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Batch:
         return int(np.prod(self.leading, dtype=np.int64))
 
 
-def matrices(form: ProductForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Batch:
+def matrices(form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> Batch:
     """Check operands against a form.
 
     Raises

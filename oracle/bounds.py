@@ -25,7 +25,7 @@ from oracle.arithmetic.conversions import packed
 from oracle.elementwise import CANONICAL_NAN, FLOATS, apply
 from oracle.enclosure import enclosure
 from oracle.formats import FORMATS, Format
-from oracle.forms import MmaSyncForm, ProductForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Use
 from oracle.lane_fragments import pack, unpack
 from oracle.lane_steps import (
@@ -90,21 +90,19 @@ class BoundedWarps(Warps):
         # and that is all that a product asks of its multiplicands.
         words = matrix["tag"]
         words = words.view(f"u{words.dtype.itemsize}")
-        matrix["tag"] = gather(words, step.form.type)
+        matrix["tag"] = gather(words, step.form.type())
         return _filled(matrix)
 
     def store(self, step: Store, matrix: Planes) -> None:
         """Write a matrix to a place."""
-        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type)})
+        super().store(step, {**matrix, "tag": spread(matrix["tag"], step.form.type())})
 
     def multiply(self, step: Multiply) -> Planes:
         """Return A x B + C."""
         a, b, c = self.operands(step)
         return self._product(step.form, a, b, c, super().multiply(step)["bits"])
 
-    def _product(
-        self, form: ProductForm, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]
-    ) -> Planes:
+    def _product(self, form: Form, a: Planes, b: Planes, c: Planes, bits: NDArray[Any]) -> Planes:
         """Return the matrices D with what is known of them; `bits` are those of the model."""
         unknown = (c["tag"] == UNKNOWN) | (a["tag"] != EXACT).any(axis=-1)[:, :, None]
         unknown |= (b["tag"] != EXACT).any(axis=-2)[:, None, :]
@@ -130,7 +128,7 @@ class BoundedWarps(Warps):
             pack(form, found[plane].astype(bits.dtype, copy=False), registers[plane])
         return registers
 
-    def _elements(self, form: MmaSyncForm, operand: str, registers: Planes) -> Planes:
+    def _elements(self, form: Form, operand: str, registers: Planes) -> Planes:
         """Return the matrices of an operand, (form.groups * count, rows, columns)."""
         matrix = {plane: unpack(form, operand, registers[plane]) for plane in self.PLANES}
         words = matrix["tag"]
@@ -176,7 +174,7 @@ class BoundedWarps(Warps):
         memory, start = self.at(Place(buffer=step.buffer))
         unit = 2 if step.form.transposed else 4
         rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        index = rows[:, None] + np.arange(ROW_BYTES)
         tags = memory["tag"][:, index]
         whole = without_torn(tags.reshape(*tags.shape[:-1], -1, unit))
         memory["tag"][:, index] = whole.reshape(tags.shape)
@@ -202,7 +200,7 @@ class BoundedWarps(Warps):
         form = step.form
         memory, start = self.at(Place(buffer=step.buffer))
         rows = np.array(step.addresses[: form.addresses], dtype=np.int64) + start
-        tags = np.take(memory["tag"], rows[:, None] + np.arange(form.ROW_BYTES), axis=1)
+        tags = np.take(memory["tag"], rows[:, None] + np.arange(ROW_BYTES), axis=1)
         if form.element_bits < 8:
             tags = np.where((tags != EXACT).any(axis=-1, keepdims=True), np.uint8(UNKNOWN), tags)
             dealt = distribute(form, tags)

@@ -30,10 +30,10 @@ from oracle.forms import (
     MMA,
     MMA_SYNC,
     MOVMATRIX,
+    ROW_BYTES,
     STMATRIX,
     STORAGE,
     STORE,
-    LdmatrixForm,
 )
 from oracle.held import Fragment, Held, Registers, Use
 from oracle.lane_steps import (
@@ -436,7 +436,7 @@ class _Analysis:
 
     def tile(self, step: Load | Store, kind: str, at: str, state: _State) -> None:
         """Check stride, alignment, bounds and races of a load or a store of a matrix."""
-        form, matrix = step.form, step.form.matrix
+        form, matrix = step.form, step.form.matrix()
         self.space(form.space, step.place.buffer, form.section, at)
         least = matrix.default_stride(form.layout)
         stride = least if step.stride is None else step.stride
@@ -468,7 +468,7 @@ class _Analysis:
         form = step.form
         self.space(form.space or "shared", step.buffer, LDMATRIX, at)
         every = self.target <= LAST_WITH_ALL_ADDRESSES
-        size = LdmatrixForm.ROW_BYTES
+        size = ROW_BYTES
         addresses = step.addresses if every else step.addresses[: form.addresses]
         if self.read_rows(step.buffer, addresses, form.addresses, state):
             return
@@ -488,7 +488,7 @@ class _Analysis:
 
         Programs are drawn to be right, and this is many times faster than lane by lane.
         """
-        own, size = self.program.buffer(buffer), LdmatrixForm.ROW_BYTES
+        own, size = self.program.buffer(buffer), ROW_BYTES
         starts = np.array(addresses, np.int64)
         if starts.min() < 0 or starts.max() > own.size - size:
             return False
@@ -504,7 +504,7 @@ class _Analysis:
 
     def store_rows(self, step: StoreRows, at: str, state: _State) -> None:
         self.space(step.form.space or "shared", step.buffer, STMATRIX, at)
-        size = step.form.ROW_BYTES
+        size = ROW_BYTES
         written: dict[int, int] = {}
         for lane, address in enumerate(step.addresses[: step.form.addresses]):
             place = Place(buffer=step.buffer, offset=address)

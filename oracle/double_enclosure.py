@@ -31,7 +31,7 @@ from oracle.special_bounds import are_apart, class_sum, with_special
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.forms import ProductForm
+    from oracle.forms import Form
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int32]
@@ -83,7 +83,7 @@ class _Elements:
 
 
 def double_chunk(
-    form: ProductForm,
+    form: Form,
     a_bits: NDArray[Any],
     b_bits: NDArray[Any],
     c_low_bits: NDArray[Any],

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from oracle.formats import Format
-    from oracle.forms import ProductForm
+    from oracle.forms import Form
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
@@ -102,7 +102,7 @@ _FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32}
 
 
 def enclosure(
-    form: ProductForm,
+    form: Form,
     a: NDArray[Any],
     b: NDArray[Any],
     c: NDArray[Any],
@@ -202,7 +202,7 @@ class _Elements:
 
 
 def _chunk(
-    form: ProductForm,
+    form: Form,
     a_bits: NDArray[Any],
     b_bits: NDArray[Any],
     c_low_bits: NDArray[Any],

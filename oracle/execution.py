@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
-from oracle.forms import ProductForm
 from oracle.image import check_images
 from oracle.models import NO_FIGURES, Confidence, Model, model_for, weakest
 from oracle.models.files import model_of
@@ -42,7 +41,7 @@ class Expectation:
     @cached_property
     def confidence(self) -> Confidence:
         """Least sure of the figures of the model that the program's results depend on."""
-        forms = [form for form in requirements(self.program) if isinstance(form, ProductForm)]
+        forms = [form for form in requirements(self.program) if form.is_product]
         return weakest((Confidence.MEASURED, *(self.model.confidence_for(form) for form in forms)))
 
 
@@ -98,7 +97,7 @@ def expansions(program: Program, *, target: str = DEFAULT_TARGET) -> tuple[str, 
         If the target is unknown or lacks a form.
     """
     model = model_for(target)
-    forms = [form for form in requirements(program) if isinstance(form, ProductForm)]
+    forms = [form for form in requirements(program) if form.is_product]
     return tuple(model.expansion_of(form) for form in forms)
 
 

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
-from oracle.forms import MmaSyncForm
+from oracle.forms import Form
 from oracle.matrices import LANES
 from oracle.scratch import Scratch
 
 
 @cache
-def places(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+def places(form: Form, operand: str) -> NDArray[np.int64]:
     """Return where the elements of the lanes belong.
 
     Returns
@@ -52,7 +52,7 @@ def places(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
 
 
 def _places(
-    form: MmaSyncForm, operand: str, lane: NDArray[Any], i: NDArray[Any]
+    form: Form, operand: str, lane: NDArray[Any], i: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     g, t = lane // 4, lane % 4
     if operand in "cd":
@@ -66,7 +66,7 @@ def _places(
 
 
 def _quad_pair_places(
-    form: MmaSyncForm, operand: str, lane: NDArray[Any], i: NDArray[Any]
+    form: Form, operand: str, lane: NDArray[Any], i: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return row and column for m8n8k4 of f16 (9.7.14.5.1)."""
     upper, t = lane // 16 * 4, lane % 4
@@ -82,7 +82,7 @@ def _quad_pair_places(
 
 
 def unpack(
-    form: MmaSyncForm,
+    form: Form,
     operand: str,
     words: NDArray[np.uint32],
     scratch: Scratch | None = None,
@@ -146,7 +146,7 @@ def _gather(
 
 
 def pack(
-    form: MmaSyncForm,
+    form: Form,
     matrices: NDArray[Any],
     target: NDArray[np.uint32],
     operand: str = "d",
@@ -174,7 +174,7 @@ def pack(
     target.view(lanes.dtype)[...] = lanes.reshape(target.shape)
 
 
-def _by_lane(form: MmaSyncForm, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
+def _by_lane(form: Form, operand: str, elements: NDArray[Any]) -> NDArray[Any]:
     """Return a view of floats in which they follow each other as in the registers of the lanes.
 
     Parameters
@@ -201,7 +201,7 @@ def _joined(elements: NDArray[Any], bits: int) -> NDArray[np.uint32]:
 
 
 @cache
-def _place_bits(form: MmaSyncForm, operand: str) -> tuple[int, ...]:
+def _place_bits(form: Form, operand: str) -> tuple[int, ...]:
     """Return where floats of the lanes lie in the order of `unpack`.
 
     Their numbers in the lanes are a permutation of the bits of their places: for each bit of a
@@ -213,7 +213,7 @@ def _place_bits(form: MmaSyncForm, operand: str) -> tuple[int, ...]:
 
 
 @cache
-def _inverse(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+def _inverse(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the lanes, its place in (rows, columns, multiplications)."""
     columns = form.shape.matrix(operand)[1]
     group, row, column = places(form, operand).reshape(-1, 3).T
@@ -221,7 +221,7 @@ def _inverse(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
 
 
 @cache
-def _order(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+def _order(form: Form, operand: str) -> NDArray[np.int64]:
     """Return, for each element of the matrices in the order of `unpack`, its place in the lanes."""
     rows, columns = form.shape.matrix(operand)
     group, row, column = places(form, operand).reshape(-1, 3).T

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UsageError
-from oracle.forms import MmaSyncForm
+from oracle.forms import Form
 from oracle.isa import mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
@@ -69,7 +69,7 @@ def mma_sync(
 
 
 def multiply_lanes(
-    form: MmaSyncForm,
+    form: Form,
     a: NDArray[np.uint32],
     b: NDArray[np.uint32],
     c: NDArray[np.uint32],
@@ -98,7 +98,7 @@ def multiply_lanes(
     return result
 
 
-def _check(form: MmaSyncForm, name: str, words: NDArray[Any]) -> None:
+def _check(form: Form, name: str, words: NDArray[Any]) -> None:
     size = (LANES, form.words(name))
     if not isinstance(words, np.ndarray) or words.dtype != np.uint32:
         given = words.dtype if isinstance(words, np.ndarray) else type(words).__name__

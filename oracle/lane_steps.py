@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from oracle.forms import LdmatrixForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers, StepBase, Use
 from oracle.matrices import LANES
 from oracle.places import Place, Span, check, check_range
@@ -57,7 +57,7 @@ def address_text(step: Any) -> str:
 class LoadRows(StepBase):
     """ldmatrix: rows at 32 addresses of shared memory into registers (9.7.14.5.15)."""
 
-    form: LdmatrixForm
+    form: Form
     registers: str
     """Name of the destination: `form.registers` registers of 32 bits in each lane."""
     buffer: str
@@ -85,7 +85,7 @@ class LoadRows(StepBase):
     def bytes_read(self) -> tuple[Span, ...]:
         """Rows at the addresses that are used, in the order of the lanes."""
         return tuple(
-            Span.block(self.buffer, address, self.form.ROW_BYTES)
+            Span.block(self.buffer, address, ROW_BYTES)
             for address in self.addresses[: self.form.addresses]
         )
 
@@ -97,7 +97,7 @@ class LoadRows(StepBase):
 class StoreRows(StepBase):
     """stmatrix: registers into rows at 32 addresses of shared memory (9.7.14.5.16)."""
 
-    form: StmatrixForm
+    form: Form
     registers: str
     """Name of the source: `form.registers` registers of 32 bits in each lane."""
     buffer: str
@@ -121,7 +121,7 @@ class StoreRows(StepBase):
     def bytes_written(self) -> tuple[Span, ...]:
         """Rows at the addresses that are used, in the order of the lanes."""
         return tuple(
-            Span.block(self.buffer, address, self.form.ROW_BYTES)
+            Span.block(self.buffer, address, ROW_BYTES)
             for address in self.addresses[: self.form.addresses]
         )
 
@@ -221,7 +221,7 @@ class StoreRegisters(_PlacedRegisters):
 class MultiplyLanes(StepBase):
     """mma.sync: D = A x B + C (9.7.14.5.14). `d` may have registers of any of the other three."""
 
-    form: MmaSyncForm
+    form: Form
     d: str
     a: str
     b: str
@@ -255,7 +255,7 @@ class MultiplyLanes(StepBase):
 class TransposeRegisters(StepBase):
     """movmatrix of each register: an 8 x 8 matrix of 16 bits, transposed (9.7.14.5.17)."""
 
-    form: MovmatrixForm
+    form: Form
     source: str
     destination: str
     count: int

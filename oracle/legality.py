@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from oracle.availability import deprecations, needs_aligned, refusals
 from oracle.errors import UsageError
-from oracle.forms import LDMATRIX, STORAGE, Form, LdmatrixForm, LoadForm, StoreForm
+from oracle.forms import ROW_BYTES, STORAGE, Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import forms_by_opcode
 from oracle.matrices import Matrix
-from oracle.mnemonics import KEYWORDS, MNEMONICS, is_unjudged
-from oracle.opcodes import Resolution, resolve
+from oracle.opcodes import KEYWORDS, Resolution, is_unjudged, resolve
 from oracle.reasons import Reason, Rule
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -177,7 +177,7 @@ def _explain(instruction: str, module: Module) -> Explanation:
 
 def _not_judged(instruction: str, what: str, section: str) -> Explanation:
     text = (
-        f"{what} that is not judged here; the instructions that are: {', '.join(MNEMONICS)} "
+        f"{what} that is not judged here; the instructions that are: {', '.join(INSTRUCTIONS)} "
         "(mma without .sp, .kind and .block_scale)"
     )
     reason = Reason(text, section, Rule.INSTRUCTION)
@@ -202,7 +202,7 @@ def _judge_opcode(
             reasons.append(Reason(text, section, Rule.AVAILABILITY))
     remarks: list[Reason] = []
     if candidates and not resolution.aligned and needs_aligned(candidates[0], module):
-        row = MNEMONICS[candidates[0].mnemonic]
+        row = INSTRUCTIONS[candidates[0].mnemonic]
         since = f" from PTX ISA version {row.aligned_since} onwards" if row.aligned_since else ""
         reasons.append(
             Reason(f"Modifier .aligned is required{since}.", row.section, Rule.MISSING_QUALIFIER)
@@ -232,7 +232,7 @@ def _judge_operands(
     operands = _split(text)
     if operands is None:
         return [Reason(f"the operands {text[:80]!r} cannot be read", section, Rule.SYNTAX)], []
-    kinds = MNEMONICS[mnemonic].operands
+    kinds = INSTRUCTIONS[mnemonic].operands
     required = sum(1 for kind in kinds if kind != "stride")
     if not required <= len(operands) <= len(kinds):
         count = str(required) if required == len(kinds) else f"{required} or {len(kinds)}"
@@ -364,13 +364,12 @@ _BASES = {"0x": 16, "0b": 2, "0": 8, "": 10}
 def _undefined(form: Form, operands: dict[str, str]) -> list[Reason]:
     """Return what the text shows to be undefined: strides and addresses given as numbers."""
     reasons: list[Reason] = []
-    alignment = LdmatrixForm.ROW_BYTES
-    section = LDMATRIX
-    if isinstance(form, LoadForm | StoreForm):
-        alignment, section = form.matrix.fragment_bytes, STORAGE
+    alignment, section = ROW_BYTES, form.section
+    if form.opaque and not form.is_product:
+        alignment, section = form.matrix().fragment_bytes, STORAGE
         stride = _integer(operands.get("stride", ""))
         if stride is not None:
-            reasons += stride_reasons(form.matrix, form.layout, stride, form.section)
+            reasons += stride_reasons(form.matrix(), form.layout, stride, form.section)
     match = _ADDRESS.fullmatch(operands["p"]) if "p" in operands else None
     if match and match[2]:
         address = (_integer(match[2]) or 0) + (_integer(match[3] or "0") or 0)

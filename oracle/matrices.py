@@ -9,20 +9,24 @@ from oracle.formats import Format
 
 LANES = 32
 """Threads of a warp (PTX ISA 2.2.1)."""
+LAYOUTS = ("row", "col")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Dimensions of one matrix multiply-accumulate: A is m x k, B is k x n, C and D are m x n."""
+    """Dimensions of one matrix multiply-accumulate: A is m x k, B is k x n, C and D are m x n.
+
+    Of matrices that are only moved m x n, and k is 0.
+    """
 
     m: int
     n: int
-    k: int
+    k: int = 0
 
     @cached_property
     def name(self) -> str:
         """Spelling of the shape qualifier, without the dot."""
-        return f"m{self.m}n{self.n}k{self.k}"
+        return f"m{self.m}n{self.n}" + (f"k{self.k}" if self.k else "")
 
     def matrix(self, operand: str) -> tuple[int, int]:
         """Rows and columns of matrix "a", "b", "c" or "d"."""

@@ -44,8 +44,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.forms import LdmatrixForm, StmatrixForm
-from oracle.isa import ldmatrix_form, movmatrix_form, stmatrix_form
+from oracle.forms import ROW_BYTES, Form
+from oracle.isa import form_of, ldmatrix_form, stmatrix_form
 from oracle.matrices import LANES
 
 
@@ -79,7 +79,7 @@ def ldmatrix(opcode: str, shared: NDArray[Any], addresses: NDArray[Any]) -> NDAr
     index = _row_bytes(used, leading)
     memory = np.broadcast_to(shared, (*leading, shared.shape[-1]))
     rows = np.take_along_axis(memory, index, axis=-1)
-    return distribute(form, rows.reshape(*leading, form.addresses, form.ROW_BYTES))
+    return distribute(form, rows.reshape(*leading, form.addresses, ROW_BYTES))
 
 
 def stmatrix(
@@ -148,7 +148,7 @@ def movmatrix(opcode: str, registers: NDArray[Any]) -> NDArray[np.uint32]:
     UsageError
         If the opcode is no form of movmatrix, or the dtype or shape is wrong.
     """
-    movmatrix_form(opcode)
+    form_of(opcode, "movmatrix")
     _check_registers(registers, 1)
     return transposed(registers)
 
@@ -161,22 +161,20 @@ def transposed(registers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return turned.reshape(*leading, LANES, 1).astype(np.uint32, copy=False)
 
 
-def _used_addresses(
-    form: LdmatrixForm | StmatrixForm, shared: NDArray[Any], addresses: NDArray[Any]
-) -> NDArray[np.int64]:
+def _used_addresses(form: Form, shared: NDArray[Any], addresses: NDArray[Any]) -> NDArray[np.int64]:
     """Return the addresses that a form uses, int64 (..., form.addresses), checked."""
     _check_array("shared", shared, np.uint8, None)
     _check_array("addresses", addresses, np.uint32, LANES)
     used = addresses[..., : form.addresses].astype(np.int64)
     size = shared.shape[-1]
-    if np.any(used % form.ROW_BYTES):
-        wrong = int(used[used % form.ROW_BYTES != 0].flat[0])
+    if np.any(used % ROW_BYTES):
+        wrong = int(used[used % ROW_BYTES != 0].flat[0])
         raise UndefinedProgramError(
-            f"row address {wrong} is not a multiple of {form.ROW_BYTES} ({form.section}); align it"
+            f"row address {wrong} is not a multiple of {ROW_BYTES} ({form.section}); align it"
         )
-    if np.any(used + form.ROW_BYTES > size):
+    if np.any(used + ROW_BYTES > size):
         raise UndefinedProgramError(
-            f"a row of {form.ROW_BYTES} bytes at address {int(used.max())} is not inside the "
+            f"a row of {ROW_BYTES} bytes at address {int(used.max())} is not inside the "
             f"{size} bytes of shared memory; lower the address"
         )
     return used
@@ -196,17 +194,17 @@ def _leading(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
 
 def _row_bytes(used: NDArray[np.int64], leading: tuple[int, ...]) -> NDArray[np.int64]:
     """Return every byte of the rows at some addresses, int64 (..., addresses * 16)."""
-    index = used[..., None] + np.arange(LdmatrixForm.ROW_BYTES)
-    size = used.shape[-1] * LdmatrixForm.ROW_BYTES
+    index = used[..., None] + np.arange(ROW_BYTES)
+    size = used.shape[-1] * ROW_BYTES
     return np.broadcast_to(index.reshape(*used.shape[:-1], size), (*leading, size))
 
 
-def distribute(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
+def distribute(form: Form, rows: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """Deal rows out to the lanes' registers.
 
     Parameters
     ----------
-    form : LdmatrixForm
+    form : Form
     rows : uint8 (..., form.addresses, 16)
         The bytes at the row addresses, in the order of the lanes that give them.
 
@@ -223,12 +221,12 @@ def distribute(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[np.uint32
     return np.ascontiguousarray(registers.swapaxes(-1, -2)).astype(np.uint32, copy=False)
 
 
-def collect(form: StmatrixForm, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
+def collect(form: Form, registers: NDArray[np.uint32]) -> NDArray[np.uint8]:
     """Gather the rows that stmatrix writes from the lanes' registers.
 
     Parameters
     ----------
-    form : StmatrixForm
+    form : Form
     registers : uint32 (..., 32, form.registers)
 
     Returns
@@ -241,7 +239,7 @@ def collect(form: StmatrixForm, registers: NDArray[np.uint32]) -> NDArray[np.uin
     UsageError
         If the layout of the form is not known here.
     """
-    if form.type != "b16":
+    if form.element_bits != 16:
         raise UsageError(
             f"which element of {form.opcode} goes where is not known here; take a form of m8n8"
         )
@@ -250,10 +248,10 @@ def collect(form: StmatrixForm, registers: NDArray[np.uint32]) -> NDArray[np.uin
     elements = pieces.view("<u2").reshape(*leading, form.number, 8, 8)
     if form.transposed:
         elements = np.ascontiguousarray(elements.swapaxes(-1, -2))
-    return elements.view(np.uint8).reshape(*leading, form.addresses, form.ROW_BYTES)
+    return elements.view(np.uint8).reshape(*leading, form.addresses, ROW_BYTES)
 
 
-def _elements(form: LdmatrixForm, rows: NDArray[np.uint8]) -> NDArray[Any]:
+def _elements(form: Form, rows: NDArray[np.uint8]) -> NDArray[Any]:
     """Elements of each row: uint16 (..., 8) for b16, uint8 (..., 16) otherwise."""
     if form.element_bits == 16:
         return rows.view("<u2")

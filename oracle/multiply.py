@@ -13,7 +13,7 @@ from oracle.arithmetic.double_chain import chain
 from oracle.arithmetic.scalar import scalar_dot
 from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
-from oracle.forms import MmaSyncForm
+from oracle.forms import Form
 from oracle.isa import mma_form
 from oracle.models import Model, model_for
 from oracle.models.files import model_of
@@ -23,7 +23,7 @@ from oracle.transposition import in_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from oracle.forms import MmaForm, ProductForm
+    from oracle.forms import Form
     from oracle.scratch import Scratch
 
 _CHUNK_PRODUCTS = 512 * 16 * 16 * 16
@@ -110,7 +110,7 @@ def permitted(
 
 
 def multiply(
-    form: MmaForm, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
+    form: Form, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *, model: Model
 ) -> NDArray[Any]:
     """Return what `mma` does, for a form that is already known and a model.
 
@@ -132,7 +132,7 @@ def multiply(
     return in_order(result, (0, 1, 2)).reshape((*batch.leading, *size[1:]))
 
 
-def chunk_tiles(form: ProductForm) -> int:
+def chunk_tiles(form: Form) -> int:
     """Return how many tiles of a form are computed together."""
     m, n, k = form.shape.m, form.shape.n, form.shape.k
     bits = m * k * form.a_type.bits + k * n * form.b_type.bits
@@ -140,13 +140,13 @@ def chunk_tiles(form: ProductForm) -> int:
     if form.a_type.name == "f64":
         return 1 << (_CHUNK_DOUBLES_BYTES * 8 // bits).bit_length() - 1
     products, groups = _CHUNK_PRODUCTS, 1
-    if isinstance(form, MmaSyncForm):
+    if form.mnemonic == "mma":
         products, groups = 2 * products, form.groups
     tiles = min(products // (m * n * k), _CHUNK_BYTES * 8 // bits) // groups
     return tiles - tiles % _CHUNK_STEP if tiles > _CHUNK_STEP else tiles
 
 
-def takes_upper_halves(form: ProductForm, model: Model) -> bool:
+def takes_upper_halves(form: Form, model: Model) -> bool:
     """Return whether `product` takes A and B also in the upper halves of uint32, which are lost."""
     if not form.a_type.is_float or form.a_type.bits != 16 or model.scalar_for(form) is not None:
         return False
@@ -156,7 +156,7 @@ def takes_upper_halves(form: ProductForm, model: Model) -> bool:
 
 
 def product(
-    form: ProductForm,
+    form: Form,
     a: NDArray[Any],
     b: NDArray[Any],
     c: NDArray[Any],

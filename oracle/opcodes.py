@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
-from oracle.forms import Form
-from oracle.isa import FORMS, forms_by_opcode, spellings
-from oracle.mnemonics import MNEMONICS
+from oracle.forms import Form, kind_of
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import forms_by_opcode, spellings
 from oracle.reasons import Reason, Rule
 
 _INSTRUCTIONS = "9.7.14"
 """Section of the PTX ISA on the warp-level matrix instructions."""
+
+_UNJUDGED = frozenset(
+    """abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra
+    brev brkpt brx call clusterlaunchcontrol clz cnot copysign cos cp createpolicy cvt cvta discard
+    div dp2a dp4a elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ld ldu lg2
+    lop3 mad mad24 madc mapa match max mbarrier membar min mov mul mul24 multimem nanosleep neg not
+    or pmevent popc prefetch prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp
+    shf shfl shl shr sin slct sqrt st stackrestore stacksave sub subc suld suq sured sust szext tanh
+    tcgen05 tensormap testp tex tld4 trap txq vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2
+    vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4
+    wgmma xor""".split()  # noqa: SIM905
+)
+"""Instructions of the PTX ISA that are none of these: their opcodes up to the first dot (4.3.2,
+and chapter 9 of PTX ISA 9.0)."""
+KEYWORDS = "4.3.2"
+"""Section of the PTX ISA that lists the names of its instructions."""
+_UNJUDGED_QUALIFIERS = re.compile(r"sp(::\w+)?|kind::\w+|block_scale|scale_vec::\w+", re.ASCII)
+"""Qualifiers of `mma` that make it one of those with a sparse A (9.7.14.6) or with scaled blocks
+and other 8-, 6- and 4-bit types (9.7.14.5.14, since PTX ISA 8.7)."""
+
 
 Key = tuple[str, ...]
 """Texts of all slots of a form in the order of the page's syntax, "" where one is left out."""
@@ -37,12 +58,20 @@ class Resolution:
     @property
     def fragments(self) -> str:
         """Section that says how many registers the vectors have."""
-        return MNEMONICS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
+        return INSTRUCTIONS[self.mnemonic].fragments if self.mnemonic else _INSTRUCTIONS
 
     @property
     def section(self) -> str:
         """Section of the page of the instruction."""
-        return MNEMONICS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
+        return INSTRUCTIONS[self.mnemonic].section if self.mnemonic else _INSTRUCTIONS
+
+
+def is_unjudged(opcode: str) -> bool:
+    """Whether an opcode is of an instruction of the PTX ISA of which the rows here say nothing."""
+    name, *qualifiers = opcode.split(".")
+    if name == "mma":
+        return any(map(_UNJUDGED_QUALIFIERS.fullmatch, qualifiers))
+    return name in _UNJUDGED
 
 
 def resolve(opcode: str) -> Resolution:
@@ -50,10 +79,10 @@ def resolve(opcode: str) -> Resolution:
     form = forms_by_opcode().get(opcode)
     if form is not None:
         return Resolution(form.mnemonic, form, (form,), ".aligned" in opcode, ())
-    mnemonic = next((m for m in MNEMONICS if opcode == m or opcode.startswith(m + ".")), None)
+    mnemonic = next((m for m in INSTRUCTIONS if opcode == m or opcode.startswith(m + ".")), None)
     if mnemonic is None:
         fault = Reason(
-            f"{opcode[:80]!r} is none of {', '.join(MNEMONICS)} with qualifiers",
+            f"{opcode[:80]!r} is none of {', '.join(INSTRUCTIONS)} with qualifiers",
             _INSTRUCTIONS,
             Rule.INSTRUCTION,
         )
@@ -62,7 +91,7 @@ def resolve(opcode: str) -> Resolution:
 
 
 def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
-    row = MNEMONICS[mnemonic]
+    row = INSTRUCTIONS[mnemonic]
     vocabulary = _vocabulary(mnemonic)
     faults: list[tuple[str, Rule]] = []
     for text in dict.fromkeys(texts):
@@ -75,7 +104,7 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
             slots[vocabulary[text]].append(text)
     aligned = "aligned" in slots
     for name, given in slots.items():
-        most = row.most.get(name, 1)
+        most = row.most[name]
         if len(given) > most:
             listed = " ".join(f".{text}" for text in given)
             faults.append(
@@ -85,14 +114,14 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
                 )
             )
     faults += [
-        (f"a .{name} qualifier is missing", Rule.MISSING_QUALIFIER)
-        for name in row.required
-        if len(slots[name]) < row.most.get(name, 1)
+        (f"a .{kind} qualifier is missing", Rule.MISSING_QUALIFIER)
+        for kind, least in row.required.items()
+        if len(slots[kind]) < least and not (row.implicit_types and kind == "type")
     ]
-    if mnemonic == "wmma.mma" and len(slots["type"]) not in (2, 4):
+    if row.implicit_types and len(slots["type"]) not in (2, 4):
         faults.append(
             (
-                "wmma.mma takes two types (.dtype.ctype, of .f16 multiplicands) or four "
+                f"{mnemonic} takes two types (.dtype.ctype, of .f16 multiplicands) or four "
                 f"(.dtype.atype.btype.ctype), not {len(slots['type'])}",
                 Rule.COMBINATION,
             )
@@ -117,20 +146,12 @@ def _diagnose(mnemonic: str, texts: list[str]) -> Resolution:
     return Resolution(mnemonic, None, nearest, aligned, (reason,))
 
 
-_KINDS = {
-    "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
-    "btype": "type", "ctype": "type",
-}  # fmt: skip
-"""Slots that share their vocabulary, by the kind of qualifier that stands in them."""
-
-
 @cache
 def _vocabulary(mnemonic: str) -> dict[str, str]:
     """Map every qualifier of an instruction to the kind of slot in which it stands."""
     return {
-        slot.text: _KINDS.get(slot.name, slot.name)
-        for form in FORMS
-        if form.mnemonic == mnemonic
+        slot.text: kind_of(slot.name)
+        for form in INSTRUCTIONS[mnemonic].forms
         for slot in form.slots
         if slot.text
     }
@@ -142,22 +163,21 @@ def _form_key(form: Form) -> Key:
 
 @cache
 def _forms(mnemonic: str) -> dict[Key, Form]:
-    return {_form_key(form): form for form in FORMS if form.mnemonic == mnemonic}
+    return {_form_key(form): form for form in INSTRUCTIONS[mnemonic].forms}
 
 
 @cache
 def _slot_names(mnemonic: str) -> tuple[str, ...]:
-    form = next(form for form in FORMS if form.mnemonic == mnemonic)
-    return tuple(slot.name for slot in form.slots if slot.name != "aligned")
+    return tuple(name for name in INSTRUCTIONS[mnemonic].slots if name != "aligned")
 
 
 def _key(mnemonic: str, slots: dict[str, list[str]]) -> Key:
     """Place the qualifiers, in their order, into the slots of the page's syntax."""
     waiting = {kind: list(texts) for kind, texts in slots.items()}
-    implicit = mnemonic == "wmma.mma" and len(slots["type"]) == 2
+    implicit = INSTRUCTIONS[mnemonic].implicit_types and len(slots["type"]) == 2
     key = []
     for name in _slot_names(mnemonic):
-        texts = waiting.get(_KINDS.get(name, name), [])
+        texts = waiting.get(kind_of(name), [])
         skipped = implicit and name in ("atype", "btype")
         key.append(texts.pop(0) if texts and not skipped else "")
     return tuple(key)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from oracle.mnemonics import MNEMONICS
+from oracle.instructions import INSTRUCTIONS
 
 # What is not ended reaches to the end of the text, so that every sign is looked at once.
 _APART = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _INSTRUCTION = re.compile(
-    rf"(?<![\w.$%])(?:{'|'.join(map(re.escape, MNEMONICS))})(?![\w$])[^;]*(;|\Z)", re.ASCII
+    rf"(?<![\w.$%])(?:{'|'.join(map(re.escape, INSTRUCTIONS))})(?![\w$])[^;]*(;|\Z)", re.ASCII
 )
 _TARGET = re.compile(r"\.target\s+(sm_\w+)")
 _VERSION = re.compile(r"\.version\s+([0-9]+\.[0-9]+)")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.held import Fragment, StepBase, Use
 from oracle.lane_steps import (
     LaneStep,
@@ -72,7 +72,7 @@ def _tile_text(matrix: Matrix, layout: str, place: Place, stride: int | None) ->
 class Load(StepBase):
     """wmma.load of a fragment (9.7.14.4.3)."""
 
-    form: LoadForm
+    form: Form
     fragment: str
     place: Place
     stride: int | None = None
@@ -88,25 +88,25 @@ class Load(StepBase):
 
     def __post_init__(self) -> None:
         check_vector(self.fragment, "fragment")
-        check_address(self.address, self.form.matrix.registers)
+        check_address(self.address, self.form.matrix().registers)
         _check_access(self.stride, self.stride_in_register, self.immediate)
 
     @cached_property
     def tile(self) -> Tile:
         """The matrix as it lies in memory, from `place` on."""
-        return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
+        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=self.stride)
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        holds = Fragment.of(self.form.matrix, self.form.layout)
+        holds = Fragment.of(self.form.matrix(), self.form.layout)
         return (Use(field="fragment", name=self.fragment, holds=holds, written=True),)
 
     @cached_property
     def bytes_read(self) -> tuple[Span, ...]:
-        return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
+        return (_lines(self.form.matrix(), self.form.layout, self.place, self.stride),)
 
     def __str__(self) -> str:
-        tile = _tile_text(self.form.matrix, self.form.layout, self.place, self.stride)
+        tile = _tile_text(self.form.matrix(), self.form.layout, self.place, self.stride)
         return f"load {self.fragment} = {tile}{address_text(self)}"
 
 
@@ -114,7 +114,7 @@ class Load(StepBase):
 class Multiply(StepBase):
     """wmma.mma: D = A x B + C (9.7.14.4.5). `d` may have registers of any of the other three."""
 
-    form: MmaForm
+    form: Form
     d: str
     a: str
     b: str
@@ -154,7 +154,7 @@ class Multiply(StepBase):
 class Store(StepBase):
     """wmma.store of a fragment (9.7.14.4.4)."""
 
-    form: StoreForm
+    form: Form
     fragment: str
     place: Place
     stride: int | None = None
@@ -173,19 +173,19 @@ class Store(StepBase):
     @cached_property
     def tile(self) -> Tile:
         """The matrix as it lies in memory, from `place` on."""
-        return Tile(matrix=self.form.matrix, layout=self.form.layout, stride=self.stride)
+        return Tile(matrix=self.form.matrix(), layout=self.form.layout, stride=self.stride)
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        holds = Fragment.of(self.form.matrix, None)
+        holds = Fragment.of(self.form.matrix(), None)
         return (Use(field="fragment", name=self.fragment, holds=holds),)
 
     @cached_property
     def bytes_written(self) -> tuple[Span, ...]:
-        return (_lines(self.form.matrix, self.form.layout, self.place, self.stride),)
+        return (_lines(self.form.matrix(), self.form.layout, self.place, self.stride),)
 
     def __str__(self) -> str:
-        tile = _tile_text(self.form.matrix, self.form.layout, self.place, self.stride)
+        tile = _tile_text(self.form.matrix(), self.form.layout, self.place, self.stride)
         return f"store {self.fragment} to {tile}"
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UsageError
 from oracle.formats import Kind
-from oracle.forms import LAYOUTS
-from oracle.matrices import Matrix
+from oracle.matrices import LAYOUTS, Matrix
 from oracle.transposition import transpose
 
 

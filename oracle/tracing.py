@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
 from oracle.execution import run
+from oracle.forms import ROW_BYTES
 from oracle.image import check_images, position
 from oracle.lane_steps import (
     LoadRegisters,
@@ -196,7 +197,7 @@ class _Recorder(Warps):
         if isinstance(step, LoadRows):
             memory, start = self.at(Place(buffer=step.buffer))
             rows = np.array(step.addresses[: step.form.addresses]) + start
-            index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+            index = rows[:, None] + np.arange(ROW_BYTES)
             seen.inputs["rows"] = memory["bits"][0][index].copy()
         return seen
 
@@ -241,7 +242,7 @@ class _Recorder(Warps):
         halves = collect(form, cells << np.uint32(16) | cells).view("<u2")
         of_bytes = halves.astype(np.int32).repeat(2, axis=-1)
         rows = np.array(step.addresses[: form.addresses])
-        offsets = rows[:, None] + np.arange(form.ROW_BYTES)
+        offsets = rows[:, None] + np.arange(ROW_BYTES)
         self._note(Place(buffer=step.buffer), offsets, of_bytes, number)
 
     def _note(
@@ -259,7 +260,7 @@ class _Recorder(Warps):
 def _columns(step: Straight) -> int:
     """Return the columns of what a store writes."""
     if isinstance(step, Store):
-        return step.form.matrix.columns
+        return step.form.matrix().columns
     (stored,) = step.reads
     return stored.holds.registers
 

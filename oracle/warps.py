@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oracle.arithmetic.conversions import packed
 from oracle.elementwise import apply
-from oracle.forms import LoadForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Fragment, Use
 from oracle.image import position
 from oracle.lane_products import multiply_lanes
@@ -220,7 +220,7 @@ class Warps:
         """Return what ldmatrix loads."""
         memory, start = self.at(Place(buffer=step.buffer))
         rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        index = rows[:, None] + np.arange(ROW_BYTES)
         return {
             plane: distribute(step.form, np.take(memory[plane], index, axis=1))
             for plane in self.PLANES
@@ -230,7 +230,7 @@ class Warps:
         """Write rows as stmatrix does."""
         memory, start = self.at(Place(buffer=step.buffer))
         rows = np.array(step.addresses[: step.form.addresses], dtype=np.int64) + start
-        index = rows[:, None] + np.arange(step.form.ROW_BYTES)
+        index = rows[:, None] + np.arange(ROW_BYTES)
         (registers,) = self.operands(step)
         for plane in self.PLANES:
             memory[plane][:, index] = collect(step.form, registers[plane])
@@ -361,12 +361,12 @@ def _joined(mask: NDArray[np.bool_], yes: NDArray[Any], no: NDArray[Any]) -> NDA
     return array
 
 
-def _arithmetic_order(form: LoadForm) -> tuple[int, int, int]:
+def _arithmetic_order(form: Form) -> tuple[int, int, int]:
     """Order of the axes (warp, row, column) in memory that the arithmetic wants.
 
     In floating point it works on arrays with the warp last and, of multiplicands, k first; in
     this order it need not copy. Integers go through matrix products, warp by warp.
     """
-    if not form.type.is_float:
+    if not form.type().is_float:
         return (0, 1, 2)
-    return (2, 1, 0) if form.operand == "a" else (1, 2, 0)
+    return (2, 1, 0) if form.matrix().operand == "a" else (1, 2, 0)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from oracle.formats import FORMATS, Format
-from oracle.forms import Form, MmaSyncForm
-from oracle.matrices import LANES, SHAPES, Matrix, Shape, Vector
-from oracle.mnemonics import MNEMONICS
+from oracle.formats import FORMATS
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
+from oracle.matrices import LANES, SHAPES, Matrix, Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def canonical(form: Form, *, address: str = "[%addr]", stride: str = "") -> Draf
     """Return the plainest instruction of a form: lowest registers, default stride."""
     return Draft(
         mnemonic=form.mnemonic,
-        qualifiers=tuple((slot.name, slot.text) for slot in form.slots),
+        qualifiers=form.slots,
         operands=_operands(form, address, stride),
     )
 
@@ -80,83 +80,50 @@ def _operands(form: Form, address: str, stride: str) -> tuple[str, ...]:
     texts = {"p": address, "stride": stride, "to": "%r0", "from": "%r1"}
     for kind, rows in form.vectors.items():
         texts[kind] = vector(rows.registers, rows.register_type, _FIRST_REGISTERS.get(kind, 0))
-    kinds = MNEMONICS[form.mnemonic].operands
-    return tuple(texts[kind] for kind in kinds if texts[kind])
+    return tuple(texts[kind] for kind in form.operands if texts[kind])
 
 
-def matrices_as_operands(
-    matrices: dict[str, Matrix], counts: dict[str, int] | None = None
+def as_operands(
+    vectors: Mapping[str, Matrix | Vector], counts: Mapping[str, int] | None = None
 ) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a wmma.mma, each with registers of its own where it can.
+    """Return the vectors d, a, b, c of a product, each with registers of its own where it can.
 
     `counts` overrides the number of registers of an operand.
     """
     operands = []
     for name in "dabc":
-        matrix = matrices[name]
-        registers = (counts or {}).get(name, max(1, matrix.registers))
-        operands.append(vector(registers, matrix.register_type, _FIRST_REGISTERS[name]))
+        registers = (counts or {}).get(name, max(1, vectors[name].registers))
+        operands.append(vector(registers, vectors[name].register_type, _FIRST_REGISTERS[name]))
     return tuple(operands)
 
 
-def draft_matrices(draft: Draft) -> dict[str, Matrix]:
-    """Return the matrices that a draft's qualifiers describe, documented together or not.
+_SHAPE = re.compile(r"m\d{1,3}n\d{1,3}k\d{1,3}")
 
-    Operands whose shape or type is not one of the wmma page are left out.
+
+def described(draft: Draft) -> dict[str, Matrix | Vector]:
+    """Return the vectors that a draft's qualifiers describe, documented together or not, by matrix.
+
+    Fragments of wmma are left out whose shape or type is not one of its page.
     """
-    shape = SHAPES.get(draft.qualifier("shape"))
-    if shape is None:
+    row = INSTRUCTIONS.get(draft.mnemonic)
+    if row is None:
         return {}
-    if draft.mnemonic != "wmma.mma":
-        return _matrix(draft.qualifier("matrix"), shape, draft.qualifier("type"))
-    multiplicand = draft.qualifier("atype") or "f16"  # implicit (9.7.14.4.5)
-    types = {
-        "d": draft.qualifier("dtype"),
-        "a": multiplicand,
-        "b": draft.qualifier("btype") or multiplicand,
-        "c": draft.qualifier("ctype"),
+    texts = {slot: draft.qualifier(slot) for slot in row.slots}
+    if row.implicit_types:
+        texts["atype"] = texts["atype"] or "f16"  # implicit (9.7.14.4.5)
+        texts["btype"] = texts["btype"] or texts["atype"]
+    types = {operand: texts.get(f"{operand}type", "") for operand in "dabc"}
+    if not row.opaque:
+        known = _SHAPE.fullmatch(texts["shape"]) and FORMATS.keys() >= set(types.values())
+        return row.form(texts).vectors if known else {}
+    shape = SHAPES.get(texts["shape"])
+    if "matrix" in texts:
+        types = {texts["matrix"]: texts["type"]}
+    return {
+        operand: Matrix(operand=operand, shape=shape, type=FORMATS[type_])
+        for operand, type_ in types.items()
+        if shape is not None and type_ in FORMATS and operand in ("a", "b", "c", "d")
     }
-    return {name: matrix for o, t in types.items() for name, matrix in _matrix(o, shape, t).items()}
-
-
-def draft_lane_vectors(draft: Draft) -> dict[str, Vector]:
-    """Return the registers of the fragments that a draft of mma describes, documented or not.
-
-    {} if its shape is none or a type is no element format.
-    """
-    if draft.mnemonic != "mma":
-        return {}
-    sizes = _SHAPE.fullmatch(draft.qualifier("shape"))
-    if sizes is None:
-        return {}
-    types = [FORMATS.get(draft.qualifier(slot)) for slot in ("dtype", "atype", "btype", "ctype")]
-    if None in types:
-        return {}
-    d, a, b, c = (type_ for type_ in types if type_ is not None)
-    m, n, k = map(int, sizes.groups())
-    form = MmaSyncForm(
-        a_layout="row", b_layout="col", shape=Shape(m=m, n=n, k=k), d_type=d, a_type=a, b_type=b,
-        c_type=c, page_family="",
-    )  # fmt: skip
-    return {operand: form.vector(operand) for operand in "dabc"}
-
-
-def vectors_as_operands(vectors: dict[str, Vector]) -> tuple[str, ...]:
-    """Return the vectors d, a, b, c of a mma, as `matrices_as_operands` does."""
-    return tuple(
-        vector(max(1, row.registers), row.register_type, _FIRST_REGISTERS[name])
-        for name, row in vectors.items()
-    )
-
-
-_SHAPE = re.compile(r"m(\d{1,3})n(\d{1,3})k(\d{1,3})")
-
-
-def _matrix(operand: str, shape: Shape, type_name: str) -> dict[str, Matrix]:
-    type_: Format | None = FORMATS.get(type_name)
-    if type_ is None or operand not in ("a", "b", "c", "d"):
-        return {}
-    return {operand: Matrix(operand=operand, shape=shape, type=type_)}
 
 
 def dealt_once(matrix: Matrix) -> int:
@@ -176,9 +143,8 @@ def fits_declarations(draft: Draft, form: Form) -> bool:
     `%h0` (.b16) where 32 bits are loaded; that is no disagreement.
     """
     vectors = {kind: _ALLOWED[rows.register_type] for kind, rows in form.vectors.items()}
-    kinds = MNEMONICS[form.mnemonic].operands
-    shared = getattr(form, "space", "").startswith("shared")
-    for kind, operand in zip(kinds, draft.operands, strict=False):
+    shared = form.space.startswith("shared")
+    for kind, operand in zip(form.operands, draft.operands, strict=False):
         if kind == "p":
             pointer = operand.strip("[] ").split("+")[0].strip()
             fits = pointer == "%addr" or (pointer == "tile" and shared)

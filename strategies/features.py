@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm, MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -211,7 +211,7 @@ _OF_BOTH = frozenset(
 
 def possible_features(form: Form) -> tuple[Feature, ...]:
     """Return what a program about a form can be asked for, in the order of `Feature`."""
-    if isinstance(form, MmaSyncForm | StmatrixForm | MovmatrixForm):
+    if not form.opaque and form.mnemonic != "ldmatrix":
         return tuple(one for one in Feature if one in OF_LANES or one in _OF_BOTH)
     return tuple(one for one in Feature if one not in OF_LANES)
 
@@ -268,7 +268,7 @@ _OF_OPERAND = {"a": Feature.LOAD_A, "b": Feature.LOAD_B, "c": Feature.LOAD_C}
 def _of_step(step: Step, program: Program) -> Iterator[Feature]:
     match step:
         case Load():
-            yield _OF_OPERAND[step.form.operand]
+            yield _OF_OPERAND[step.form.matrix().operand]
         case Multiply():
             yield Feature.MULTIPLICATION
             yield from _of_sharing(step, program)
@@ -370,7 +370,7 @@ def _of_immediate(immediate: int) -> Iterator[Feature]:
 
 
 def _of_access(program: Program, step: Load | Store) -> Iterator[Feature]:
-    form, matrix = step.form, step.form.matrix
+    form, matrix = step.form, step.form.matrix()
     buffer = program.buffer(step.place.buffer)
     shared = buffer.space == "shared"
     verb = "store" if step.stores else "load"
@@ -391,7 +391,7 @@ def _of_access(program: Program, step: Load | Store) -> Iterator[Feature]:
 
 
 def _of_stride(step: Load | Store, *, shared: bool) -> Iterator[Feature]:
-    form, matrix, stride = step.form, step.form.matrix, step.stride
+    form, matrix, stride = step.form, step.form.matrix(), step.stride
     if stride is None:
         yield Feature.STRIDE_OMITTED
         return
@@ -497,7 +497,7 @@ def _of_memory(program: Program) -> Iterator[Feature]:
 
 def _rows(step: LoadRows) -> Span:
     """Return the bytes from the first to the last that ldmatrix may read."""
-    low, high = min(step.addresses), max(step.addresses) + step.form.ROW_BYTES
+    low, high = min(step.addresses), max(step.addresses) + ROW_BYTES
     return Span.block(step.buffer, low, high - low)
 
 
@@ -509,13 +509,13 @@ def _of_pair(first: Load | Store, its: Span, second: Load | Store, span: Span) -
     if (
         second.stores
         and its == span
-        and first.form.matrix.operand == "c"
+        and first.form.matrix().operand == "c"
         and first.form.layout == second.form.layout
     ):
         yield Feature.IN_PLACE_MEMORY
     if (
         not meet
-        and first.form.type == second.form.type
+        and first.form.type() == second.form.type()
         and first.form.layout == second.form.layout
         and its.pitch == span.pitch > its.run
         and abs(its.start - span.start) < its.pitch * its.runs
@@ -529,7 +529,7 @@ OF_OPERATION: dict[Operation, Feature] = {
 """The feature of each element-wise operation."""
 
 
-def main_form(program: Program) -> MainForm:
+def main_form(program: Program) -> Form:
     """Return the form of the step that a program is about.
 
     That is its first mma.sync, which ldmatrix feeds and stmatrix stores; without one, its first
@@ -543,4 +543,4 @@ def main_form(program: Program) -> MainForm:
     found = [step.form for step in walk(program.steps) if isinstance(step, Main)]
     if not found:
         raise UsageError("the program has no matrix instruction; there is nothing to judge")
-    return next((form for form in found if isinstance(form, MmaSyncForm)), found[0])
+    return next((form for form in found if form.is_product and not form.opaque), found[0])

@@ -14,21 +14,19 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form, LoadForm, Slot, StoreForm
+from oracle.forms import Form, kind_of
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import spellings
-from oracle.matrices import Matrix
-from oracle.mnemonics import MNEMONICS
+from oracle.matrices import Matrix, Vector
 from strategies.drafts import (
     Draft,
+    as_operands,
     canonical,
     dealt_once,
-    draft_lane_vectors,
-    draft_matrices,
-    matrices_as_operands,
+    described,
     vector,
-    vectors_as_operands,
 )
-from strategies.vocabulary import documented, foreign, kind_of, tokens
+from strategies.vocabulary import documented, foreign, tokens
 
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""
@@ -40,18 +38,13 @@ _NEIGHBOURHOOD_LIMIT = 800
 def legal_drafts(form: Form) -> tuple[Draft, ...]:
     """List the legal instructions of a form: other addresses, strides and orders one at a time."""
     plain = canonical(form)
-    drafts = [plain, *(replace(plain, qualifiers=_named(slots)) for slots in spellings(form)[1:])]
-    if "p" in MNEMONICS[form.mnemonic].operands:
+    drafts = [plain, *(replace(plain, qualifiers=slots) for slots in spellings(form)[1:])]
+    if "p" in form.operands:
         # The variable lies in shared memory, where global and generic addresses do not point.
-        space = getattr(form, "space", "")
-        addresses = ADDRESSES[1:2] if space in ("", "global") else ADDRESSES[1:]
+        addresses = ADDRESSES[1:2] if form.space in ("", "global") else ADDRESSES[1:]
         drafts += [canonical(form, address=address) for address in addresses]
     drafts += [canonical(form, stride=stride) for stride in _strides(form)]
     return tuple(drafts)
-
-
-def _named(slots: tuple[Slot, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((slot.name, slot.text) for slot in slots)
 
 
 T = TypeVar("T")
@@ -70,9 +63,9 @@ def legal_forms(draw: st.DrawFn, forms: Sequence[Form]) -> Form:
 
 def _strides(form: Form) -> tuple[str, ...]:
     """Return legal strides of a load or store: in a register, default, twice, fivefold."""
-    if not isinstance(form, LoadForm | StoreForm):
+    if "stride" not in form.operands:
         return ()
-    matrix = form.matrix
+    matrix = form.matrix()
     default = matrix.default_stride(form.layout)
     # The smallest multiple of the fragment that is no smaller than the default.
     step = max(1, 8 * matrix.fragment_bytes // matrix.type.bits)
@@ -127,16 +120,14 @@ class Neighbourhood:
     def _with_registers(self, draft: Draft) -> Draft:
         if self.registers == "origin":
             return draft
-        lanes = draft_lane_vectors(draft)
-        if lanes and not isinstance(self.registers, int):
-            return replace(draft, operands=vectors_as_operands(lanes))
-        matrices = draft_matrices(draft)
-        if draft.mnemonic == "wmma.mma" and len(matrices) == 4:
-            counts = {name: self._count(matrix) for name, matrix in matrices.items()}
-            return replace(draft, operands=matrices_as_operands(matrices, counts))
-        if len(matrices) == 1:
-            (matrix,) = matrices.values()
-            registers = vector(self._count(matrix), matrix.register_type)
+        vectors = described(draft)
+        by_hand = isinstance(self.registers, int)
+        if len(vectors) == 4 and not (by_hand and not INSTRUCTIONS[draft.mnemonic].opaque):
+            counts = {name: self._count(one) for name, one in vectors.items()}
+            return replace(draft, operands=as_operands(vectors, counts))
+        if len(vectors) == 1:
+            (one,) = vectors.values()
+            registers = vector(self._count(one), one.register_type)
         elif isinstance(self.registers, int):
             registers = vector(self.registers, "b32")
         else:
@@ -144,78 +135,27 @@ class Neighbourhood:
         operands = tuple(registers if o.startswith("{") else o for o in draft.operands)
         return replace(draft, operands=operands)
 
-    def _count(self, matrix: Matrix) -> int:
+    def _count(self, one: Matrix | Vector) -> int:
         if isinstance(self.registers, int):
             return self.registers
-        return max(1, matrix.registers) if self.registers == "table" else dealt_once(matrix)
+        if self.registers == "once" and isinstance(one, Matrix):
+            return dealt_once(one)
+        return max(1, one.registers)
 
 
 _REGISTERS: tuple[str | int, ...] = ("table", "once", "origin", 1, 2, 4, 8)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Axes:
-    """Along which slots the forms of an instruction are left."""
-
-    singles: tuple[str, ...]
-    """Slots that change alone."""
-    together: tuple[tuple[str, ...], ...] = ()
-    """Slots that documented forms always change together."""
-    fertile: tuple[tuple[tuple[str, ...], ...], ...]
-    """Axes of shapes and types together, where a compiler's tables have most room for holes."""
+_TOGETHER = (("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout"))
+"""Slots of products that documented forms often change together."""
 
 
-_ACCESS = _Axes(
-    singles=("matrix", "layout", "shape", "space", "type", "sync", "aligned"),
-    fertile=((("matrix",), ("shape",), ("type",)),),
-)
-_AXES: dict[str, _Axes] = {
-    "wmma.load": _ACCESS,
-    "wmma.store": _ACCESS,
-    "wmma.mma": _Axes(
-        singles=(
-            "op", "popc", "alayout", "blayout", "shape", "rnd", "dtype", "atype", "btype",
-            "ctype", "satfinite", "sync", "aligned",
-        ),
-        together=(("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
-        fertile=(
-            (("shape",), ("dtype", "atype", "btype", "ctype")),
-            (("shape",), ("atype", "btype"), ("dtype", "ctype")),
-            (("shape",), ("dtype",), ("ctype",)),
-            (("op",), ("shape",), ("atype", "btype")),
-        ),
-    ),
-    "ldmatrix": _Axes(
-        singles=(
-            "shape", "num", "trans", "space", "type", "dst_fmt", "src_fmt", "sync", "aligned",
-        ),
-        fertile=(
-            (("shape",), ("num",), ("type",)),
-            (("shape",), ("dst_fmt",), ("src_fmt",)),
-        ),
-    ),
-    "mma": _Axes(
-        singles=(
-            "shape", "alayout", "blayout", "rnd", "satfinite", "dtype", "atype", "btype",
-            "ctype", "op", "popc", "sync", "aligned",
-        ),
-        together=(("atype", "btype"), ("dtype", "ctype"), ("alayout", "blayout")),
-        fertile=(
-            (("shape",), ("dtype", "atype", "btype", "ctype")),
-            (("shape",), ("atype", "btype"), ("dtype", "ctype")),
-            (("atype",), ("btype",), ("dtype", "ctype")),
-            (("op",), ("shape",), ("atype", "btype")),
-        ),
-    ),
-    "stmatrix": _Axes(
-        singles=("shape", "num", "trans", "space", "type", "sync", "aligned"),
-        fertile=((("shape",), ("num",), ("type",)), (("shape",), ("trans",), ("type",))),
-    ),
-    "movmatrix": _Axes(
-        singles=("shape", "trans", "type", "sync", "aligned"),
-        fertile=((("shape",), ("type",)), (("shape",), ("trans",))),
-    ),
-}  # fmt: skip
+def _axes(mnemonic: str) -> tuple[tuple[str, ...], ...]:
+    """Return what changes alone, and what changes together, of an instruction."""
+    always = ("sync", "aligned")
+    slots = INSTRUCTIONS[mnemonic].slots
+    singles = ((slot,) for slot in (*(slot for slot in slots if slot not in always), *always))
+    return (*singles, *(some for some in _TOGETHER if some[0] in slots))
 
 
 def neighbourhoods(forms: Sequence[Form]) -> st.SearchStrategy[Neighbourhood]:
@@ -240,10 +180,10 @@ def _neighbourhoods(
     form = _one_of(draw, _one_of(draw, blocks[mnemonic]))
     fertile = draw(st.booleans())
     if fertile:
-        axes = draw(st.sampled_from(_AXES[mnemonic].fertile))
+        some = draw(st.sampled_from(INSTRUCTIONS[mnemonic].fertile))
+        axes = tuple(tuple(slots.split()) for slots in some)
     else:
-        singles = tuple((slot,) for slot in _AXES[mnemonic].singles)
-        every = st.sampled_from((*singles, *_AXES[mnemonic].together))
+        every = st.sampled_from(_axes(mnemonic))
         axes = tuple(draw(st.lists(every, min_size=1, max_size=3, unique=True)))
     return Neighbourhood(
         origin=canonical(form),
@@ -341,7 +281,7 @@ def token_soup(draw: st.DrawFn) -> Draft:
     Shrinks towards few words.
     """
     indices = draw(st.lists(st.integers(0, len(tokens()) - 1), min_size=1, max_size=14))
-    heads = (*MNEMONICS, "wmma", "wmma.load.a")
+    heads = (*INSTRUCTIONS, "wmma", "wmma.load.a")
     return Draft(
         mnemonic=_one_of(draw, heads),
         qualifiers=tuple(("", tokens()[index]) for index in indices),

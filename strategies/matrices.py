@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from oracle.forms import ROW_BYTES
 from oracle.image import position
 from oracle.lane_steps import StoreRegisters, StoreRows
 from oracle.places import Place
@@ -34,7 +35,7 @@ def inputs(program: Program) -> tuple[Placed, ...]:
     Copies are followed one after another, and only such as take the matrix whole.
     """
     return tuple(
-        Placed(operand=step.form.operand, place=place, tile=tile)
+        Placed(operand=step.form.matrix().operand, place=place, tile=tile)
         for step in walk(program.steps)
         if isinstance(step, Load)
         for tile in (step.tile,)
@@ -185,7 +186,7 @@ def results(program: Program) -> tuple[Result, ...]:
 
 def _rows(program: Program, step: StoreRows) -> Iterator[Result]:
     """Find the rows that stmatrix leaves in the image, in runs that are equally far apart."""
-    row = step.form.ROW_BYTES
+    row = ROW_BYTES
     starts = sorted(
         position(program, place)
         for address in step.addresses[: step.form.addresses]

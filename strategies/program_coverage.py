@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.program import Program, requirements
 from strategies.contents import Recipe, ValueClass, expand
@@ -49,10 +49,10 @@ class Batch:
     """PTX ISA version of its module."""
 
     @property
-    def form(self) -> MainForm:
+    def form(self) -> Form:
         """The form that the program is about."""
         form = self.focus.form
-        return form if isinstance(form, MainForm) else main_form(self.program)
+        return form if form is not None and form.is_main else main_form(self.program)
 
     def images(self, count: int | None = None, *, first: int = 0) -> NDArray[np.uint8]:
         """Return images, uint8 (count, image_bytes); all of the round's if no count is given."""
@@ -113,7 +113,7 @@ class ProgramCoverage(Coverage):
         self,
         key: int,
         count: int,
-        forms: Sequence[MainForm],
+        forms: Sequence[Form],
         *,
         first: int = 0,
     ) -> list[Focus]:
@@ -134,7 +134,7 @@ class ProgramCoverage(Coverage):
         first
             How many were chosen under this key before; where the dealing goes on.
         """
-        families: dict[str, list[MainForm]] = {}
+        families: dict[str, list[Form]] = {}
         for form in forms:
             families.setdefault(family_of(form), []).append(form)
         chosen = []
@@ -156,8 +156,8 @@ class ProgramCoverage(Coverage):
             chosen.append(Focus(form=form, features=wishes))
         return chosen
 
-    def _wishes(self, form: MainForm, random_: random.Random) -> frozenset[Feature]:
-        family, possible = family_of(form), _possible(form.__class__.__name__)
+    def _wishes(self, form: Form, random_: random.Random) -> frozenset[Feature]:
+        family, possible = family_of(form), _possible(form.mnemonic)
         dimensions = list(Dimension)
         random_.shuffle(dimensions)
         wishes = []
@@ -205,9 +205,9 @@ class ProgramCoverage(Coverage):
 
 
 @cache
-def _possible(kind: str) -> Mapping[Dimension, tuple[Feature, ...]]:
-    """Return what programs about a form of a class can be asked for, by dimension."""
-    some = next(form for form in FORMS if form.__class__.__name__ == kind)
+def _possible(mnemonic: str) -> Mapping[Dimension, tuple[Feature, ...]]:
+    """Return what programs about a form of an instruction can be asked for, by dimension."""
+    some = next(form for form in FORMS if form.mnemonic == mnemonic)
     possible = possible_features(some)
     return {
         dimension: tuple(feature for feature in possible if feature.dimension is dimension)

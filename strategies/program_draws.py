@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from oracle.availability import is_available
 from oracle.errors import UsageError
-from oracle.forms import Form, MainForm, ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.models import model_for
 from oracle.program import Program, requirements
@@ -164,7 +164,7 @@ _RANDOM_CLASSES = 4
 """Classes of values at the start of a program's images that are drawn: half of the first images."""
 
 
-def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[MainForm, ...]:
+def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the forms that programs can be about: what a target has, and whose values are known.
 
     Raises
@@ -174,9 +174,7 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     """
     row, number = parse_target(target), parse_version(version)
     forms = tuple(
-        form
-        for form in selection.forms()
-        if isinstance(form, MainForm) and is_valued(form, Module(row, number))
+        form for form in selection.forms() if form.is_main and is_valued(form, Module(row, number))
     )
     if not forms and unjudged_forms(selection, target=target, version=version):
         raise UsageError(
@@ -193,15 +191,13 @@ def selected_forms(selection: Selection, *, target: str, version: str) -> tuple[
     return forms
 
 
-def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[ProductForm, ...]:
+def unjudged_forms(selection: Selection, *, target: str, version: str) -> tuple[Form, ...]:
     """Return the selected forms that a target has, and of which the model in use has no figures."""
     module = Module.named(target, version)
     return tuple(
         form
         for form in selection.forms()
-        if isinstance(form, ProductForm)
-        and is_available(form, module)
-        and not model_for(target).judges(form)
+        if form.is_product and is_available(form, module) and not model_for(target).judges(form)
     )
 
 
@@ -211,7 +207,7 @@ def round_key(seed: int, number: int) -> int:
 
 
 def round_focuses(
-    forms: Sequence[MainForm], *, seed: int, number: int, reached: ProgramCoverage
+    forms: Sequence[Form], *, seed: int, number: int, reached: ProgramCoverage
 ) -> list[Focus]:
     """Return what the programs of a round should be about.
 
@@ -231,7 +227,7 @@ def round_focuses(
 
 
 def round_batches(
-    forms: Sequence[MainForm],
+    forms: Sequence[Form],
     *,
     target: str,
     version: str | Versions,
@@ -315,7 +311,7 @@ def up_to(
 
 
 def undefined_of_round(
-    forms: Sequence[MainForm], module: Module, *, seed: int, number: int
+    forms: Sequence[Form], module: Module, *, seed: int, number: int
 ) -> list[tuple[Program, Recipe]]:
     """Draw the programs behind a round that the ISA leaves undefined, and what fills their images.
 
@@ -340,7 +336,7 @@ def undefined_of_round(
 
 
 def campaign_rounds(
-    forms: Sequence[MainForm], *, target: str, version: str, seed: int, speed: Speed
+    forms: Sequence[Form], *, target: str, version: str, seed: int, speed: Speed
 ) -> Iterator[list[Batch]]:
     """Iterate over the rounds of a campaign, in order and without end."""
     reached = ProgramCoverage()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from oracle.forms import Form
+from oracle.forms import kind_of
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
-from oracle.mnemonics import MNEMONICS
 
 # What other instructions of the PTX ISA have in such a place (mma 9.7.14.5, ld 9.7.9.8,
 # cvt 9.7.9.21, atom 9.7.13): the qualifiers that a compiler's tables may let through by mistake.
@@ -34,17 +34,6 @@ _FOREIGN: dict[str, tuple[str, ...]] = {
     "trans": ("notrans",),
 }  # fmt: skip
 
-KINDS: dict[str, str] = {
-    "alayout": "layout", "blayout": "layout", "dtype": "type", "atype": "type",
-    "btype": "type", "ctype": "type",
-}  # fmt: skip
-"""Slots that share their vocabulary, by the kind of qualifier that stands in them."""
-
-
-def kind_of(slot: str) -> str:
-    """Return the kind of qualifier that stands in a slot: "type" for "atype"."""
-    return KINDS.get(slot, slot)
-
 
 @cache
 def documented(kind: str) -> tuple[str, ...]:
@@ -67,14 +56,7 @@ def foreign(kind: str) -> tuple[str, ...]:
 @cache
 def tokens() -> tuple[str, ...]:
     """Return every word that token soup is made of."""
-    kinds = dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots)
+    kinds = dict.fromkeys(kind for row in INSTRUCTIONS.values() for kind in row.most)
     words = [word for kind in kinds for word in (*documented(kind), *foreign(kind))]
-    heads = [part for mnemonic in MNEMONICS for part in mnemonic.split(".")]
+    heads = [part for mnemonic in INSTRUCTIONS for part in mnemonic.split(".")]
     return tuple(dict.fromkeys((*heads, *words, "", "::", "v4", "x", "0")))
-
-
-@cache
-def slot_names(mnemonic: str) -> tuple[str, ...]:
-    """Return the slots of an instruction in the order of the page's syntax."""
-    form: Form = next(form for form in FORMS if form.mnemonic == mnemonic)
-    return tuple(slot.name for slot in form.slots)

@@ -18,7 +18,7 @@ from fuzz.checks.protocol import RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.targets import Module
 from strategies.contents import ValueClass
@@ -45,7 +45,7 @@ class Reach:
 class Campaign:
     """What one campaign draws."""
 
-    forms: tuple[MainForm, ...]
+    forms: tuple[Form, ...]
     target: str
     version: str
     seed: int
@@ -53,7 +53,7 @@ class Campaign:
 
 
 def campaigns_of(
-    forms: tuple[MainForm, ...],
+    forms: tuple[Form, ...],
     *,
     target: str,
     version: str,
@@ -116,7 +116,7 @@ def undrawn_forms(target: str, version: str) -> tuple[Form, ...]:
     return tuple(
         form
         for form in FORMS
-        if isinstance(form, MainForm) and is_available(form, module) and not is_valued(form, module)
+        if form.is_main and is_available(form, module) and not is_valued(form, module)
     )
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.image import different
 from oracle.isa import FORMS
 from oracle.targets import Module, parse_target, parse_version
@@ -148,8 +148,7 @@ def _drawn(target: str, version: str) -> tuple[Form, ...]:
     return tuple(
         form
         for form in FORMS
-        if is_available(form, module)
-        and (not isinstance(form, MainForm) or is_valued(form, module))
+        if is_available(form, module) and (not form.is_main or is_valued(form, module))
     )
 
 

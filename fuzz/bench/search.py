@@ -14,7 +14,7 @@ from fuzz.bench.faults import Contents, Emitted, Mutant, Subject, filled
 from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from oracle.errors import InfrastructureError
 from oracle.execution import execute
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Images
@@ -31,7 +31,7 @@ LAYOUTS = 2
 class Plan:
     """What every seed searches for, and how long."""
 
-    forms: tuple[MainForm, ...]
+    forms: tuple[Form, ...]
     target: str
     version: str
     subjects: tuple[Subject, ...]

@@ -63,8 +63,8 @@ from fuzz.findings.stored import EXPANSION
 from fuzz.kinds import BY_OUTCOME, KINDS
 from fuzz.runner import OpenRunner
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.forms import MainForm
-from oracle.mnemonics import MNEMONICS
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.targets import Module
 from runners.assemblers.judgements import Outcome, Verdict
 from runners.assemblers.judging import judge_module
@@ -74,14 +74,16 @@ from runners.protocol import Failure, Runner
 from strategies.features import main_form
 from strategies.programs import GENERATOR_VERSION
 
-_INSTRUCTION = re.compile(rf"^\s*((?:{'|'.join(map(re.escape, MNEMONICS))})\.[^;]+);", re.MULTILINE)
+_INSTRUCTION = re.compile(
+    rf"^\s*((?:{'|'.join(map(re.escape, INSTRUCTIONS))})\.[^;]+);", re.MULTILINE
+)
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
 
 
 def family_of(
     kind: Kind,
-    form: MainForm | None,
+    form: Form | None,
     members: Sequence[Member],
     among: Sequence[Member],
     failure: Failure | None = None,
@@ -159,7 +161,7 @@ class Refusal:
     """A module that some members do not compile."""
 
     module: KernelModule
-    form: MainForm | None
+    form: Form | None
     """What its program is about; None if it takes a module of several programs."""
     verdicts: Mapping[Member, Verdict]
     """What each member that was asked does with it."""

@@ -26,12 +26,13 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
+from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
 from fuzz.findings.spans import described
 from fuzz.kinds import KINDS
 from fuzz.runner import RunnerChoice, without_figures
-from oracle.forms import MainForm
+from oracle.forms import Form
 from runners.assemblers.disassembly import Disassembler
 from runners.compilers import DRIVER
 from runners.cuda.compilation import release_of
@@ -182,7 +183,9 @@ class MatrixDrawing:
         images = check.images or _IMAGES[check.choice.name]
         if check.choice.name == "sim" and any(one.front_end for one in check.members):
             images = check.images or _WRITTEN_IMAGES
-        return Drawn(work=images, cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images)
+        return Drawn(
+            work=Work(count=images), cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images
+        )
 
     def shrinks(self, case: Case) -> bool:
         """Whether a finding is made smaller: a wrong result."""
@@ -207,7 +210,7 @@ class MatrixDrawing:
         }
 
 
-def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[MainForm]) -> Iterator[str]:
+def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return

@@ -1,51 +1,63 @@
-"""A round of programs: draw, compile, fill, run, compute, and compare."""
+"""Rounds of programs on one runner: what came out wrong there, by family, and on another device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus import Family, Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_reports import Code, Outcome, Reporter
-from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage
-from fuzz.diagnosis.experiments import Remembered
+from fuzz.checks.protocol import (
+    Outcomes,
+    Pulse,
+    RoundJob,
+    RoundReport,
+    Stage,
+    Stored,
+    Suspect,
+)
+from fuzz.checks.rounds import OwnCompiler, Rounds
+from fuzz.compilers.matrix import Built, Variant
+from fuzz.diagnosis.experiments import Bench, Culprit, Remembered
+from fuzz.diagnosis.shared_registers import shared_register_culprits
+from fuzz.findings.case import Evidence, case_of, files_of
+from fuzz.findings.families import (
+    MOST_SEEN,
+    Seen,
+    family_of_culprit,
+    family_of_difference,
+    family_of_disagreement,
+    family_of_failure,
+)
+from fuzz.findings.replay import Attempt, Subject, attempt
+from fuzz.findings.verdicts import Verdict, differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
-from oracle.errors import DeviceLostError
 from oracle.execution import CHUNK_IMAGES, execute
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.permission import contradicting
+from oracle.places import Buffer
 from oracle.program import Program
+from oracle.steps import Barrier
 from oracle.targets import Module
-from runners.emission import emit_all
-from runners.front_ends import line_bytes
-from runners.front_ends.protocol import is_named
+from runners.emission import emit
 from runners.isolation import Isolation, isolate
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Images, Ran, Trouble
+from runners.protocol import Compiled, Failure, ForwardingRunner, Images, Runner, Trouble
 from strategies.contents import expand_by_class
 from strategies.draws import Selection, simplest
 from strategies.features import Focus
-from strategies.program_coverage import Batch, ProgramCoverage
-from strategies.program_draws import Versions, round_batches, round_key, selected_forms, up_to
+from strategies.program_coverage import Batch
+from strategies.program_draws import Versions, selected_forms
 from strategies.programs import programs
-
-
-@lru_cache(maxsize=256)
-def smallest_program(form: MainForm, *, target: str, version: str) -> Program:
-    """Return the program towards which those of a form shrink."""
-    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
-    return simplest(strategy)
-
 
 _BYTES_AT_ONCE = 64 << 20
 """Most bytes of images that are filled, run and compared together: a worker holds them twice."""
-_BYTES_COMPARED_AT_ONCE = 4 << 20
-"""Most bytes of images that the oracle is asked for together: they are compared while they are in
-the cache."""
 _TRIED_COPIES = 32
 """Images that are run in company of their copies, until a run fails."""
 _FAILED_RUNS = 12
@@ -57,23 +69,53 @@ looked for in one program of a round, other programs that fail so are counted, a
 apart."""
 _HANGING_RUNS = 1
 """The same of a program that hangs: each costs a deadline, and one image is shown."""
+_JUDGED = 32
+"""Differing images of one batch whose bounds are computed; the rest counts with the first."""
+_TRIED_ALONE = 4
+"""Images that came out wrong in one way and are run by themselves, until one is wrong again."""
 
 
-_Together = tuple[KernelModule, Compiled | Failure]
-"""A module of several programs, and what became of it."""
+@lru_cache(maxsize=256)
+def smallest_program(form: Form, *, target: str, version: str) -> Program:
+    """Return the program towards which those of a form shrink."""
+    strategy = programs(Focus(form=form), module=Module.named(target, version), forms=(form,))
+    return simplest(strategy)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a round is about."""
+def nothing_compiles(runner: Runner, module: Module) -> bool:
+    """Whether the least of programs is not compiled: what is wrong is about no instruction."""
+    word = Buffer(name="word", space="global", size=4)
+    least = Program(buffers=(word,), steps=(Barrier(),))
+    return isinstance(runner.compile(emit(least, module=module)), Failure)
 
-    focuses: tuple[Focus, ...]
-    """What each program should be about."""
+
+class _Compiled(ForwardingRunner):
+    """A runner for one module: it is compiled once, however often that is asked for."""
+
+    def __init__(self, runner: Runner, module: KernelModule) -> None:
+        super().__init__(runner)
+        self.module = module
+        self._code: Compiled | Failure | None = None
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        assert module is self.module
+        if self._code is None:
+            self._code = self._runner.compile(module)
+        return self._code
+
+
+@dataclass(kw_only=True, eq=False)
+class _Group:
+    """Images of one batch that came out wrong in one way."""
+
+    kind: Kind
+    family: Family
+    chosen: list[int]
+    """Their places among those that were judged."""
     count: int
-    """Images of each program."""
 
 
-class RoundWorker:
+class ProgramRounds(Rounds):
     """Carries out rounds on one runner.
 
     Parameters
@@ -102,16 +144,21 @@ class RoundWorker:
         smallest: bool,
         pulse: Pulse,
     ) -> None:
-        self._ready, self._seed, self._smallest, self._heart = ready, seed, smallest, pulse
-        self._versions = versions
-        self._remembered = Remembered()
+        self._ready, self._smallest = ready, smallest
         self._runner = BeatingRunner(ready.runner, pulse)
+        self._remembered = Remembered()
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
-        self._forms = selected_forms(
-            selection,
+        self._odd: set[str] = set()
+        """Entries of programs of the last report that came out wrong."""
+        super().__init__(
+            OwnCompiler(self._runner),
+            front_ends=[ready.choice.front_end] if ready.choice.front_end else [],
             target=ready.target,
-            version=versions.newest,
+            forms=selected_forms(selection, target=ready.target, version=versions.newest),
+            versions=versions,
+            seed=seed,
+            pulse=pulse,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -122,257 +169,388 @@ class RoundWorker:
         InfrastructureError
             If the runner lacks something.
         """
-        report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
-        self.verified = []
-        self._told = Reporter(
-            self._ready, self._runner, seed=self._seed, job=job, report=report,
-            remembered=self._remembered,
-        )  # fmt: skip
-        try:
-            report.complete = self._carry_out(job, report)
-        except DeviceLostError as error:
-            report.lost = str(error)
-        self._heart.enter(Stage.WAIT)
-        return report
+        self.verified, self._odd = [], set()
+        return super().report(job)
 
-    def _carry_out(self, job: RoundJob, report: RoundReport) -> bool:
-        """Tell whether all of the round was done."""
-        coverage = report.coverage = ProgramCoverage()
-        self._heart.enter(Stage.DRAW, round=job.number)
-        target = self._ready.target
-        drawn = round_batches(
-            self._forms,
-            target=target,
-            version=self._versions,
-            key=round_key(self._seed, job.number),
-            focuses=job.drawn.work.focuses,
-            count=job.drawn.work.count,
-            line_bytes=line_bytes(self._ready.choice.front_end),
-            shares_registers=(None if self._ready.choice.front_end is None else False,),
-        )
-        if self._smallest:
-            drawn = (
-                replace(
-                    batch,
-                    program=smallest_program(batch.form, target=target, version=batch.version),
-                )
-                for batch in drawn
-            )
-        last = None if job.limit is None else job.skip + job.limit
-        batches = up_to(last, drawn, lambda batch: batch.count)
-        if not batches:
-            return True
-        built = self._built(batches)
-        left_out = any(batch.entry not in built for batch in batches)
-        if left_out or any(isinstance(together, Failure) for _, together in built.values()):
-            # One that does not compile by itself is one case, so the others may have their turn.
-            batches.extend(drawn)
-        place = 0
-        """Cases of the round before the program at hand."""
-        for batch in batches:
-            if job.limit is not None and report.cases >= job.limit:
-                return False
-            code = self._code(batch, built.get(batch.entry))
-            count = 1 if isinstance(code, Failure) else batch.count
-            if job.skip + report.cases < place + count:
-                if job.skip <= place:
-                    coverage.add(batch)
-                    report.counts["programs", "compiled"] += not isinstance(code, Failure)
-                done = report.compared
-                self._work_on(batch, code, place, job, report)
-                if report.compared > done and batch.entry not in self._told.odd:
-                    self.verified.append(batch)
-                if job.skip + report.cases < place + count:
-                    return False
-            place += count
-        return True
+    def _as_compiled(self, batch: Batch, part: int) -> Batch:
+        if not self._smallest:
+            return batch
+        least = smallest_program(batch.form, target=self._target, version=batch.version)
+        return replace(batch, program=least)
 
-    def _built(self, batches: Sequence[Batch]) -> Mapping[str, _Together]:
-        """Compile programs, those of a PTX ISA version in one module; return each by its entry.
-
-        What a front end cannot say is left out: it would cost the others their module.
-        """
-        programs: dict[str, dict[str, Program]] = {}
-        for batch in batches:
-            if self._ready.choice.front_end is None or is_named(batch.program):
-                programs.setdefault(batch.version, {})[batch.entry] = batch.program
-        modules = [
-            emit_all(some, module=Module.named(self._ready.target, version))
-            for version, some in programs.items()
-        ]
-        self._heart.enter(Stage.COMPILE)
-        built: dict[str, _Together] = {}
-        for module in modules:
-            together = self._runner.compile(module)
-            if isinstance(together, Failure) and together.trouble is not Trouble.UNSUPPORTED:
-                kind_of_failure(together)
-            built.update((kernel.entry, (module, together)) for kernel in module.kernels)
+    def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
+        built = super()._built(programs)
+        for one in built.values():
+            for failure in one.failed.values():
+                if failure.trouble is not Trouble.UNSUPPORTED:
+                    kind_of_failure(failure)
         return built
 
-    def _code(self, batch: Batch, built: _Together | None) -> Code | Failure:
-        module, together = built or (None, None)
-        if module is not None and isinstance(together, Compiled):
-            return Code(compiled=together, rewritten=together.module.ptx != module.ptx)
-        # Its neighbours in the module may be to blame; by itself it may compile.
-        alone = self._told.module(batch, batch.entry)
-        self._heart.enter(Stage.COMPILE)
-        compiled = self._runner.compile(alone)
-        if isinstance(compiled, Failure):
-            return compiled
-        return Code(compiled=compiled, rewritten=compiled.module.ptx != alone.ptx)
+    def _cases(self, batch: Batch, built: Built | None = None) -> int:
+        return 1 if built is not None and built.failed else batch.count
 
-    def _work_on(
-        self, batch: Batch, code: Code | Failure, place: int, job: RoundJob, report: RoundReport
-    ) -> None:
-        """Work on the images of a program until they are done, or there is a reason to stop."""
+    def _leaves_cases(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> bool:
+        # One that does not compile by itself is one case.
+        return any(one.entry not in built or built[one.entry].failed for one in batches)
+
+    def _images_at_once(self, batch: Batch) -> int:
         # Images of a class are next to each other: what the oracle computes at once is of one.
         size = CHUNK_IMAGES * len(batch.recipe.classes)
-        size = max(1, min(size, _BYTES_AT_ONCE // batch.program.image_bytes))
-        while not self._heart.interrupted and not report.lost:
-            first = job.skip + report.cases - place
-            left = batch.count - first
-            if job.limit is not None:
-                left = min(left, job.limit - report.cases)
-            if left <= 0:
-                return
-            if isinstance(code, Failure):
-                self._uncompiled(batch, code, job, report)
-                return
-            self._run(batch, code, (first, min(size, left)), job, report)
+        return max(1, min(size, _BYTES_AT_ONCE // batch.program.image_bytes))
 
-    def _uncompiled(
-        self, batch: Batch, failure: Failure, job: RoundJob, report: RoundReport
+    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+        self._report.counts["programs", "compiled"] += bool(variants)
+
+    def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
+        done = self._report.compared
+        super()._work_on(batch, built, place, end)
+        if self._report.compared > done and batch.entry not in self._odd:
+            self.verified.append(batch)
+
+    def _compare(
+        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
     ) -> None:
+        for failure in built.failed.values():
+            self._uncompiled(batch, failure)
+        for variant in variants:
+            self._run(batch, built, variant.compiled, first, count)
+
+    def _uncompiled(self, batch: Batch, failure: Failure) -> None:
         """Report a program that does not compile, or cannot be asked about."""
+        self._report.cases += 1
         if failure.trouble is Trouble.UNSUPPORTED:
-            report.cases += 1
-            self._unsupported(failure, 1, report)
+            self._unsupported(failure, 1)
             return
-        image = batch.images(1)
-        report.counts["programs", "failed"] += 1
-        report.cases += 1
-        report.failed += 1
-        report.said = failure.line
-        self._told.failure(batch, image[0], 0, failure)
+        self._report.counts["programs", "failed"] += 1
+        self._report.failed += 1
+        self._report.said = failure.line
+        self._failure(batch, batch.images(1)[0], 0, failure)
 
-    def _unsupported(self, failure: Failure, images: int, report: RoundReport) -> None:
+    def _unsupported(self, failure: Failure, images: int) -> None:
         """Count a program that the front end cannot say, or whose PTX the device does not run."""
-        report.counts["programs", "unsupported"] += 1
-        report.unasked += images
-        report.said = failure.line
+        self._report.counts["programs", "unsupported"] += 1
+        self._report.unasked += images
+        self._report.said = failure.line
 
-    def _run(
-        self,
-        batch: Batch,
-        code: Code,
-        part: tuple[int, int],
-        job: RoundJob,
-        report: RoundReport,
-    ) -> None:
+    def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
         """Fill some images of a program, run them, and compare them with what the oracle says."""
-        first, count = part
-        heart, compiled = self._heart, code.compiled
-        heart.enter(Stage.EXPAND)
+        report, target = self._report, compiled.oracle_target
+        self._pulse.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        heart.enter(Stage.RUN)
+        self._pulse.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
-        wrong = self._wrong(batch, compiled, images, pending.collect)
+        wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
         if isinstance(ran, Failure) and ran.trouble is Trouble.UNSUPPORTED:
             report.cases += count
-            self._unsupported(ran, count, report)
+            self._unsupported(ran, count)
             return
         if isinstance(ran, Failure):
-            isolation = self._isolated(batch, code, images, numbers, ran, job, report)
+            isolation = self._isolated(batch, compiled, images, numbers, ran)
             if isolation is None:
                 return
             actual, sms, judged = isolation.images, isolation.sms, int(isolation.ran.sum())
             failed = len(isolation.culprits)
-            wrong = self._wrong(batch, compiled, images, lambda: isolation)
+            wrong = self._wrong(batch, target, images, lambda: isolation)
             wrong = wrong[isolation.ran[wrong]]
         else:
             actual, sms, judged, failed = ran.images, ran.sms, count, 0
-        self._told.outcomes(batch, images, actual if judged == count else None, numbers)
+        self._compare_devices(batch, images, actual if judged == count else None, numbers)
         report.cases += count
         report.compared += judged
         report.failed += failed
         report.unasked += count - judged - failed
-        heart.count(judged)
+        self._pulse.count(judged)
         if len(wrong):
-            outcome = Outcome(images=images, actual=actual, sms=sms)
-            self._told.differing(batch, code, outcome, wrong, numbers)
-
-    def _wrong(
-        self,
-        batch: Batch,
-        compiled: Compiled,
-        images: Images,
-        collect: Callable[[], Ran | Isolation | Failure],
-    ) -> NDArray[np.intp]:
-        """Return the numbers of the images that came out wrong, as far as the device brings any."""
-        size = _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes
-        size = max(1, min(CHUNK_IMAGES, size))
-        found = []
-        for start in range(0, len(images), size):
-            self._heart.enter(Stage.ORACLE)  # while the device works
-            part = slice(start, start + size)
-            target = compiled.oracle_target
-            expected = execute(batch.program, images[part], target=target).images
-            self._heart.enter(Stage.RUN)
-            ran = collect()
-            if isinstance(ran, Failure):
-                break
-            self._heart.enter(Stage.COMPARE)
-            wrong = contradicting(
-                batch.program, images[part], ran.images[part], target=target, expected=expected
-            )
-            found.append(start + wrong)
-        return np.concatenate(found) if found else np.zeros(0, np.intp)
+            # The code is of the emitted text, unless a pass has rewritten it.
+            own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None
+            self._differing(batch, compiled, own, images, actual, sms, wrong, numbers)
 
     def _isolated(
         self,
         batch: Batch,
-        code: Code,
+        compiled: Compiled,
         images: Images,
         numbers: NDArray[np.intp],
         failure: Failure,
-        job: RoundJob,
-        report: RoundReport,
     ) -> Isolation | None:
         """Run images at which the runner failed again, in parts; None if the device is lost."""
         isolation = None
         if failure.trouble is not Trouble.DEVICE_LOST:
-            kind_of_failure(failure)
-            hangs = failure.trouble is Trouble.HANG
-            if failure.trouble >= _COSTLY and self._told.settled(batch, failure):
-                self._told.failure(batch, images[0], int(numbers[0]), failure)
+            family = family_of_failure(kind_of_failure(failure), batch.form, failure)
+            if failure.trouble >= _COSTLY and self._told(family):
+                self._failure(batch, images[0], int(numbers[0]), failure)
                 return Isolation.of_nothing(images, failure)
-            limit = _HANGING_RUNS if hangs else _FAILED_RUNS
-            isolation = isolate(self._runner, code.compiled, images, entry=batch.entry, limit=limit)
+            limit = _HANGING_RUNS if failure.trouble is Trouble.HANG else _FAILED_RUNS
+            isolation = isolate(self._runner, compiled, images, entry=batch.entry, limit=limit)
         last = failure if isolation is None else isolation.last or failure
         if isolation is None or last.trouble is Trouble.DEVICE_LOST:
             index = 0 if isolation is None else int(np.argmin(isolation.ran))
-            report.lost = f"{last} {last.detail.strip()}".strip()
-            self._told.failure(batch, images[index], int(numbers[index]), last)
+            self._report.lost = f"{last} {last.detail.strip()}".strip()
+            self._failure(batch, images[index], int(numbers[index]), last)
             return None
-        kind_of_failure(last)
+        family = family_of_failure(kind_of_failure(last), batch.form, last)
         for culprit in isolation.culprits:
             index = culprit.index
-            self._told.failure(batch, images[index], int(numbers[index]), culprit.failure)
+            self._failure(batch, images[index], int(numbers[index]), culprit.failure)
         if not isolation.culprits:
             # It failed in company, and no image does alone: one may in that of its own copies.
-            tried = range(0 if self._told.settled(batch, last) else min(len(images), _TRIED_COPIES))
+            tried = range(0 if self._told(family) else min(len(images), _TRIED_COPIES))
             index = next(
-                (index for index in tried if self._fails_in_copies(batch, code, images[index])),
+                (index for index in tried if self._fails_in_copies(batch, compiled, images[index])),
                 int(np.argmin(isolation.ran)),
             )
-            self._told.failure(batch, images[index], int(numbers[index]), last)
+            self._failure(batch, images[index], int(numbers[index]), last)
         return isolation
 
-    def _fails_in_copies(self, batch: Batch, code: Code, image: NDArray[np.uint8]) -> bool:
+    def _fails_in_copies(self, batch: Batch, compiled: Compiled, image: NDArray[np.uint8]) -> bool:
         """Whether a block whose warps all have this image fails: memory that they share ends."""
-        warps = code.compiled.module.kernel(batch.entry).warps_per_block
+        warps = compiled.module.kernel(batch.entry).warps_per_block
         copies = np.repeat(image[None], warps, axis=0)
-        return isinstance(self._runner.run(code.compiled, copies, entry=batch.entry), Failure)
+        return isinstance(self._runner.run(compiled, copies, entry=batch.entry), Failure)
+
+    # Suspects
+
+    @cached_property
+    def _nothing_compiles(self) -> bool:
+        return nothing_compiles(self._runner, self._module(self._ready.ptx_version))
+
+    def _failure(
+        self, batch: Batch, image: NDArray[np.uint8], index: int, failure: Failure
+    ) -> None:
+        """Report an image at which the runner failed."""
+        lost = failure.trouble is Trouble.DEVICE_LOST
+        kind = Kind.DEVICE_LOST if lost else kind_of_failure(failure)
+        alone = kind is Kind.COMPILE_FAILURE and self._nothing_compiles
+        family = family_of_failure(kind, None if alone else batch.form, failure)
+        shown = Attempt(kind=kind, failure=failure, failed=1)
+        self._seen(batch, image, index, family, shown, 1)
+
+    def _differing(
+        self,
+        batch: Batch,
+        compiled: Compiled,
+        own: Compiled | None,
+        images: Images,
+        actual: Images,
+        sms: NDArray[np.uint32],
+        wrong: NDArray[np.intp],
+        numbers: NDArray[np.intp],
+    ) -> None:
+        """Report images that came out wrong, by family.
+
+        Parameters
+        ----------
+        own
+            What the program is compiled to in a module of its own; None where that is to be seen.
+        images, actual
+            Of shape (count, image_bytes), before and after the program.
+        sms
+            Of shape (count,): the multiprocessor that ran each.
+        wrong
+            Which of them came out wrong.
+        numbers
+            Of the images in the round.
+        """
+        judged = wrong[:_JUDGED]
+        target = compiled.oracle_target
+        expectations = execute(batch.program, images[judged], target=target).images
+        verdicts = judge(
+            batch.program, images[judged], actual[judged], target=target, expected=expectations
+        )
+        some = wrong[:MOST_SEEN]
+        seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
+        module = _Compiled(self._runner, self._emitted(batch))
+        looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
+
+        def again() -> NDArray[np.bool_] | None:
+            ran = self._runner.run(compiled, images[judged], entry=batch.entry)
+            if isinstance(ran, Failure):
+                return None
+            bad = np.zeros(len(judged), bool)
+            bad[
+                contradicting(
+                    batch.program, images[judged], ran.images, target=target, expected=expectations
+                )
+            ] = True
+            return bad
+
+        culprits: Sequence[Culprit | None] = [None] * len(judged)
+        # What is counted with others like it anyway needs no experiments, each of which compiles.
+        if any(family.key not in self._job.settled for family in looks.values()):
+            bench = Bench(self._runner, module.module, remembered=self._remembered)
+            culprits = shared_register_culprits(bench, batch.program, images[judged], again)
+        places: dict[tuple[Verdict, str], list[int]] = {}
+        for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
+            key = "" if culprit is None else culprit.key
+            places.setdefault((verdict, key), []).append(place)
+        rest = len(wrong) - len(judged)
+        groups: list[_Group] = []
+        for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
+            # What was not judged counts with the first.
+            count = len(chosen) + rest * (chosen[0] == 0)
+            kind, culprit = verdict.kind, culprits[chosen[0]]
+            self._report.counts["verdicts", kind.value] += count
+            index = int(judged[chosen[0]])
+            family = looks[verdict]
+            if culprit is not None:
+                found = differences(batch.program, expectations[chosen[0]], actual[index])
+                family = family_of_culprit(kind, culprit, found)
+            groups.append(_Group(kind=kind, family=family, chosen=chosen, count=count))
+        new = [group for group in groups if not self._told(group.family)]
+        if new:
+            groups = self._by_themselves(batch, images[judged], groups, new, module)
+        for group in groups:
+            place = group.chosen[0]
+            index = int(judged[place])
+            shown = Attempt(
+                kind=group.kind,
+                actual=actual[index][None].copy(),
+                expected=expectations[place].copy(),
+                sms=(int(sms[index]),),
+                failed=1,
+                compiled=self._alone(own, module) if group in new else None,
+            )
+            self._seen(batch, images[index], int(numbers[index]), group.family, shown, group.count)
+
+    def _looks(
+        self,
+        batch: Batch,
+        seen: Seen,
+        verdicts: Sequence[Verdict],
+        expected: Images,
+        actual: Images,
+    ) -> Mapping[Verdict, Family]:
+        """Return by verdict what wrong images are named after what they look like."""
+        first: dict[Verdict, int] = {}
+        for place, verdict in enumerate(verdicts):
+            first.setdefault(verdict, place)
+        return {
+            verdict: family_of_difference(
+                verdict.kind,
+                batch.form,
+                differences(batch.program, expected[place], actual[place]),
+                seen,
+            )
+            for verdict, place in first.items()
+        }
+
+    def _by_themselves(
+        self,
+        batch: Batch,
+        images: Images,
+        groups: list[_Group],
+        new: list[_Group],
+        compiled: _Compiled,
+    ) -> list[_Group]:
+        """Return groups of wrong images, new ones with an image first that is wrong by itself.
+
+        A store that goes astray may hit the image of another warp, which is right by itself. So
+        groups in which none is wrong by itself count with one in which some is, if there is one.
+        """
+
+        @cache
+        def first(number: int) -> int | None:
+            for place in groups[number].chosen[:_TRIED_ALONE]:
+                subject = Subject(
+                    module=compiled.module, program=batch.program, image=images[place]
+                )
+                if attempt(compiled, subject).failed:
+                    return place
+            return None
+
+        hit = 0
+        kept = []
+        for number, group in enumerate(groups):
+            if group in new:
+                place = first(number)
+                if place is None and any(first(other) is not None for other in range(len(groups))):
+                    hit += group.count
+                    continue
+                group.chosen = [group.chosen[0] if place is None else place]
+            kept.append(group)
+        for group in kept[:1]:
+            group.count += hit
+        return kept
+
+    def _alone(self, own: Compiled | None, module: _Compiled) -> Compiled | None:
+        """Return the code of a program in a module of its own."""
+        if own is not None:
+            return replace(own, module=module.module)
+        compiled = module.compile(module.module)
+        return None if isinstance(compiled, Failure) else replace(compiled, code=b"")
+
+    def _seen(
+        self,
+        batch: Batch,
+        image: NDArray[np.uint8],
+        index: int,
+        family: Family,
+        shown: Attempt,
+        count: int,
+    ) -> None:
+        """Add cases of a family to the report, the first of the round with all that it takes."""
+        self._odd.add(batch.entry)
+        kind = shown.kind or Kind.FLAKY
+        stored = None
+        if not self._told(family):
+            evidence = self._evidence(batch, image, kind, family, shown)
+            stored = self._stored(evidence, index)
+        self._suspect(family, kind, count, stored)
+
+    def _evidence(
+        self, batch: Batch, image: NDArray[np.uint8], kind: Kind, family: Family, shown: Attempt
+    ) -> Evidence:
+        subject = Subject(module=self._emitted(batch), program=batch.program, image=image.copy())
+        return Evidence(kind=kind, family=family, subject=subject, attempts=[shown])
+
+    def _stored(self, evidence: Evidence, index: int, **details: str) -> Stored:
+        case = case_of(evidence, self._ready, origin=self._origin(index), status=ShrinkStatus.RAW)
+        case = msgspec.structs.replace(case, details={**case.details, **details})
+        return Stored(case=case, files=files_of(evidence))
+
+    def _compare_devices(
+        self, batch: Batch, images: Images, actual: Images | None, numbers: NDArray[np.intp]
+    ) -> None:
+        """Add sums of images to the report, and compare them with another device's.
+
+        Parameters
+        ----------
+        batch
+            The program.
+        images, actual
+            Before and after it; None where some did not run: then the round has no outcomes.
+        numbers
+            Of the images.
+        """
+        job, report, ready = self._job, self._report, self._ready
+        if not (job.summed or job.against is not None):
+            return
+        place, before = job.skip + report.cases, report.outcomes
+        if actual is None or (before.sums.size if before is not None else 0) != place:
+            report.outcomes = None
+            return
+        sums = np.fromiter((zlib.crc32(image) for image in actual), np.uint32, len(actual))
+        whole = sums if before is None else np.concatenate((before.sums, sums))
+        name = f"{ready.uuid} ({job.device})" if ready.uuid else job.device
+        report.outcomes = Outcomes(device=name, sums=whole)
+        if job.against is None or report.disagreement is not None:
+            return
+        other = job.against.sums[place : place + len(sums)]
+        differ = np.flatnonzero(sums[: len(other)] != other)
+        if not len(differ):
+            return
+        index, its = int(differ[0]), job.against.device
+        image, actual = images[index], actual[index].copy()
+        family = family_of_disagreement(its, name, batch.form)
+        expected = execute(batch.program, image[None], target=ready.target).images[0]
+        agrees = "agrees" if np.array_equal(actual, expected) else "does not agree"
+        shown = Attempt(kind=Kind.FLAKY, actual=actual[None], expected=expected, failed=1)
+        evidence = self._evidence(batch, image, Kind.FLAKY, family, shown)
+        said = f"{name} {agrees} with the oracle; {its} gave something else"
+        stored = self._stored(evidence, int(numbers[index]), devices=said)
+        report.disagreement = Suspect(
+            family=family, kind=Kind.FLAKY, cases=len(differ), stored=stored, replayed=True
+        )

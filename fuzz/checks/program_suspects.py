@@ -13,7 +13,7 @@ import numpy as np
 from corpus import Entry, Family, Kind, ShrinkStatus, open_corpus
 from corpus.images import unpack
 from fuzz.campaign.heartbeat import BeatingRunner
-from fuzz.checks.program_reports import nothing_compiles
+from fuzz.checks.program_rounds import nothing_compiles
 from fuzz.checks.protocol import (
     ConfirmJob,
     Examination,

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 from corpus import Case
 from fuzz.campaign.heartbeat import health_of
-from fuzz.checks.program_rounds import RoundWorker, Work
+from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.program_suspects import Examiner
 from fuzz.checks.protocol import (
     Counts,
@@ -25,6 +25,7 @@ from fuzz.checks.protocol import (
     Shown,
     Words,
 )
+from fuzz.checks.rounds import Work
 from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner, RunnerChoice, drawn_versions, opened, without_figures
 from oracle.models import model_for
@@ -289,7 +290,7 @@ class ProgramTrier:
                 *filter(None, (self._without_figures(ready, check),)),
             ),
         )
-        self._rounds = RoundWorker(
+        self._rounds = ProgramRounds(
             ready,
             versions=versions,
             seed=check.seed,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 
@@ -29,8 +27,9 @@ from fuzz.bench import (
 )
 from fuzz.bench.campaigns import Lines, LinesTask, lines_of, undrawn_forms
 from fuzz.bench.pooling import Watcher, run_all
-from fuzz.output import console, counted, emit
-from fuzz.runner import RunnerChoice, version_for
+from fuzz.options import Bench, check_conflicts
+from fuzz.output import console, counted, emit, table
+from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
 from runners.faults import CATALOGUE
@@ -244,157 +243,89 @@ _LINES_TARGETS = ("sm_90", TARGET)
 lacks the second has. Each fault is planted in the first that can show it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """Options of `warpfuzz bench`."""
-
-    only: str
-    seed: int
-    """The first; those after it are the other seeds."""
-    seeds: int
-    limit: int
-    """Most images that a seed draws."""
-    baseline_limit: int
-    """The same for baselines."""
-    lines: bool
-    """Whether campaigns run to their end, one for each fault, and their lines are counted."""
-    images: int
-    """Images of each of them."""
-    coverage: bool
-    """Whether programs are only drawn."""
-    programs: int
-    """How many then."""
-    jobs: int | None
-    """Processes; None: as many as there are cores."""
-    contents: tuple[str, ...]
-    """Columns; empty: all."""
-    target: str | None
-    """None: TARGET."""
-    ptx_version: str | None
-    """None: the first that knows the target, or DEFAULT_VERSION if that is later."""
-    json: bool
-
-    @property
-    def module(self) -> tuple[str, str]:
-        """Target and PTX ISA version of the modules."""
-        target = self.target or TARGET
-        return target, version_for(self.ptx_version, target)
-
-
-_OF_FAULTS = ("only", "seeds", "limit", "baseline_limit", "contents")
-"""What only the search for planted faults goes by."""
-_OF_SEARCHES = tuple(name for name in _OF_FAULTS if name != "only")
-"""What of it campaigns of their own do not go by."""
-
-
-def check_options(given: Collection[str]) -> None:
-    """Raise UsageError if options were given of which one would do nothing beside another."""
-    if "images" in given and "lines" not in given:
-        raise UsageError("--images is how many a campaign of --lines has; add --lines, or leave it")
-    if "lines" in given:
-        idle = [name for name in (*_OF_SEARCHES, "coverage", "programs") if name in given]
-        if idle:
-            raise UsageError(
-                f"--{idle[0].replace('_', '-')} means nothing for --lines, which runs one campaign "
-                "for each fault; leave one of the two out"
-            )
-    if "coverage" not in given:
-        if "programs" in given:
-            raise UsageError("--programs is how many --coverage draws; add --coverage, or leave it")
-        return
-    idle = [name for name in _OF_FAULTS if name in given]
-    if idle:
-        raise UsageError(
-            f"--{idle[0].replace('_', '-')} is about planted faults, and --coverage plants none; "
-            "leave one of the two out"
-        )
-
-
-def list_faults(pattern: str, *, json: bool) -> None:
-    """Print the faults whose names fit a pattern, each with what it does.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
-    found = [one for one in CATALOGUE if fnmatchcase(one.name, pattern)]
-    if not found:
-        raise UsageError(f"no planted fault is like {pattern!r}; `warpfuzz bench --list` lists all")
-    if json:
-        for one in found:
-            emit({"name": one.name, "meaning": one.meaning, "place": one.place.value})
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("fault", "where", "what happens"):
-        table.add_column(heading, no_wrap=heading != "what happens", overflow="fold")
-    for one in found:
-        table.add_row(one.name, one.place.value, one.meaning)
-    console().print(table)
-
-
-def run_bench(request: Request) -> bool:
+def bench(options: Bench) -> bool:
     """Measure and print; tell whether an observable fault was not found, or nothing reached.
 
     Raises
     ------
     UsageError
-        If no fault is selected, or the target cannot be simulated.
+        If options do not go together, no fault is selected, or the target cannot be simulated.
     InfrastructureError
         If the sound device disagrees with the oracle.
     """
-    if request.lines:
-        return _lines(request)
-    return _coverage(request) if request.coverage else _faults(request)
+    if options.names:
+        _list_faults(options)
+        return False
+    check_conflicts(options, "bench")
+    search = _search_lines if options.lines else _coverage if options.coverage else _search
+    return search(options)
 
 
-def _faults(request: Request) -> bool:
-    target, version = request.module
+def _list_faults(options: Bench) -> None:
+    """Print the faults whose names fit a pattern, each with what it does."""
+    found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
+    if not found:
+        raise UsageError(
+            f"no planted fault is like {options.only!r}; `warpfuzz bench --list` lists all"
+        )
+    shown = table("fault", "where", "what happens")
+    for column in shown.columns[:2]:
+        column.no_wrap = True
+    for one in found:
+        if options.json:
+            emit({"name": one.name, "meaning": one.meaning, "place": one.place.value})
+        shown.add_row(one.name, one.place.value, one.meaning)
+    if not options.json:
+        console().print(shown)
+
+
+def _search(options: Bench) -> bool:
+    target, version = _module(options)
     plan = Plan(
         forms=selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
-        subjects=chosen(request.only, target=target, version=version),
-        columns=tuple(one for one in Contents if one in request.contents) or tuple(Contents),
-        limit=request.limit,
-        baseline_limit=min(request.limit, request.baseline_limit),
+        subjects=chosen(options.only, target=target, version=version),
+        columns=tuple(one for one in Contents if one in options.contents) or tuple(Contents),
+        limit=options.limit,
+        baseline_limit=min(options.limit, options.baseline_limit),
     )
-    seeds = [(request.seed + index) % 2**64 for index in range(request.seeds)]
+    seeds = [(options.seed + index) % 2**64 for index in range(options.seeds)]
     searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
-    with _watched("searches", [searches] * len(seeds), json=request.json) as watcher:
-        measured = measure(plan, seeds, jobs=request.jobs or _cores(), watcher=watcher)
-    show = emit_measurement if request.json else print_measurement
-    show(measured, plan, seed=request.seed, seeds=request.seeds)
+    with _watched("searches", [searches] * len(seeds), json=options.json) as watcher:
+        measured = measure(plan, seeds, jobs=options.jobs or cores(), watcher=watcher)
+    show = emit_measurement if options.json else print_measurement
+    show(measured, plan, seed=options.seed, seeds=options.seeds)
     return bool(measured.missed(plan.columns[0]))
 
 
-def _lines(request: Request) -> bool:
+def _search_lines(options: Bench) -> bool:
     """Run a campaign with each fault; tell whether one is many lines, or names the wrong step."""
     begun = time.perf_counter()
     known = load_known()
     tasks: dict[str, LinesTask] = {}
-    for target in [request.target] if request.target else _LINES_TARGETS:
-        version = version_for(request.ptx_version, request.target or TARGET)
-        for one in chosen(request.only, target=target, version=version):
+    for target in [options.target] if options.target else _LINES_TARGETS:
+        version = version_for(options.ptx_version, options.target or TARGET)
+        for one in chosen(options.only, target=target, version=version):
             if not one.unobservable and not one.is_measured_row:
                 task = LinesTask(
-                    name=one.name, guilty=one.fault.guilty, seed=request.seed,
+                    name=one.name, guilty=one.fault.guilty, seed=options.seed,
                     choice=RunnerChoice(
                         name="sim", target=target, ptx_version=version, faults=(one.name,)
                     ),
-                    images=request.images, known=known,
+                    images=options.images, known=known,
                 )  # fmt: skip
                 tasks.setdefault(one.name, task)
-    with _watched("images", [request.images] * len(tasks), json=request.json) as watcher:
+    with _watched("images", [options.images] * len(tasks), json=options.json) as watcher:
         found = run_all(
-            lines_of, list(tasks.values()), jobs=request.jobs or _cores(), watcher=watcher
+            lines_of, list(tasks.values()), jobs=options.jobs or cores(), watcher=watcher
         )
     seen = [one for one in found if one.titles]
     seconds = [taken for one in seen for taken in one.seconds]
     summary = {
         "cases": sum(one.images for one in found),
         "seconds": round(time.perf_counter() - begun, 3),
-        "seed": request.seed,
+        "seed": options.seed,
         "found": len(seen),
         "one_line": sum(len(one.titles) == 1 for one in seen),
         "named": sum(one.named == len(one.titles) for one in seen),
@@ -403,7 +334,7 @@ def _lines(request: Request) -> bool:
         "most_lines": max((len(one.titles) for one in seen), default=0),
         "median_seconds": round(statistics.median(seconds or [0.0]), 3),
     }
-    if request.json:
+    if options.json:
         rows = [
             {
                 "name": one.name, "found": bool(one.titles), "cases": one.images,
@@ -417,11 +348,11 @@ def _lines(request: Request) -> bool:
             emit(row)
         emit({"summary": {**summary, "faults": rows}})
     else:
-        _print_lines(found, summary, request)
+        _print_lines(found, summary, options)
     return summary["one_line"] < len(seen) or summary["named"] < len(seen)
 
 
-def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request: Request) -> None:
+def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], options: Bench) -> None:
     out = console()
     table = Table(box=None, pad_edge=False)
     for heading in ("fault", "lines", "culprit", "what a person reads"):
@@ -436,9 +367,9 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request:
     out.print(table)
     out.print(
         f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
-        f"{counted(request.images, 'image')}: {summary['one_line']} in one line, "
+        f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
         f"{summary['named']} with the culprit named, {summary['known']} lines taken for known, "
-        f"{summary['flaky']} flaky; seed {request.seed}, {summary['seconds']:,.0f} s"
+        f"{summary['flaky']} flaky; seed {options.seed}, {summary['seconds']:,.0f} s"
     )
     out.print(
         f"To confirm, shrink and attribute one finding took {summary['median_seconds']} s of "
@@ -446,34 +377,35 @@ def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], request:
     )
 
 
-def _coverage(request: Request) -> bool:
+def _coverage(options: Bench) -> bool:
     begun = time.perf_counter()
-    target, version = request.module
+    target, version = _module(options)
     campaigns = campaigns_of(
         selected_forms(Selection(), target=target, version=version),
         target=target,
         version=version,
-        seed=request.seed,
-        programs=request.programs,
+        seed=options.seed,
+        programs=options.programs,
     )
     sizes = [campaign.programs for campaign in campaigns]
-    with _watched("programs", sizes, json=request.json) as watcher:
-        reached = measure_reach(campaigns, jobs=request.jobs or _cores(), watcher=watcher)
-    show = emit_reach if request.json else print_reach
+    with _watched("programs", sizes, json=options.json) as watcher:
+        reached = measure_reach(campaigns, jobs=options.jobs or cores(), watcher=watcher)
+    show = emit_reach if options.json else print_reach
     seconds = time.perf_counter() - begun
     show(
         reached,
         undrawn_forms(target, version),
-        seed=request.seed,
-        programs=request.programs,
+        seed=options.seed,
+        programs=options.programs,
         seconds=seconds,
     )
     return bool(missing(reached))
 
 
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+def _module(options: Bench) -> tuple[str, str]:
+    """Return the target and the PTX ISA version of the modules."""
+    target = options.target or TARGET
+    return target, version_for(options.ptx_version, target)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from rich.table import Table
 from rich.text import Text
 
 from corpus import Entry
@@ -27,11 +26,12 @@ from fuzz.compilers.bisection import (
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
-from fuzz.findings.making import ReplayOptions
+from fuzz.findings.making import ReplayOptions, replay_options
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
-from fuzz.output import console, counted, emit, fetcher
+from fuzz.options import Bisect
+from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import opened
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
@@ -54,53 +54,26 @@ from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 
 
-def bisect_case(
-    case: str,
-    *,
-    corpus: Path,
-    compilers: str | None,
-    levels: str | None,
-    options: ReplayOptions,
-    times: int | None,
-    disassembler: Path | None,
-    at_least: int | None,
-    json: bool,
-) -> bool:
+def bisect_case(options: Bisect) -> bool:
     """Bisect a finding; tell whether any compiler disagrees with the ISA.
-
-    Parameters
-    ----------
-    case
-        The folder of a finding, or the start of its id in `corpus`.
-    compilers, levels
-        As `select` and `parse_levels` take them.
-    options
-        Where it runs, with what planted, and in which module; what is left out is as the finding
-        was made.
-    times
-        Runs of each compiler; None: as many as the finding's failure rate asks for.
-    disassembler
-        Path of an nvdisasm, for notes of changed expansions; None: the one that is here.
-    at_least
-        Versions at a level that have to be compared (modules: judged).
 
     Raises
     ------
     WarpfuzzError
         If there is no such finding or compiler, or it cannot be run.
     """
-    entry = named_entry(case, corpus)
-    wanted = parse_levels(levels)
-    selected = _selected(entry, compilers, options)
-    _check(entry, selected, options, disassembler=disassembler)
+    entry, made = named_entry(options.case, options.corpus), replay_options(options)
+    wanted = parse_levels(options.levels)
+    selected = _selected(entry, options.compilers, made)
+    _check(entry, selected, options)
     candidates = list(selected.candidates)
     rate = rate_of(entry.finding)
-    runs = repeats_for(rate) if times is None else times
+    runs = repeats_for(rate) if options.times is None else options.times
     started = time.monotonic()
     modules: dict[int, str] = {}
     with (
-        probing(entry, options, disassembler) as probe,
-        fetcher(fetched_compiler, json=json) as fetch_one,
+        probing(entry, made, options.disassembler) as probe,
+        fetcher(fetched_compiler, json=options.json) as fetch_one,
     ):
 
         def sample(index: int, level: int) -> Sample:
@@ -133,11 +106,11 @@ def bisect_case(
         }
     conclusion = Conclusion(names=[one.name for one in candidates], columns=columns, driver=driver)
     seconds = time.monotonic() - started
-    if json:
+    if options.json:
         emit(_row(entry, conclusion, modules, runs=runs, rate=rate, seconds=seconds))
     else:
         _print(entry, conclusion, modules, runs=runs, rate=rate)
-    _check_answers(entry, conclusion, at_least=at_least)
+    _check_answers(entry, conclusion, least=options.at_least or 1)
     return conclusion.bad
 
 
@@ -164,11 +137,10 @@ def _module(probe: Probe, member: Member) -> str:
         return ""
 
 
-def _check_answers(entry: Entry, conclusion: Conclusion, *, at_least: int | None) -> None:
+def _check_answers(entry: Entry, conclusion: Conclusion, *, least: int) -> None:
     """Raise InfrastructureError where too little was learnt, and nothing disagrees."""
     wanted = Way.COMPARED if is_runnable(entry) else Way.JUDGED
     count = conclusion.count(wanted)
-    least = at_least or 1
     if conclusion.bad or count >= least:
         return
     reasons = distinct(one.reason for one in conclusion.answers)
@@ -178,9 +150,7 @@ def _check_answers(entry: Entry, conclusion: Conclusion, *, at_least: int | None
     )
 
 
-def _check(
-    entry: Entry, selected: Selected, options: ReplayOptions, *, disassembler: Path | None
-) -> None:
+def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
     """Raise UsageError for what could only be left out of account."""
     runs = is_runnable(entry)
     if is_by_hand(entry):
@@ -200,10 +170,10 @@ def _check(
             f"the driver's compiler can only be asked what its code computes, and finding "
             f"{entry.id} is of what assemblers make of a module; name a ptxas with --compilers"
         )
-    if disassembler is not None and not is_expansion(entry):
+    if options.disassembler is not None and not is_expansion(entry):
         raise UsageError(
-            f"--disassembler {disassembler} is for notes of changed expansions, and {entry.id} is "
-            "none; leave it out"
+            f"--disassembler {options.disassembler} is for notes of changed expansions, and "
+            f"{entry.id} is none; leave it out"
         )
     if options.target is not None and is_expansion(entry):
         raise UsageError(
@@ -277,29 +247,24 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
 def _print(
     entry: Entry, conclusion: Conclusion, modules: Mapping[int, str], *, runs: int, rate: float
 ) -> None:
-    out = console()
-    out.print(f"{entry.id}  {entry.finding.family.title}", markup=False, soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    table.add_column("compiler", no_wrap=True)
-    for level in [one.level for one in conclusion.columns] or conclusion.driver:
-        table.add_column(f"-O{level}", overflow="fold")
-    table.add_column("asked as", style="quiet", overflow="fold")
+    say(f"{entry.id}  {entry.finding.family.title}")
+    levels = [one.level for one in conclusion.columns] or conclusion.driver
+    shown = table("compiler", *(f"-O{level}" for level in levels), "asked as")
+    shown.columns[0].no_wrap, shown.columns[-1].style = True, "quiet"
     for index in sorted({index for column in conclusion.columns for index in column.cells}):
         cells = [column.cells.get(index) for column in conclusion.columns]
-        table.add_row(conclusion.names[index], *map(_shown, cells), modules.get(index, ""))
+        shown.add_row(conclusion.names[index], *map(_shown, cells), modules.get(index, ""))
     if conclusion.driver:
-        table.add_row("driver", *map(_shown, conclusion.driver.values()))
-    out.print(table)
-    out.print(conclusion.sentence, markup=False, soft_wrap=True)
+        shown.add_row("driver", *map(_shown, conclusion.driver.values()))
+    console().print(shown)
+    say(conclusion.sentence)
     said = [f"{some} {way.value}" for way, some in by_way(conclusion.count).items()]
     answers = counted(len(conclusion.answers), "answer")
-    out.print(f"{answers}: {', '.join(said)}.", markup=False, soft_wrap=True)
+    say(f"{answers}: {', '.join(said)}.")
     if rate < 1:
-        out.print(
+        say(
             f"It fails in {rate:.1%} of runs; {runs} runs of each miss that with a probability of "
-            f"{missed(rate, runs):.2g}.",
-            markup=False,
-            soft_wrap=True,
+            f"{missed(rate, runs):.2g}."
         )
 
 

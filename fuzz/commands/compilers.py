@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypedDict
 
-from rich.table import Table
-
-from fuzz.output import console, emit, fetcher
+from fuzz.options import CompilersFetch, CompilersList
+from fuzz.output import console, emit, fetcher, say, table
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.discovery import discover
@@ -16,7 +15,7 @@ from runners.front_ends.discovery import discover as front_ends_here
 from runners.front_ends.protocol import Installed
 
 
-def list_compilers(*, json: bool) -> None:
+def list_compilers(options: CompilersList) -> None:
     """Print every assembler with its version, highest `.version` and targets; every front end."""
     found = discover()
     rows, problems = [], list(found.problems)
@@ -27,70 +26,54 @@ def list_compilers(*, json: bool) -> None:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
     front_ends = front_ends_here()
-    if json:
+    if options.json:
         for row in rows:
             emit(row)
         for one in front_ends:
             emit(_front_end_row(one))
         for problem in problems:
-            console(stderr=True).print(f"warpfuzz: {problem}", markup=False, soft_wrap=True)
+            say(f"warpfuzz: {problem}", stderr=True)
         return
     out = console()
     if rows:
-        out.print(_assemblers(rows))
+        shown = table("ptxas", "PTX ISA up to", "targets", "from", "path")
+        for row in rows:
+            targets = " ".join(name.removeprefix("sm_") for name in row["targets"])
+            shown.add_row(
+                row["version"], row["highest_ptx_version"], targets, row["origin"], row["path"]
+            )
+        out.print(shown)
     else:
         out.print("No ptxas is here; fetch one with `warpfuzz compilers fetch 13.5`.")
     if front_ends:
-        out.print(_front_ends(front_ends))
+        shown = table("front end", "path")
+        for one in front_ends:
+            shown.add_row(one.spelled, one.path)
+        out.print(shown)
     else:
         out.print("No front end is here; fetch one with `warpfuzz compilers fetch llvm:22`.")
     for problem in problems:
-        out.print(problem, style="odd", markup=False)
-
-
-def _assemblers(rows: Sequence[_Row]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("ptxas", "PTX ISA up to", "targets", "from", "path"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(
-            row["version"],
-            row["highest_ptx_version"],
-            " ".join(name.removeprefix("sm_") for name in row["targets"]),
-            row["origin"],
-            row["path"],
-        )
-    return table
-
-
-def _front_ends(found: Sequence[Installed]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("front end", "path"):
-        table.add_column(heading, overflow="fold")
-    for one in found:
-        table.add_row(one.spelled, one.path)
-    return table
+        out.print(problem, style="odd")
 
 
 def _front_end_row(one: Installed) -> dict[str, str]:
     return {"front_end": one.spelled, "version": one.version, "path": one.path}
 
 
-def fetch_compilers(names: Sequence[str], *, json: bool) -> None:
+def fetch_compilers(options: CompilersFetch) -> None:
     """Fetch assemblers and front ends one after the other, with a progress bar."""
-    out = console(stderr=json)
-    with fetcher(fetched_compiler, json=json) as fetch_one:
-        for name in names:
+    with fetcher(fetched_compiler, json=options.json) as fetch_one:
+        for name in options.versions:
             found = fetch_one(name)
             if isinstance(found, Installed):
                 row: Mapping[str, object] = _front_end_row(found)
             else:
                 row = _row(found)
-            if json:
+            if options.json:
                 emit(row)
             else:
                 what = found.spelled if isinstance(found, Installed) else f"ptxas {found.version}"
-                out.print(f"{what} is at {found.path}", markup=False)
+                console().print(f"{what} is at {found.path}")
 
 
 class _Row(TypedDict):

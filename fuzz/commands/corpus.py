@@ -6,10 +6,8 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
-
-from rich.table import Table
 
 from corpus import Kind, Problem, create_corpus, durable, open_corpus
 from corpus.archive import is_archive, opened_archive
@@ -23,6 +21,17 @@ from corpus.naming import named_corpus, named_entry
 from corpus.pruning import prune
 from corpus.verification import verify
 from fuzz.findings.families import asked_of, in_words, who_has
+from fuzz.options import (
+    CorpusCheck,
+    CorpusDiff,
+    CorpusExport,
+    CorpusImport,
+    CorpusList,
+    CorpusMarkKnown,
+    CorpusMerge,
+    CorpusPrune,
+    CorpusShow,
+)
 from fuzz.output import (
     console,
     counted,
@@ -32,26 +41,22 @@ from fuzz.output import (
     plain,
     report_expired,
     report_problems,
+    say,
+    table,
     tracked,
 )
 from oracle.errors import InfrastructureError, UsageError
 
 
-def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
-    """Print a line for each cause, worst first.
-
-    Parameters
-    ----------
-    known
-        File of more known discrepancies.
-    """
+def list_findings(options: CorpusList) -> None:
+    """Print a line for each cause, worst first."""
     problems: list[Problem] = []
-    listed = known_with(known)
+    listed = known_with(options.known)
     groups = causes(
-        named_corpus(path).entries(problems.append),
+        named_corpus(options.path).entries(problems.append),
         lambda finding: listed.match(finding) is not None,
     )
-    if json:
+    if options.json:
         for group in groups:
             emit(
                 {
@@ -70,25 +75,21 @@ def list_findings(path: Path, *, known: Path | None, json: bool) -> None:
             )
         report_problems(problems)
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "members", "known", "family", "smallest"):
-        table.add_column(heading, overflow="fold")
+    shown = table("id", "members", "known", "family", "smallest")
     for group in groups:
-        table.add_row(
+        shown.add_row(
             group.smallest.id,
             str(len(group.members)),
             "yes" if listed.match(group.smallest.finding) is not None else "",
             plain(f"{_title(group)}{in_words(_kinds(group))}"),
             harmless(group.smallest.finding.text),
         )
-    out = console()
-    out.print(table)
+    console().print(shown)
     findings = counted(sum(len(group.members) for group in groups), "finding")
     unknown = sum(listed.match(group.smallest.finding) is None for group in groups)
-    out.print(
-        f"{findings} of {counted(len(groups), 'family', 'families')} in {path}, a line for each "
-        f"cause: {unknown} not known, {len(groups) - unknown} known.",
-        soft_wrap=True,
+    say(
+        f"{findings} of {counted(len(groups), 'family', 'families')} in {options.path}, a line for "
+        f"each cause: {unknown} not known, {len(groups) - unknown} known."
     )
     report_expired(listed)
     report_problems(problems)
@@ -110,10 +111,10 @@ def _title(group: Group) -> str:
     return f"{title}: {who}" if who else title
 
 
-def show_finding(path: Path, case: str, *, json: bool) -> None:
+def show_finding(options: CorpusShow) -> None:
     """Print the page of a finding, or its description as JSON."""
-    entry = named_entry(case, path)
-    if json:
+    entry = named_entry(options.finding, options.corpus)
+    if options.json:
         emit(entry.finding)
         return
     from fuzz.explain.terminal import page_of
@@ -121,16 +122,7 @@ def show_finding(path: Path, case: str, *, json: bool) -> None:
     console().print(page_of(entry))
 
 
-def mark_finding(
-    name: str,
-    path: Path,
-    reason: str,
-    *,
-    evidence: str | None,
-    until: date | None,
-    known: Path,
-    json: bool,
-) -> None:
+def mark_finding(options: CorpusMarkKnown) -> None:
     """Add an entry for the family of a finding to a file of known discrepancies.
 
     Raises
@@ -139,7 +131,8 @@ def mark_finding(
         If its last day has passed, the finding is known by the file already, or the file is of
         another kind.
     """
-    entry = named_entry(name, path)
+    entry, known = named_entry(options.finding, options.corpus), options.known
+    until = None if options.until is None else options.until.date()
     if until is not None and until < datetime.now(UTC).date():
         raise UsageError(f"--until {until} has passed; give a day to come, or leave it out")
     there = load_known(known).match(entry.finding) if known.exists() else None
@@ -149,23 +142,26 @@ def mark_finding(
         known,
         entry.finding,
         name=entry.id,
-        reason=reason,
-        evidence=evidence or f"finding {entry.id}",
+        reason=options.reason,
+        evidence=options.evidence or f"finding {entry.id}",
         until=until,
     )
-    if json:
+    if options.json:
         emit({"id": marked.id, "path": str(known), "expires": marked.expires})
         return
     end = "for good" if marked.expires is None else f"until {marked.expires}"
-    console().print(
+    say(
         f"{entry.finding.family.title} is known as {marked.id} {end}, by {known}: give it with "
-        f"{shlex.join(('--known', str(known)))}",
-        soft_wrap=True,
+        f"{shlex.join(('--known', str(known)))}"
     )
 
 
-def merge_corpora(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
-    """Add the findings of `sources`, folders or exported .zip files, to `destination`."""
+def merge_corpora(options: CorpusMerge) -> None:
+    """Add the findings of folders or exported .zip files to a corpus."""
+    _merge(options.destination, options.sources, json=options.json)
+
+
+def _merge(destination: Path, sources: Sequence[Path], *, json: bool) -> None:
     with ExitStack() as stack:
         opened = [
             stack.enter_context(opened_archive(source))
@@ -193,12 +189,13 @@ def _with_raw(count: int) -> str:
     return f", with {counted(count, 'case')} from which findings were shrunk"
 
 
-def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
+def prune_corpus(options: CorpusPrune) -> None:
     """Remove all but the smallest finding of each family, and print how many went."""
-    pruned = prune(open_corpus(path), dry_run=dry_run)
+    dry_run = options.dry_run
+    pruned = prune(open_corpus(options.path), dry_run=dry_run)
     raw = [entry.id for entry in pruned.raw]
     removed = [entry.id for entry in pruned.removed if entry.id not in raw]
-    if json:
+    if options.json:
         kept = [entry.id for entry in pruned.kept]
         emit({"kept": kept, "removed": removed, "raw": raw, "dry_run": dry_run})
     else:
@@ -210,10 +207,11 @@ def prune_corpus(path: Path, *, dry_run: bool, json: bool) -> None:
     report_problems(pruned.problems)
 
 
-def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
+def compare_corpora(options: CorpusDiff) -> bool:
     """Print what one corpus has and the other has not; tell whether there is any such thing."""
+    left, right = options.left, options.right
     difference = compare(named_corpus(left), named_corpus(right))
-    if json:
+    if options.json:
         emit(
             {
                 "only_left": [entry.id for entry in difference.only_left],
@@ -224,22 +222,19 @@ def compare_corpora(left: Path, right: Path, *, json: bool) -> bool:
             }
         )
     else:
-        out = console()
         for mark, entries in (("-", difference.only_left), ("+", difference.only_right)):
             for entry in entries:
-                line = f"{mark} {entry.id}  {entry.finding.family.title}"
-                out.print(line, markup=False, soft_wrap=True)
-        out.print(
+                say(f"{mark} {entry.id}  {entry.finding.family.title}")
+        console().print(
             f"{len(difference.only_left)} only in {left}, {len(difference.only_right)} only in "
-            f"{right}, {len(difference.common)} in both",
-            markup=False,
+            f"{right}, {len(difference.common)} in both"
         )
     differ = bool(difference.only_left or difference.only_right)
     report_problems(difference.problems, fail=not differ)
     return differ
 
 
-def check_corpus(path: Path, *, json: bool) -> None:
+def check_corpus(options: CorpusCheck) -> None:
     """Print everything that is wrong with a corpus; nothing is changed.
 
     Raises
@@ -247,54 +242,50 @@ def check_corpus(path: Path, *, json: bool) -> None:
     InfrastructureError
         If anything is wrong.
     """
-    corpus = named_corpus(path)
+    corpus = named_corpus(options.path)
     problems = verify(corpus)
-    for problem in problems if json else ():
-        emit(
-            {
-                "path": str(problem.path),
-                "cause": problem.cause.value,
-                "sentence": problem.sentence,
-            }
-        )
     sound = sum(1 for _ in corpus.entries(checksums=False))
-    if not json:
+    if options.json:
+        for one in problems:
+            emit({"path": str(one.path), "cause": one.cause.value, "sentence": one.sentence})
+    else:
         report_problems(problems, fail=False)
-        console().print(f"{counted(sound, 'finding')} of {path} can be read", soft_wrap=True)
+        say(f"{counted(sound, 'finding')} of {options.path} can be read")
     if problems:
         raise InfrastructureError(
-            f"{path} has {counted(len(problems), 'problem')}; each was named with what to do"
+            f"{options.path} has {counted(len(problems), 'problem')}; each was named with "
+            "what to do"
         )
 
 
-def export_corpus(path: Path, file: Path, *, json: bool) -> None:
+def export_corpus(options: CorpusExport) -> None:
     """Write a corpus into a .zip (a corpus again when unpacked) or .jsonl (descriptions only)."""
-    corpus = named_corpus(path)
+    corpus, file = named_corpus(options.path), options.file
     problems: list[Problem] = []
-    entries = list(tracked(corpus.entries(problems.append), "reading", json=json))
+    entries = list(tracked(corpus.entries(problems.append), "reading", json=options.json))
     if file.suffix == ".zip":
         export_zip(corpus, entries, file)
     elif file.suffix == ".jsonl":
         durable.write_output(file, "".join(line + "\n" for line in json_lines(entries)).encode())
     else:
         raise UsageError(f"{file} ends in neither .zip nor .jsonl; choose one of the two")
-    if json:
+    if options.json:
         emit({"path": str(file), "findings": [entry.id for entry in entries]})
     else:
-        console().print(f"{counted(len(entries), 'finding')} written to {file}", markup=False)
+        console().print(f"{counted(len(entries), 'finding')} written to {file}")
     report_problems(problems)
 
 
-def import_by_hand(path: Path, folder: Path, *, json: bool) -> None:
+def import_by_hand(options: CorpusImport) -> None:
     """Add a case that a person wrote, or what a .zip holds that `corpus export` wrote."""
-    if is_archive(folder):
-        merge_corpora(path, (folder,), json=json)
+    if is_archive(options.folder):
+        _merge(options.corpus, (options.folder,), json=options.json)
         return
     # Read first: what is refused leaves no corpus behind.
-    case, files = read_case(folder)
-    saved = create_corpus(path, generator=generator()).add(case, files)
-    if json:
+    case, files = read_case(options.folder)
+    saved = create_corpus(options.corpus, generator=generator()).add(case, files)
+    if options.json:
         emit({"id": saved.id, "path": str(saved.path), "new": saved.new})
     else:
         was = "added" if saved.new else "was there already"
-        console().print(f"{saved.id} {was}: {saved.path}", markup=False)
+        console().print(f"{saved.id} {was}: {saved.path}")

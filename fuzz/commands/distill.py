@@ -7,27 +7,18 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from fuzz.output import console, emit
+from fuzz.options import Distill
+from fuzz.output import console, emit, say
 from fuzz.runner import judge_by
 from fuzz.screening.distilling import distill
-from fuzz.screening.sets import ScreeningSet, write_set
+from fuzz.screening.sets import write_set
 from oracle.errors import UsageError
 from oracle.targets import Module
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
 
-def make_set(
-    *,
-    images: int,
-    output: Path,
-    seed: int,
-    target: str,
-    ptx_version: str | None,
-    only: str,
-    model: str | None,
-    json: bool,
-) -> None:
+def make_set(options: Distill) -> None:
     """Make a set and write it.
 
     Raises
@@ -37,15 +28,16 @@ def make_set(
     InfrastructureError
         If the file cannot be written.
     """
+    output, target, json = options.output, options.target, options.json
     if not output.parent.is_dir() or output.is_dir():
         raise UsageError(
             f"--output {output} cannot be written: give a file in a folder that is there"
         )
-    module = Module.named(target, ptx_version)
-    if model is not None:
-        judge_by(Path(model), own=target, device="the set's target")
+    module = Module.named(target, options.ptx_version)
+    if options.model is not None:
+        judge_by(Path(options.model), own=target, device="the set's target")
     forms = selected_forms(
-        Selection(pattern=only), target=module.target.name, version=str(module.version)
+        Selection(pattern=options.only), target=module.target.name, version=str(module.version)
     )
     begun = time.monotonic()
     out = console(stderr=True)
@@ -55,36 +47,33 @@ def make_set(
         def watch(what: str, done: int, total: int) -> None:
             bars.update(task, description=what, completed=done, total=total)
 
-        made = distill(forms, module, seed=seed, images=images, watcher=watch)
+        made = distill(forms, module, seed=options.seed, images=options.images, watcher=watch)
     write_set(output, made)
     seconds = time.monotonic() - begun
     if json:
-        emit({"summary": {**described(made), "path": str(output), "seconds": round(seconds, 3)}})
+        description = made.description
+        emit(
+            {
+                "summary": {
+                    "images": made.images,
+                    "programs": len(made.programs),
+                    "target": description.target,
+                    "ptx_version": description.ptx_version,
+                    "seed": description.seed,
+                    "generator": description.generator,
+                    "model": description.model,
+                    "covers": description.covers,
+                    "path": str(output),
+                    "seconds": round(seconds, 3),
+                }
+            }
+        )
         return
-    console().print(
-        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed {seed}, "
-        f"judged by the model {made.description.model}, in {seconds:.0f} s: {output}",
-        markup=False,
-        soft_wrap=True,
+    say(
+        f"{made.images:,} images of {len(made.programs)} programs for {target}, seed "
+        f"{options.seed}, judged by the model {made.description.model}, in "
+        f"{seconds:.0f} s: {output}"
     )
     for name, covered in made.description.covers.items():
         missing = f"; not {', '.join(covered.missing[:4])}" if covered.missing else ""
-        console().print(
-            f"  {name}: {covered.reached:,} of {covered.total:,}{missing}",
-            markup=False,
-            soft_wrap=True,
-        )
-
-
-def described(made: ScreeningSet) -> dict[str, object]:
-    """Return what a set says of itself, as JSON has it."""
-    return {
-        "images": made.images,
-        "programs": len(made.programs),
-        "target": made.description.target,
-        "ptx_version": made.description.ptx_version,
-        "seed": made.description.seed,
-        "generator": made.description.generator,
-        "model": made.description.model,
-        "covers": made.description.covers,
-    }
+        say(f"  {name}: {covered.reached:,} of {covered.total:,}{missing}")

@@ -13,11 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired, run
 
-from rich.table import Table
 from rich.text import Text
 
 from fuzz import warpfuzz_version
-from fuzz.output import console, emit
+from fuzz.options import Doctor
+from fuzz.output import console, emit, table
 from oracle.errors import UsageError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import WHEEL, find_disassembler
@@ -42,22 +42,19 @@ class Part:
     """How to get it, where it is missing."""
 
 
-def examine(*, json: bool) -> None:
+def examine(options: Doctor) -> None:
     """Print every part, those that are missing with the command that installs them."""
     parts = list(_parts())
-    if json:
+    if options.json:
         for part in parts:
             emit(asdict(part))
         return
-    out = console()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "part", "found", "what it gives", "to install"):
-        table.add_column(heading, overflow="fold")
+    shown = table("", "part", "found", "what it gives", "to install")
     for part in parts:
         mark = Text("yes", "legal") if part.here else Text("no", "undefined")
         words = (part.name, part.found, part.gives, "" if part.here else part.install)
-        table.add_row(mark, *words)
-    out.print(table)
+        shown.add_row(mark, *words)
+    console().print(shown)
 
 
 def _parts() -> Iterator[Part]:

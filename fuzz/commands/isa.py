@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fuzz.output import console, emit
+from fuzz.options import Isa
+from fuzz.output import console, emit, table
 from oracle.availability import is_available, notes_of
 from oracle.forms import Form
 from oracle.targets import Module, parse_target, parse_version
@@ -12,33 +13,29 @@ from strategies.drafts import canonical
 from strategies.draws import Selection
 
 
-def list_forms(*, target: str | None, ptx_version: str | None, only: str, json: bool) -> None:
+def list_forms(options: Isa) -> None:
     """Print every documented form that is available on a target and in a version.
 
     Where neither is given, everything that was ever documented.
     """
-    forms = Selection(pattern=only).forms()
+    target, ptx_version = options.target, options.ptx_version
+    forms = Selection(pattern=options.only).forms()
     if target or ptx_version:
         forms = tuple(form for form in forms if _available(form, target, ptx_version))
-    if json:
+    if options.json:
         for form in forms:
             emit(_row(form))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("form", "registers", "since", "target", "section"):
-        table.add_column(heading, overflow="fold")
+    shown = table("form", "registers", "since", "target", "section")
     for form in forms:
         row = _row(form)
         registers = " ".join(f"{name}:{count}" for name, count in _registers(form).items())
         targets = str(row["target"])
-        table.add_row(form.opcode, registers, str(row["since"]), targets, form.section)
-    out = console()
-    out.print(table)
+        shown.add_row(form.opcode, registers, str(row["since"]), targets, form.section)
+    console().print(shown)
     counts = Counter(form.mnemonic for form in forms)
     parts = ", ".join(f"{count} {mnemonic}" for mnemonic, count in counts.items())
-    out.print(f"{len(forms)} forms: {parts or 'none'}")
+    console().print(f"{len(forms)} forms: {parts or 'none'}")
 
 
 def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from fuzz.options import Explain, Legal
 from fuzz.output import console, emit, encoded, harmless
 from oracle.errors import InfrastructureError, UsageError
 from oracle.given_files import GIVEN_BYTES, read_given, reason_of
@@ -20,10 +21,11 @@ from oracle.statements import directives, matrix_instructions, without_comments
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
 
 
-def explain_one(instruction: str, *, target: str, ptx_version: str, json: bool) -> None:
+def explain_one(options: Explain) -> None:
     """Print the verdict on one instruction, with every reason."""
-    explanation = explain(instruction, target=target, ptx_version=ptx_version)
-    if json:
+    target, ptx_version = options.target, options.ptx_version
+    explanation = explain(options.instruction, target=target, ptx_version=ptx_version)
+    if options.json:
         emit(_row(explanation))
         return
     out = console()
@@ -36,16 +38,10 @@ def explain_one(instruction: str, *, target: str, ptx_version: str, json: bool) 
         out.print(f"  a form of {form.mnemonic}: {form.page_family}", markup=False)
 
 
-def judge_file(file: Path, *, target: str | None, ptx_version: str | None, json: bool) -> None:
-    """Print one verdict for each line of a file, or each matrix instruction of a module, in order.
-
-    Parameters
-    ----------
-    target, ptx_version
-        None: what a module says of itself, or the default.
-    """
-    text = _read(file)
-    plain = without_comments(text) if file.suffix == ".ptx" else ""
+def judge_file(options: Legal) -> None:
+    """Print one verdict for each line of a file, or each matrix instruction of a module."""
+    text = _read(options.file)
+    plain = without_comments(text) if options.file.suffix == ".ptx" else ""
     said = directives(plain)
     is_module = said[1] is not None
     if is_module:
@@ -54,15 +50,15 @@ def judge_file(file: Path, *, target: str | None, ptx_version: str | None, json:
         numbered, said = list(enumerate(_lines(text), start=1)), (None, None)
     explanations = explain_lines(
         (line for _, line in numbered),
-        target=target or said[0] or DEFAULT_TARGET,
-        ptx_version=ptx_version or said[1] or DEFAULT_VERSION,
+        target=options.target or said[0] or DEFAULT_TARGET,
+        ptx_version=options.ptx_version or said[1] or DEFAULT_VERSION,
     )
     counts: Counter[str] = Counter()
     out = console()
     names = _styled_names(out)
     for (number, _), explanation in zip(numbered, explanations, strict=True):
         counts[explanation.verdict] += 1
-        if json:
+        if options.json:
             row = _row(explanation)
             # One write a line, without a flush for each: 100,000 lines take seconds.
             sys.stdout.write(encoded({"line": number, **row} if is_module else row))
@@ -73,7 +69,7 @@ def judge_file(file: Path, *, target: str | None, ptx_version: str | None, json:
             sys.stdout.writelines(
                 f"{'':20}{harmless(str(reason), one_line=True)}\n" for reason in explanation.reasons
             )
-    if not json:
+    if not options.json:
         sys.stdout.flush()
         total = sum(counts.values())
         parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

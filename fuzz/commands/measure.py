@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -25,11 +23,12 @@ from fuzz.measuring.measurement import (
     joined_model,
     measured_model,
 )
+from fuzz.options import Measure, check_conflicts
 from fuzz.output import console, counted, emit
-from fuzz.runner import OpenRunner, RunnerChoice, hardware_runner, opened
+from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
@@ -45,28 +44,7 @@ _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 """Random images of each unit: a GPU takes a million a second, the simulated device a thousand."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureRequest:
-    """Options of `warpfuzz measure`."""
-
-    runner: str | None
-    device: int
-    target: str | None
-    ptx_version: str | None
-    only: str
-    faults: tuple[str, ...]
-    assembler: str | None
-    """Whose code is measured; None: the driver's compiler."""
-    compilers: str | None
-    """The same of several, as `runners.compilers.select` takes them."""
-    images: int | None
-    seed: int
-    workers: int | None
-    output: Path | None
-    json: bool
-
-
-def measure_device(request: MeasureRequest) -> bool:
+def measure_device(options: Measure) -> bool:
     """Measure, print what was found, and write the model; tell whether it is another than known.
 
     Raises
@@ -74,29 +52,25 @@ def measure_device(request: MeasureRequest) -> bool:
     WarpfuzzError
         If the request is wrong, or the runner or the file does not work.
     """
-    name = hardware_runner(request.runner)
-    report = _Report(request)
+    name = hardware_runner(options.runner)
+    report = _Report(options)
     started = time.monotonic()
-    for assembler in _assemblers(request):
+    for assembler in _assemblers(options):
         choice = RunnerChoice(
-            name=name, target=request.target, ptx_version=request.ptx_version,
-            faults=request.faults, device=request.device,
+            name=name, target=options.target, ptx_version=options.ptx_version,
+            faults=options.faults, device=options.device,
             assembler=None if assembler is None else str(assembler.path),
         )  # fmt: skip
-        _measure(choice, assembler, request, report)
+        _measure(choice, assembler, options, report)
     return report.end(seconds=time.monotonic() - started)
 
 
-def _assemblers(request: MeasureRequest) -> Sequence[Assembler | None]:
+def _assemblers(options: Measure) -> Sequence[Assembler | None]:
     """Return the assemblers whose code is measured, older ones first; None is the driver's."""
-    if request.compilers is None:
-        return [None if request.assembler is None else find(request.assembler)]
-    if request.assembler is not None:
-        raise UsageError(
-            f"--assembler {request.assembler} names one compiler and --compilers "
-            f"{request.compilers} several; leave one of the two out"
-        )
-    selected = select(request.compilers)
+    if options.compilers is None:
+        return [None if options.assembler is None else find(options.assembler)]
+    check_conflicts(options, "measure")
+    selected = select(options.compilers)
     found: list[Assembler | None] = []
     for candidate in selected.candidates:
         if not isinstance(candidate.here, Assembler):
@@ -109,24 +83,24 @@ def _assemblers(request: MeasureRequest) -> Sequence[Assembler | None]:
 
 
 def _measure(
-    choice: RunnerChoice, assembler: Assembler | None, request: MeasureRequest, report: _Report
+    choice: RunnerChoice, assembler: Assembler | None, options: Measure, report: _Report
 ) -> None:
     """Measure a device with the code of one compiler."""
     most = None if assembler is None else assembler.highest_version
     with opened(choice) as ready:
         module = (
             Module.named(ready.target, ready.ptx_version)
-            if request.ptx_version
+            if options.ptx_version
             else module_of_all(ready.target, most)
         )
-        units = units_of(module, request.only)
+        units = units_of(module, options.only)
         forms = tuple(form for unit in units for form in unit.forms)
         device = Device(ready.runner, module, forms)
         known = model_for(device.compiled.oracle_target)
-        with _confirmers(request, ready, device, module, forms) as (confirmer, map_fits):
+        with _confirmers(options, ready, device, module, forms) as (confirmer, map_fits):
             measurer = Measurer(
-                device, known, confirmer, images=request.images or _IMAGES[choice.name],
-                seed=request.seed, map_fits=map_fits,
+                device, known, confirmer, images=options.images or _IMAGES[choice.name],
+                seed=options.seed, map_fits=map_fits,
             )  # fmt: skip
             report.begin(ready, known, device.compiled.release, assembler)
             for result in measurer.measure(units):
@@ -135,15 +109,14 @@ def _measure(
 
 @contextmanager
 def _confirmers(
-    request: MeasureRequest,
+    options: Measure,
     ready: OpenRunner,
     device: Device,
     module: Module,
-    forms: tuple[ProductForm, ...],
+    forms: tuple[Form, ...],
 ) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
     """Return what confirms, and what computes fits: processes with a GPU, else this one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    workers = request.workers or max(1, (cores or 1) - 1)
+    workers = options.workers or max(1, cores() - 1)
     if ready.choice.name != "cuda" or workers == 1:
         yield Here(device), map
         return
@@ -175,8 +148,8 @@ class _Measured:
 class _Report:
     """Prints results as they come, and what they amount to."""
 
-    def __init__(self, request: MeasureRequest) -> None:
-        self.request = request
+    def __init__(self, options: Measure) -> None:
+        self.options = options
         self.measured: list[_Measured] = []
         self.out = console()
 
@@ -188,7 +161,7 @@ class _Report:
         self.measured.append(
             _Measured(ready=ready, known=known, release=release, compiler=compiler, results=[])
         )
-        if not self.request.json:
+        if not self.options.json:
             with_ = f" with code of {compiler}" if compiler else ""
             self.out.print(f"Measuring {ready.device}{with_}.", markup=False, soft_wrap=True)
 
@@ -196,7 +169,7 @@ class _Report:
         """Print one unit."""
         now = self.measured[-1]
         now.results.append(result)
-        if self.request.json:
+        if self.options.json:
             emit({**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})})
         elif result.contradiction is not None:
             _print_refusal(self.out, result, result.contradiction)
@@ -216,14 +189,14 @@ class _Report:
         images = sum(result.images for result in results)
         ordered = sorted(self.measured, key=lambda one: parse_release(one.release or "unknown"))
         model = joined_model([(one.release, one.model) for one in ordered])
-        output = self.request.output
+        output = self.options.output
         if output is not None:
             durable.write_output(output, model_text(model).encode())
-        if self.request.json:
+        if self.options.json:
             emit({"summary": {
                 "device": ready.device, "target": known.base, "figures": asked,
                 "as_in_model": same, "not_told_apart": open_, "refused": refused, "images": images,
-                "seconds": round(seconds, 1), "seed": self.request.seed,
+                "seconds": round(seconds, 1), "seed": self.options.seed,
                 "known_model": known.name, "model": model.digest[:12],
                 "output": None if output is None else str(output),
             }})  # fmt: skip
@@ -250,9 +223,7 @@ def _left_out(model: Model, target: str) -> str:
     forms = [
         form
         for form in FORMS
-        if isinstance(form, ProductForm)
-        and is_valued(form, module_of_all(target))
-        and not model.judges(form)
+        if form.is_product and is_valued(form, module_of_all(target)) and not model.judges(form)
     ]
     if not forms:
         return "."

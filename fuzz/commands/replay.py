@@ -18,10 +18,11 @@ from corpus.known import Known, KnownEntry, known_with
 from corpus.naming import is_record, named_corpus
 from corpus.recorded import Answers, read_answers
 from fuzz.findings.case import MODULE, is_runnable
-from fuzz.findings.making import NOTHING, ReplayOptions, UntrustedError
+from fuzz.findings.making import NOTHING, UntrustedError, replay_options
 from fuzz.findings.questions import Standing
 from fuzz.findings.replay import Way, by_way
 from fuzz.findings.stored import Replayed, Replays, is_expansion
+from fuzz.options import Replay, check_conflicts
 from fuzz.output import (
     Test,
     check_junit,
@@ -31,6 +32,7 @@ from fuzz.output import (
     harmless,
     report_expired,
     report_problems,
+    say,
     tracked,
     write_junit,
 )
@@ -44,24 +46,6 @@ from runners.assemblers.judging import judge_module
 from runners.ptx_pass import PtxPass
 
 _SUITE = "warpfuzz replay"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """How what is replayed is told."""
-
-    times: int = 1
-    baseline: str | None = None
-    """A compiler; then only what comes out otherwise with it counts."""
-    junit: Path | None = None
-    """File for JUnit XML."""
-    known: Path | None = None
-    """File of more known discrepancies."""
-    at_least: int | None = None
-    """Findings that have to be compared (of assemblers: judged); None: one, if there is any."""
-    quiet: bool = False
-    """Whether only what counts is printed."""
-    json: bool = False
 
 
 @dataclass(kw_only=True)
@@ -107,7 +91,7 @@ class _Told:
         return sum(not is_expansion(one.entry) for one, _ in self.rows)
 
 
-def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
+def replay_path(options: Replay) -> bool:
     """Replay a corpus, a finding or a module; tell whether something unknown counts.
 
     Without a baseline, every finding that still disagrees does; with one, every finding that comes
@@ -119,36 +103,36 @@ def replay_path(path: Path, *, options: ReplayOptions, report: Report) -> bool:
         If something is missing, findings could not be replayed, or fewer than were asked for were
         compared, and nothing else counts.
     """
+    path = options.path
     if path.suffix == ".ptx":
-        _check_of_module(path, options, report)
-        return _replay_module(path, wanted=options.assembler, report=report)
+        check_conflicts(options, "module of replay")
+        return _replay_module(options)
     started = time.monotonic()
     told = _Told()
     entries = list(_entries(path, told.problems))
     if not entries and not told.problems:
         command = shlex.join(("warpfuzz", "run", "--corpus", str(path)))
         raise UsageError(f"{path} holds no findings; `{command}` looks for some")
-    _check(entries, options, report)
+    _check(entries, options)
     answers = read_answers() if is_record(path) else None
-    with Replays(options, baseline=report.baseline, answers=answers) as replays:
-        known = known_with(report.known)
-        _replay(entries, replays, told, report, known)
+    with Replays(replay_options(options), baseline=options.baseline, answers=answers) as replays:
+        known = known_with(options.known)
+        _replay(entries, replays, told, options, known)
     told.tests += map(_broken_test, told.broken)
-    if report.junit is not None:
-        write_junit(report.junit, told.tests, suite=_SUITE)
-    _summarise(told, answers, report, time.monotonic() - started)
-    errors = console(stderr=True)
+    if options.junit is not None:
+        write_junit(options.junit, told.tests, suite=_SUITE)
+    _summarise(told, answers, options, time.monotonic() - started)
     for reason, count in Counter(map(str, told.errors)).items():
         of = f" ({count} findings)" if count > 1 else ""
-        errors.print(f"warpfuzz: {reason}{of}", markup=False, soft_wrap=True)
+        say(f"warpfuzz: {reason}{of}", stderr=True)
     report_expired(known)
     report_problems(told.problems, fail=False)
     if not told.unknown:
-        _check_told(told, report)
+        _check_told(told, options)
     return told.unknown
 
 
-def _check_told(told: _Told, report: Report) -> None:
+def _check_told(told: _Told, options: Replay) -> None:
     """Raise WarpfuzzError where what was asked for could not be found out."""
     errors = told.errors
     if errors:
@@ -166,7 +150,7 @@ def _check_told(told: _Told, report: Report) -> None:
         raise InfrastructureError(
             f"{len(told.broken)} {many} broken and left out; mend or remove what is named above"
         )
-    least = report.at_least if report.at_least is not None else min(told.asked, 1)
+    least = options.at_least if options.at_least is not None else min(told.asked, 1)
     if told.answered < least:
         raise InfrastructureError(
             f"{counted(told.answered, 'finding')} compared or judged, and --at-least {least} asks "
@@ -174,43 +158,42 @@ def _check_told(told: _Told, report: Report) -> None:
         )
 
 
-def _check(entries: Sequence[Entry], options: ReplayOptions, report: Report) -> None:
+def _check(entries: Sequence[Entry], options: Replay) -> None:
     """Raise UsageError for what is wrong with every finding, once and before hours of replays."""
     if options.runner is not None and entries and not any(map(is_runnable, entries)):
         raise UsageError(
             f"--runner {options.runner} says where programs run, and nothing here has one: the "
             "findings are of what assemblers make of a module; leave it out"
         )
-    if options.faults is not None:
-        has_device_fault(tuple(name for name in options.faults if name != NOTHING))
+    has_device_fault(tuple(name for name in options.faults if name != NOTHING))
     if options.target is not None:
         parse_target(options.target)
     if options.ptx_pass not in (None, NOTHING):
         PtxPass(str(options.ptx_pass))
-    baseline = None if report.baseline == NOTHING else report.baseline
+    baseline = None if options.baseline == NOTHING else options.baseline
     for wanted in (options.assembler, baseline):
         if wanted is not None and not Path(wanted).is_file():
             find(wanted)
-    if report.junit is not None:
-        check_junit(report.junit)
+    if options.junit is not None:
+        check_junit(options.junit)
 
 
 def _replay(
-    entries: Sequence[Entry], replays: Replays, told: _Told, report: Report, known: Known
+    entries: Sequence[Entry], replays: Replays, told: _Told, options: Replay, known: Known
 ) -> None:
-    out = console(stderr=report.json)
-    silent = report.json or report.quiet
+    out = console(stderr=options.json)
+    silent = options.json or options.quiet
     for entry in tracked(entries, "replaying", json=silent, out=out):
         started = time.monotonic()
-        one = replays.replay(entry, times=report.times)
-        if one.error is not None and len(entries) == 1 and report.junit is None:
+        one = replays.replay(entry, times=options.times)
+        if one.error is not None and len(entries) == 1 and options.junit is None:
             raise one.error
         match = known.match(entry.finding)
         told.rows.append((one, match))
         told.tests.append(_test(one, match, time.monotonic() - started))
-        if report.json:
+        if options.json:
             emit(_row(one, match))
-        elif not report.quiet or (one.counts and match is None):
+        elif not options.quiet or (one.counts and match is None):
             _print(one, match, out)
 
 
@@ -222,17 +205,17 @@ def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
     }
 
 
-def _summarise(told: _Told, answers: Answers | None, report: Report, seconds: float) -> None:
+def _summarise(told: _Told, answers: Answers | None, options: Replay, seconds: float) -> None:
     ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
-    if report.json:
+    if options.json:
         emit(
             {
                 "summary": {
-                    "cases": report.times * (len(told.rows) - len(told.errors)),
+                    "cases": options.times * (len(told.rows) - len(told.errors)),
                     "seconds": round(seconds, 3),
                     "seed": None,
-                    "baseline": report.baseline,
+                    "baseline": options.baseline,
                     "findings": told.findings,
                     "counts": {way.value: count for way, count in ways.items()},
                     "standings": {one.value: standings[one] for one in Standing}
@@ -244,59 +227,35 @@ def _summarise(told: _Told, answers: Answers | None, report: Report, seconds: fl
             }
         )
         return
-    if report.quiet:
+    if options.quiet:
         return
-    out = console()
     said = ", ".join(f"{count} {way.value}" for way, count in ways.items())
-    out.print(
-        f"{counted(told.asked, 'finding')} asked {counted(report.times, 'time')} in "
-        f"{seconds:.1f} s: {said}, {len(told.broken)} broken.",
-        markup=False,
-        soft_wrap=True,
+    say(
+        f"{counted(told.asked, 'finding')} asked {counted(options.times, 'time')} in "
+        f"{seconds:.1f} s: {said}, {len(told.broken)} broken."
     )
-    out.print(_verdicts(told, report), markup=False, soft_wrap=True)
+    say(_verdicts(told, options))
     if answers is not None:
         newest = answers.asked[-1]
-        out.print(
+        say(
             f"Beside the newest answer of the record (up to ptxas {newest}): "
-            f"{', '.join(f'{standings[one]} {one.value}' for one in Standing)}.",
-            markup=False,
-            soft_wrap=True,
+            f"{', '.join(f'{standings[one]} {one.value}' for one in Standing)}."
         )
 
 
-def _verdicts(told: _Told, report: Report) -> str:
+def _verdicts(told: _Told, options: Replay) -> str:
     """Say what came out, of what was compared and of what was only judged apart."""
     parts = []
     for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
         rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
         if rows:
             shown = sum(one.counts for one in rows)
-            what = "still disagree" if report.baseline is None else f"not as with {report.baseline}"
-            others = "gone" if report.baseline is None else "the same"
+            what = (
+                "still disagree" if options.baseline is None else f"not as with {options.baseline}"
+            )
+            others = "gone" if options.baseline is None else "the same"
             parts.append(f"Of those {way.value}: {shown} {what}, {len(rows) - shown} {others}.")
     return " ".join(parts) or "Nothing could be compared or judged."
-
-
-def _check_of_module(path: Path, options: ReplayOptions, report: Report) -> None:
-    """Raise UsageError for options that do nothing for a module by itself."""
-    idle = {
-        "--baseline": report.baseline,
-        "--junit": report.junit,
-        "--known": report.known,
-        "--at-least": report.at_least,
-        "--runner": options.runner,
-        "--target": options.target,
-        "--opt": options.level,
-        "--fault": options.faults,
-        "--ptx-pass": options.ptx_pass,
-    }
-    given = [name for name, value in idle.items() if value is not None]
-    if given:
-        raise UsageError(
-            f"{given[0]} is for findings, and {path} is a module by itself, which is only given to "
-            "ptxas; leave it out, or make a case of it (`warpfuzz corpus import FOLDER`)"
-        )
 
 
 def _entries(path: Path, problems: list[Problem]) -> Iterator[Entry]:
@@ -372,8 +331,9 @@ def _broken_test(problem: Problem) -> Test:
     )
 
 
-def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
+def _replay_module(options: Replay) -> bool:
     """Assemble a module by itself; without a description there is nothing to compare it with."""
+    path = options.path
     try:
         module = read_given(path).decode(errors="replace")
     except OSError as error:
@@ -381,10 +341,10 @@ def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
             f"{path} cannot be read: {reason_of(error)}; give a corpus, the folder of a "
             f"finding, or a {MODULE}"
         ) from None
-    assembler = find(wanted)
+    assembler = find(options.assembler)
     started = time.monotonic()
     bad = False
-    for _ in range(report.times):
+    for _ in range(options.times):
         verdict = judge_module(assembler, module)
         bad = bad or verdict.outcome not in (Outcome.ACCEPTED, Outcome.REJECTED)
         row = {
@@ -393,14 +353,15 @@ def _replay_module(path: Path, *, wanted: str | None, report: Report) -> bool:
             "assembler": assembler.version,
             "messages": list(verdict.messages),
         }
-        if report.json:
+        if options.json:
             emit(row)
-        elif not report.quiet:
-            out = console()
-            out.print(f"{row['verdict']} by ptxas {assembler.version}", markup=False)
+        elif not options.quiet:
+            say(f"{row['verdict']} by ptxas {assembler.version}")
             for message in verdict.messages or (verdict.ending,):
-                out.print(f"  {message}", markup=False, soft_wrap=True)
-    if report.json:
+                say(f"  {message}")
+    if options.json:
         seconds = round(time.monotonic() - started, 3)
-        emit({"summary": {"cases": report.times, "seconds": seconds, "seed": None, "findings": []}})
+        emit(
+            {"summary": {"cases": options.times, "seconds": seconds, "seed": None, "findings": []}}
+        )
     return bad

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,22 +14,34 @@ from msgspec import to_builtins
 
 from corpus import Corpus, create_corpus
 from corpus.known import known_with
-from fuzz.campaign.campaign import Campaign, Observer, campaign_options, check_options
+from fuzz.campaign.campaign import Campaign, campaign_options, check_options
 from fuzz.campaign.crew import ProcessCrew
 from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.shard import Shard, Sharded
 from fuzz.campaign.status import CampaignStatus, summary
 from fuzz.campaign.store import ABANDONED, CampaignStore, Limits, State, holds_campaign
 from fuzz.checks.protocol import Check, Facts
-from fuzz.console import Several, print_report, prometheus_there, watching, write_report
+from fuzz.compilers.members import Member, members_of
+from fuzz.console import Several, print_report, serving, watching, write_report
 from fuzz.console.report import check_report
 from fuzz.findings.making import check_trusted, remember
 from fuzz.fleet.crew import FleetCrew, cluster_at, joining, starting_actors
-from fuzz.output import console, counted, emit, fetcher, generator, report_expired, starting
+from fuzz.options import Run, check_conflicts
+from fuzz.output import (
+    console,
+    counted,
+    emit,
+    fetcher,
+    generator,
+    report_expired,
+    say,
+    starting,
+)
 from fuzz.runner import (
     LAYOUTS,
     RunnerChoice,
     best_runner,
+    cores,
     hardware_runner,
     has_device_fault,
     judge_by,
@@ -39,8 +50,16 @@ from fuzz.runner import (
 from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
+from runners.assemblers.disassembly import Disassembler, find_disassembler
 from runners.assemblers.discovery import discover
 from runners.assemblers.discovery import find as find_assembler
+from runners.compilers import (
+    all_fetched,
+    fetched_compiler,
+    parse_levels,
+    select,
+    select_front_ends,
+)
 from runners.front_ends.discovery import find as find_front_end
 from runners.front_ends.discovery import named as front_ends_named
 from runners.front_ends.protocol import each, names_program
@@ -59,14 +78,8 @@ _KEPT: Mapping[str, type] = {
 """Options that a state keeps for a campaign that goes on, with their types; None: not given."""
 
 
-_NOTHING_RUNS = (
-    "--model judges what programs compute, and --runner ptxas runs none; leave it out, or choose "
-    "--runner sim or cuda"
-)
-
-
-def run_on(options: Mapping[str, Any]) -> bool:
-    """Run the campaign that the options of `warpfuzz run` ask for; tell whether it found something.
+def run_campaign(options: Run) -> bool:
+    """Run the campaign that is asked for; tell whether it found something that is not known.
 
     Raises
     ------
@@ -76,173 +89,183 @@ def run_on(options: Mapping[str, Any]) -> bool:
         If the options do not go together, something does not work, or less was compared than was
         asked for.
     """
-    remember(options["ptx_pass"], *options["front_ends"], *options["assemblers"])
+    check_conflicts(options, "run")
+    remember(options.ptx_pass, *options.front_ends, *options.assemblers)
     with ExitStack() as stack:
-        corpus = state = store = None
-        if options["corpus"].is_dir() and (options["resume"] or holds_campaign(options["corpus"])):
-            corpus, store = _opened(options["corpus"], stack)
-            if options["resume"]:
-                state = _last_state(store)
-            elif not options["new"]:
-                raise UsageError(_held(options["corpus"]))
-        if state is not None:
-            options = resumed(options, state)
-        elif options["resume"]:
-            console(stderr=True).print(
-                f"no campaign is in {options['corpus']} yet; a new one begins", soft_wrap=True
+        return _run(options, stack)
+
+
+def _run(options: Run, stack: ExitStack) -> bool:
+    corpus = state = store = None
+    if options.corpus.is_dir() and (options.resume or holds_campaign(options.corpus)):
+        corpus, store = _opened(options.corpus, stack)
+        if options.resume:
+            state = _last_state(store)
+        elif not options.new:
+            raise UsageError(_held(options.corpus))
+    if state is not None:
+        options = resumed(options, state)
+    elif options.resume:
+        say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
+    options = _resolved(options)
+    budget, known = budget_of(options, state), known_with(options.known)
+    check_report(options.report)
+    check = _check(options, _seed(options, state))
+    if options.shard is not None:
+        check = Sharded(check=check, shard=_shard(options, state))
+    with starting(lines=options.fleet is not None) as tell:
+        crew = _crew(check, options, tell)
+        stack.enter_context(closing(crew))
+        facts = crew.facts()
+    if state is not None:
+        check_options(state.options, campaign_options(check, facts))
+        if budget.spent(state.seconds, state.cases):
+            # The seconds of all resumptions count, as the cases do.
+            say(
+                f"the campaign in {options.corpus} has reached its limit ({budget.words()}); a "
+                "higher one goes on: --time, --cases",
+                stderr=True,
             )
-        options = _compiled_with(options)
-        budget, known = budget_of(options, state), known_with(options["known"])
-        check_report(options["report"])
-        check, devices = _check(options, _seed(options, state))
-        if options["shard"] is not None:
-            check = Sharded(check=check, shard=_shard(options, state))
-        with starting(lines=options["fleet"] is not None) as tell:
-            crew = _crew(check, devices, options, tell)
-            stack.enter_context(closing(crew))
-            facts = crew.facts()
-        if state is not None:
-            check_options(state.options, campaign_options(check, facts))
-            _say_spent(budget, state, options["corpus"])
-        if _runner(options) != "ptxas":
-            _say_how_sure(facts)
-        if corpus is None or store is None:
-            corpus, store = _opened(options["corpus"], stack)
-        if state is None:
-            _make_room(store)
-        metrics = _metrics(options["metrics"], stack)
-        with watching(budget, json=options["json"]) as watcher:
-            campaign = Campaign(
-                crew,
-                facts,
-                check=check,
-                budget=budget,
-                corpus=corpus,
-                known=known,
-                observer=Several(watchers=(watcher, *metrics)),
-                store=store,
-                state=state,
-            )
-            failure = None
-            try:
-                # No clock is needed: workers that do not come to an end in time are killed.
-                with ended_by_signals(campaign.stop):
-                    campaign.run()
-            except (WarpfuzzError, OSError) as error:
-                # What was found until then is reported all the same.
-                failure = error
-        status = campaign.status()
-        _report(status, options, budget)
+    if options.runner != "ptxas":
+        _say_how_sure(facts)
+    if corpus is None or store is None:
+        corpus, store = _opened(options.corpus, stack)
+    if state is None:
+        _make_room(store)
+    metrics = stack.enter_context(serving(options.metrics, "CampaignMetrics"))
+    with watching(budget, json=options.json) as watcher:
+        campaign = Campaign(
+            crew,
+            facts,
+            check=check,
+            budget=budget,
+            corpus=corpus,
+            known=known,
+            observer=Several(watchers=(watcher, *metrics)),
+            store=store,
+            state=state,
+        )
+        failure = None
+        try:
+            # No clock is needed: workers that do not come to an end in time are killed.
+            with ended_by_signals(campaign.stop):
+                campaign.run()
+        except (WarpfuzzError, OSError) as error:
+            # What was found until then is reported all the same.
+            failure = error
+    status = campaign.status()
+    _report(status, options, budget)
     report_expired(known)
     if failure is not None:
         raise failure
-    _check_compared(status, options)
+    _check_compared(status, options.at_least)
     return bool(status.findings)
 
 
-def _compiled_with(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the one front end and level, or with the matrix, that they ask for.
+def _resolved(options: Run) -> Run:
+    """Return options with the runner, and the one front end and level or the matrix of them.
 
     Raises
     ------
     UsageError
-        If there is no such front end or level, or several levels and nothing that has them.
+        If there is no such front end, level or fault, or options do not go together.
     """
-    from runners.compilers import parse_levels
-
-    front_ends = [find_front_end(one) for one in front_ends_named(options["front_ends"])]
-    levels = () if options["levels"] is None else parse_levels(options["levels"])
-    found = {
-        **options,
-        "level": levels[0] if levels else None,
-        "front_end": front_ends[0].spelled if front_ends else None,
-        "matrix": options["compilers"] is not None,
-    }
-    if options["compilers"] is None and (len(front_ends) > 1 or len(levels) > 1):
+    front_ends = [find_front_end(one) for one in front_ends_named(options.front_ends)]
+    levels = () if options.levels is None else parse_levels(options.levels)
+    matrix = options.compilers is not None
+    if not matrix and (len(front_ends) > 1 or len(levels) > 1):
         if not front_ends:
             raise UsageError(
-                f"--opt {options['levels']} names several levels; give 0, 1, 2 or 3, or name what "
+                f"--opt {options.levels} names several levels; give 0, 1, 2 or 3, or name what "
                 "is compared at all of them with --compilers or --front-end"
             )
-        found["matrix"] = True
+        matrix = True
+    # What front ends write, the simulated device runs; a fleet is one of GPUs, which the machine
+    # that drives it need not have.
+    changed = bool(options.front_ends or (not matrix and (options.faults or options.ptx_pass)))
+    if options.runner is None and options.fleet is None:
+        runner = best_runner(
+            planted=changed or (not matrix and options.levels is not None),
+            device_faults=not matrix and has_device_fault(options.faults),
+            has_assembler=lambda: matrix or bool(discover().assemblers),
+        )
+    else:
+        runner = hardware_runner(options.runner)
+    found = options.but(
+        runner=runner,
+        chosen=options.runner is not None,
+        level=levels[0] if levels else None,
+        front_end=front_ends[0].spelled if front_ends else None,
+        matrix=matrix,
+    )
+    check_conflicts(found, "campaign")
     return found
 
 
-def _planting(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in ("faults", "ptx_pass", "front_end", "level")}
+def _check(options: Run, seed: int) -> Check:
+    """Return the check that is asked for, of programs, instructions, or compilers."""
+    selection = Selection(pattern=options.only)
+    if options.runner == "ptxas" and not options.matrix:
+        from fuzz.checks.instructions import Instructions
 
-
-def _runner(
-    options: Mapping[str, Any],
-    *,
-    planted: bool | None = None,
-    has_assembler: Callable[[], bool] = lambda: bool(discover().assemblers),
-) -> str:
-    """Return the name of the runner that is asked for, or of the best there is.
-
-    Parameters
-    ----------
-    planted
-        Whether an assembler alone shows nothing; None: where something changes the programs.
-    has_assembler
-        Whether a ptxas is here.
-    """
-    if options["runner"] is not None or options["fleet"] is not None:
-        # A fleet is one of GPUs, which the machine that drives it need not have.
-        return hardware_runner(options["runner"])
-    if planted is None:
-        planted = any(value not in (None, ()) for value in _planting(options).values())
-    return best_runner(
-        planted=planted,
-        device_faults=has_device_fault(options["faults"]),
-        has_assembler=has_assembler,
+        return Instructions(
+            assemblers=tuple(map(find_assembler, options.assemblers or (None,))),
+            seed=seed,
+            selection=selection,
+            target=options.target,
+            ptx_version=options.ptx_version,
+        )
+    choice = RunnerChoice(
+        name=options.runner or "",
+        layout=seed % LAYOUTS if options.runner == "sim" else 0,
+        **options.picked("target", "ptx_version", "model"),
     )
+    if options.matrix:
+        members, disassembler = _compilers(options)
+    if choice.model is not None:
+        judge_by(Path(choice.model))
+    if options.matrix:
+        from fuzz.checks.compilers import Compilers
 
-
-def _check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
-    """Return the check that is asked for, and the devices that workers are dealt."""
-    if options["matrix"]:
-        return _compilers_check(options, seed)
-    name = _runner(options)
-    selection = Selection(pattern=options["only"])
-    if name == "ptxas":
-        return _instructions(options, selection, seed), _devices(options, name)
+        return Compilers(
+            choice=choice,
+            members=members,
+            seed=seed,
+            selection=selection,
+            disassembler=disassembler,
+            wanted=options.chosen,
+        )
     from fuzz.checks.programs import Programs
     from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle_time import IdleTime
 
-    assemblers = options["assemblers"]
-    if len(assemblers) > 1:
-        raise UsageError(
-            f"{len(assemblers)} assemblers are given, and --runner {name} compiles with one; "
-            "run a campaign for each"
-        )
-    choice = RunnerChoice(
-        name=name,
-        target=options["target"],
-        ptx_version=options["ptx_version"],
-        assembler=assemblers[0] if assemblers else None,
-        layout=seed % LAYOUTS if name == "sim" else 0,
-        model=options["model"],
-        **_planting(options),
-    )
-    if choice.model is not None:
-        judge_by(Path(choice.model))
-    undefined = Undefined(seed=seed, selection=selection)
-    check = Programs(
-        choice=choice,
+    # The simulated device has no idle time; what a front end compiles is no screening kernel.
+    idles = options.runner == "cuda" and options.screen and options.front_end is None
+    return Programs(
+        choice=replace(
+            choice,
+            assembler=options.assemblers[0] if options.assemblers else None,
+            **options.picked("faults", "ptx_pass", "front_end", "level"),
+        ),
         seed=seed,
         selection=selection,
-        asides=(undefined,) if options["include_undefined"] else (),
-        # The simulated device has no idle time; what a front end compiles is no screening kernel.
-        idle=IdleTime(seed=seed)
-        if name == "cuda" and options["screen"] and options["front_end"] is None
-        else None,
+        asides=(Undefined(seed=seed, selection=selection),) if options.include_undefined else (),
+        idle=IdleTime(seed=seed) if idles else None,
     )
-    return check, _devices(options, name)
 
 
-def _shard(options: Mapping[str, Any], state: State | None) -> Shard:
+def _compilers(options: Run) -> tuple[tuple[Member, ...], Disassembler | None]:
+    """Return the compilers that are compared, and what shows their machine instructions."""
+    disassembler = find_disassembler(options.disassembler)
+    if options.front_ends:
+        selected = select_front_ends(options.front_ends)
+    else:
+        with fetcher(fetched_compiler, json=options.json) as fetch_one:
+            selected = all_fetched(select(options.compilers), fetch_one)
+    return members_of(selected, parse_levels(options.levels)), disassembler
+
+
+def _shard(options: Run, state: State | None) -> Shard:
     """Return the shard that is asked for.
 
     Raises
@@ -250,8 +273,8 @@ def _shard(options: Mapping[str, Any], state: State | None) -> Shard:
     UsageError
         If it is none, or no seed is given, without which shards have nothing to divide.
     """
-    shard = Shard.parse(options["shard"])
-    if options["seed"] is None and state is None:
+    shard = Shard.parse(options.shard or "")
+    if options.seed is None and state is None:
         raise UsageError(
             f"--shard {shard} is one of {shard.count} campaigns that divide the rounds of one "
             "seed; give all of them the same --seed"
@@ -259,114 +282,7 @@ def _shard(options: Mapping[str, Any], state: State | None) -> Shard:
     return shard
 
 
-def _compilers_check(options: Mapping[str, Any], seed: int) -> tuple[Check, tuple[int, ...]]:
-    """Return the check of compilers against each other, and the one GPU that binaries run on.
-
-    Raises
-    ------
-    UsageError
-        For an option that it could only leave out of account, or a compiler that is not here.
-    """
-    from fuzz.checks.compilers import Compilers
-    from fuzz.compilers.members import members_of
-    from runners.assemblers.disassembly import find_disassembler
-    from runners.compilers import (
-        all_fetched,
-        fetched_compiler,
-        parse_levels,
-        select,
-        select_front_ends,
-    )
-
-    if options["assemblers"]:
-        raise UsageError(
-            "--compilers, or several of --front-end, name all the compilers there are; leave "
-            "--assembler out"
-        )
-    if options["faults"] or options["ptx_pass"]:
-        raise UsageError(
-            "planted faults and PTX passes change what every compiler gets or writes, and they are "
-            "compared on the same program; leave --fault and --ptx-pass out"
-        )
-    if options["compilers"] is not None and options["front_ends"]:
-        raise UsageError(
-            "--compilers names assemblers, which are compared on the same PTX, and --front-end "
-            "what writes PTX; leave one of the two out"
-        )
-    if options["include_undefined"]:
-        raise UsageError(
-            "--include-undefined runs programs whose results nobody promises, and --compilers "
-            "reports every result that differs; leave one of the two out"
-        )
-    # What front ends write, the simulated device runs.
-    name = _runner(options, planted=bool(options["front_ends"]), has_assembler=lambda: True)
-    if options["front_ends"] and name == "ptxas":
-        raise UsageError(
-            "--front-end writes programs that run, and --runner ptxas runs none; choose --runner "
-            "sim or cuda"
-        )
-    devices = _devices(options, name)
-    if len(options["devices"]) > 1:
-        raise UsageError(
-            f"--device names {len(devices)} GPUs, and compilers are compared on one and the same; "
-            "name one"
-        )
-    levels = parse_levels(options["levels"])
-    disassembler = find_disassembler(options["disassembler"])
-    if options["front_ends"]:
-        selected = select_front_ends(options["front_ends"])
-    else:
-        with fetcher(fetched_compiler, json=options["json"]) as fetch_one:
-            selected = all_fetched(select(options["compilers"]), fetch_one)
-    choice = RunnerChoice(
-        name=name,
-        target=options["target"],
-        ptx_version=options["ptx_version"],
-        layout=seed % LAYOUTS if name == "sim" else 0,
-        model=options["model"],
-    )
-    if choice.model is not None:
-        if name == "ptxas":
-            raise UsageError(_NOTHING_RUNS)
-        judge_by(Path(choice.model))
-    check = Compilers(
-        choice=choice,
-        members=members_of(selected, levels),
-        seed=seed,
-        selection=Selection(pattern=options["only"]),
-        disassembler=disassembler,
-        wanted=options["runner"] is not None,
-    )
-    return check, devices[:1]
-
-
-def _instructions(options: Mapping[str, Any], selection: Selection, seed: int) -> Check:
-    """Return the check of what assemblers accept."""
-    from fuzz.checks.instructions import Instructions
-
-    if any(value not in (None, ()) for value in _planting(options).values()):
-        raise UsageError(
-            "--fault, --ptx-pass, --front-end and --opt change programs that run, and --runner "
-            "ptxas only asks whether instructions are accepted; choose --runner sim or cuda"
-        )
-    if options["model"] is not None:
-        raise UsageError(_NOTHING_RUNS)
-    if options["include_undefined"]:
-        raise UsageError(
-            "--include-undefined is for campaigns that run programs, and --runner ptxas only asks "
-            "whether instructions are accepted; leave it out, or choose --runner sim or cuda"
-        )
-    return Instructions(
-        assemblers=tuple(find_assembler(wanted) for wanted in options["assemblers"])
-        or (find_assembler(),),
-        seed=seed,
-        selection=selection,
-        target=options["target"],
-        ptx_version=options["ptx_version"],
-    )
-
-
-def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
+def resumed(options: Run, state: State) -> Run:
     """Return the options of `warpfuzz run`, those that were not given from the campaign's state.
 
     What was given stays, and is refused later if the campaign was begun with something else.
@@ -378,33 +294,32 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
             f"{', '.join(RUNNERS)}; --new in place of --resume begins another campaign there (the "
             "findings stay)"
         )
-    if before["--compilers"] and options["compilers"] is None:
+    if before["--compilers"] and options.compilers is None:
         raise UsageError(
             f"the campaign compares the compilers {before['--compilers']}; name them again with "
             "--compilers (what a corpus names is not run by itself)"
         )
-    kept: dict[str, Any] = {
+    kept = {
         "runner": before["--runner"],
         "target": before["--target"],
         "ptx_version": before["--ptx-version"],
-        "ptx_pass": before["--ptx-pass"],
-        "include_undefined": before["--include-undefined"],
         "only": before["--only"],
         "shard": before["--shard"],
-        "faults": tuple((before["--fault"] or "").split()),
-        "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
-        "front_ends": _several(before["--front-end"]),
-        "assemblers": _several(state.options.get("--assembler")),
     }
-    if options["compilers"] is not None:
-        kept = {name: kept[name] for name in ("runner", "target", "ptx_version", "only", "shard")}
-    nothing = {
-        "only": "*", "include_undefined": False, "faults": (), "assemblers": (), "front_ends": (),
-    }  # fmt: skip
+    if options.compilers is None:
+        kept |= {
+            "ptx_pass": before["--ptx-pass"],
+            "include_undefined": before["--include-undefined"],
+            "faults": tuple((before["--fault"] or "").split()),
+            "levels": before["levels"] if before["--opt"] is None else str(before["--opt"]),
+            "front_ends": _several(before["--front-end"]),
+            "assemblers": _several(state.options.get("--assembler")),
+        }
+    nothing = Run()
     taken = {
         name: value
         for name, value in kept.items()
-        if value is not None and options[name] == nothing.get(name)
+        if value is not None and getattr(options, name) == getattr(nothing, name)
     }
     commands = [("--ptx-pass", taken.get("ptx_pass"))]
     commands += [("--assembler", one) for one in taken.get("assemblers", ())]
@@ -414,9 +329,9 @@ def resumed(options: Mapping[str, Any], state: State) -> dict[str, Any]:
     for option, command in commands:
         if command is not None:
             check_trusted(
-                command, option=option, named_by="the campaign's state", trust=options["trust"]
+                command, option=option, named_by="the campaign's state", trust=options.trust
             )
-    return {**options, **taken}
+    return options.but(**taken)
 
 
 def _several(value: object) -> tuple[str, ...]:
@@ -436,10 +351,10 @@ def _kept(state: State, name: str, kind: type) -> Any:
     return value
 
 
-def _seed(options: Mapping[str, Any], state: State | None) -> int:
+def _seed(options: Run, state: State | None) -> int:
     """Return the seed; a resumed campaign keeps its own."""
-    if options["seed"] is not None:
-        return int(options["seed"])
+    if options.seed is not None:
+        return options.seed
     before = None if state is None else _kept(state, "--seed", int)
     if before is not None and not 0 <= before < 1 << 64:
         raise InfrastructureError(
@@ -449,13 +364,13 @@ def _seed(options: Mapping[str, Any], state: State | None) -> int:
     return secrets.randbits(32) if before is None else int(before)
 
 
-def budget_of(options: Mapping[str, Any], state: State | None = None) -> Budget:
+def budget_of(options: Run, state: State | None = None) -> Budget:
     """Return the limits that options give; without any those of the campaign, else a minute."""
-    time, quiet = options["time"], options["quiet_time"]
+    time, quiet = options.time, options.quiet_time
     budget = Budget(
         seconds=None if time is None else parse_duration(time),
-        cases=options["cases"],
-        findings=options["findings"],
+        cases=options.cases,
+        findings=options.findings,
         quiet=None if quiet is None else parse_duration(quiet),
     )
     if budget == Budget() and state is not None and state.limits != Limits():
@@ -463,85 +378,33 @@ def budget_of(options: Mapping[str, Any], state: State | None = None) -> Budget:
     return replace(budget, seconds=_DEFAULT_SECONDS) if budget == Budget() else budget
 
 
-def _say_spent(budget: Budget, state: State, corpus: Path) -> None:
-    """Say on the error stream that a campaign is at its end, and how it goes on."""
-    if not budget.spent(state.seconds, state.cases):
-        return
-    # The seconds of all resumptions count, as the cases do.
-    console(stderr=True).print(
-        f"the campaign in {corpus} has reached its limit ({budget.words()}); a higher one goes on: "
-        "--time, --cases",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
-
-
-def _devices(options: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    numbers, fleet = options["devices"], options["fleet"]
-    if fleet is not None:
-        if numbers:
-            raise UsageError(
-                f"--device {numbers[0]} names a GPU of this machine, and --fleet takes all that "
-                "the cluster has; leave one of the two out"
-            )
-        return (0,)
-    if name != "cuda":
-        if numbers:
-            raise UsageError(
-                f"--device {numbers[0]} names a GPU, and the runner is {name}; leave it out, or "
-                "choose --runner cuda"
-            )
-        return (0,)
-    return tuple(numbers) or tuple(range(visible_devices()))
-
-
 def _say_how_sure(facts: Facts) -> None:
     """Say on the error stream that nobody measured the device, and what to do about it."""
     model = model_for(facts.target)
-    if model.confidence is Confidence.MEASURED:
-        return
-    console(stderr=True).print(
-        f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
-        "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
-        f"{facts.device} computes, and `--model FILE` judges by it.",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+    if model.confidence is not Confidence.MEASURED:
+        say(
+            f"The model of {facts.target} is {model.confidence}, not measured: where it is wrong, "
+            "results are reported as deviations. `warpfuzz measure --output FILE` finds out how "
+            f"{facts.device} computes, and `--model FILE` judges by it.",
+            stderr=True,
+        )
 
 
-def _crew(
-    check: Check,
-    devices: Sequence[int],
-    options: Mapping[str, Any],
-    tell: Callable[[str], None],
-) -> ProcessCrew | FleetCrew:
+def _crew(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessCrew | FleetCrew:
     """Return those who carry out jobs: processes of this machine, or actors of a cluster."""
-    on_gpu = _runner(options) == "cuda"
-    if options["fleet"] is None:
-        workers = options["workers"] or _workers(on_gpu=on_gpu)
+    on_gpu = options.runner == "cuda"
+    if options.fleet is None:
+        # On a GPU one core is left for the process that hands out work.
+        workers = options.workers or max(1, cores() - on_gpu)
+        devices = options.devices or tuple(range(visible_devices() if on_gpu else 1))
         tell(f"starting {counted(workers, 'worker')}")
-        return ProcessCrew(check, workers=workers, devices=devices)
-    tell(joining(options["fleet"]))
-    cluster = cluster_at(
-        options["fleet"], gpus=on_gpu, workers=options["workers"], most=options["gpus"]
-    )
+        return ProcessCrew(
+            check, workers=workers, devices=devices[:1] if options.matrix else devices
+        )
+    tell(joining(options.fleet))
+    cluster = cluster_at(options.fleet, gpus=on_gpu, workers=options.workers, most=options.gpus)
     tell(starting_actors(cluster))
-    return FleetCrew(check.on(0), cluster, repeat=options["repeat"] / 100)
-
-
-def _metrics(address: str | None, stack: ExitStack) -> Sequence[Observer]:
-    """Return those who watch for Prometheus."""
-    if address is None:
-        return ()
-    with prometheus_there(address):
-        from fuzz.console.metrics import CampaignMetrics, served
-    metrics = CampaignMetrics()
-    stack.enter_context(served(metrics, address))
-    return (metrics,)
-
-
-def _workers(*, on_gpu: bool) -> int:
-    """Return how many workers there are unless somebody says: on a GPU one core is left for it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) - on_gpu)
+    return FleetCrew(check.on(0), cluster, repeat=options.repeat / 100)
 
 
 def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
@@ -552,7 +415,7 @@ def _opened(folder: Path, stack: ExitStack) -> tuple[Corpus, CampaignStore]:
 def _last_state(store: CampaignStore) -> State | None:
     state, said = store.load()
     if said:
-        console(stderr=True).print(f"{said}; the one before is taken", markup=False)
+        say(f"{said}; the one before is taken", stderr=True)
     return state
 
 
@@ -571,29 +434,27 @@ def _held(folder: Path) -> str:
 def _make_room(store: CampaignStore) -> None:
     """Put what an earlier campaign left there aside."""
     if store.abandon():
-        console(stderr=True).print(
+        say(
             "a campaign was there, and a new one begins; the state of the earlier one is kept as "
             f"{store.folder / ABANDONED}",
-            markup=False,
-            soft_wrap=True,
+            stderr=True,
         )
     store.forget()
 
 
-def _report(status: CampaignStatus, options: Mapping[str, Any], budget: Budget) -> None:
-    if options["json"]:
+def _report(status: CampaignStatus, options: Run, budget: Budget) -> None:
+    if options.json:
         for note in status.notes:
             emit(note)
         emit({"summary": summary(status)})
     else:
-        print_report(status, options["corpus"], console())
-    if options["report"] is not None:
-        write_report(status, options["corpus"], options["report"], budget=budget)
+        print_report(status, options.corpus, console())
+    if options.report is not None:
+        write_report(status, options.corpus, options.report, budget=budget)
 
 
-def _check_compared(status: CampaignStatus, options: Mapping[str, Any]) -> None:
+def _check_compared(status: CampaignStatus, least: int | None) -> None:
     """Raise InfrastructureError if less was compared than somebody relies on."""
-    least = options.get("at_least")
     if least is not None and status.compared < least:
         raise InfrastructureError(
             f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "

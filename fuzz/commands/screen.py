@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count as counting
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from rich.live import Live
 from corpus import Corpus, create_corpus
 from corpus.known import Known, known_with
 from fuzz.campaign.rounds import parse_duration
-from fuzz.console import prometheus_there
+from fuzz.console import serving
 from fuzz.console.devices import readings
 from fuzz.console.report import check_report, recording_console, save
 from fuzz.console.screening import (
@@ -31,12 +29,14 @@ from fuzz.console.screening import (
     tests_of,
     views,
 )
+from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     check_junit,
     console,
     emit,
     generator,
     report_expired,
+    say,
     write_junit,
 )
 from fuzz.runner import (
@@ -46,8 +46,9 @@ from fuzz.runner import (
     visible_devices,
 )
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, keep
-from fuzz.screening.screen import Pattern, Screen, Sighting
+from fuzz.screening.examining import Examiner
+from fuzz.screening.screen import Pattern, Sighting
+from fuzz.screening.screen import Screen as Screening
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set
 from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
@@ -65,35 +66,7 @@ _PROGRAMS_WITHOUT_SET = 256
 """Programs after which no more are made."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScreenRequest:
-    """Options of `warpfuzz screen`."""
-
-    path: Path | None
-    """The set; None: one is made meanwhile."""
-    runner: str | None
-    time: str
-    devices: tuple[int, ...]
-    pattern: str
-    seed: int
-    target: str | None
-    corpus: Path
-    known: Path | None
-    """Rules beside the packaged ones."""
-    model: str | None
-    """Path of the model by which results are judged; None: the built-in one of the target."""
-    faults: tuple[str, ...]
-    ptx_pass: str | None
-    assembler: str | None
-    level: int | None
-    junit: Path | None
-    report: Path | None
-    metrics: str | None
-    """Where figures are served for Prometheus; None: nowhere."""
-    json: bool
-
-
-def run_screening(request: ScreenRequest) -> bool:
+def screen(options: Screen) -> bool:
     """Screen; tell whether something differed.
 
     Raises
@@ -103,30 +76,31 @@ def run_screening(request: ScreenRequest) -> bool:
     DeviceLostError, InfrastructureError
         If a device is gone, or nothing can be run, or nothing was compared.
     """
-    seconds = parse_duration(request.time)
-    check_report(request.report)
-    if request.junit is not None:
-        check_junit(request.junit)
-    made = read_set(request.path) if request.path is not None else None
-    known = known_with(request.known)
-    devices = _devices(request, made)
-    corpus = create_corpus(request.corpus, generator=generator())
+    seconds = parse_duration(options.time)
+    check_report(options.report)
+    if options.junit is not None:
+        check_junit(options.junit)
+    made = read_set(options.path) if options.path is not None else None
+    known = known_with(options.known)
+    devices = _devices(options, made)
+    corpus = create_corpus(options.corpus, generator=generator())
     stop = threading.Event()
     begun = time.monotonic()
-    with ended_by_signals(stop.set), _metrics(request.metrics, devices):
+    metrics = serving(options.metrics, "ScreeningMetrics", lambda: views(devices))
+    with ended_by_signals(stop.set), metrics:
         threads = [
             threading.Thread(
                 target=_screen_one,
-                args=(device, made, request, corpus, known, stop, seconds),
+                args=(device, made, options, corpus, known, stop, seconds),
                 daemon=True,
             )
             for device in devices
         ]
         for thread in threads:
             thread.start()
-        _watch(devices, threads, begun, json=request.json)
+        _watch(devices, threads, begun, json=options.json)
     took = time.monotonic() - begun
-    _report(request, devices, made, took)
+    _report(options, devices, made, took)
     report_expired(known)
     errors = [device.error for device in devices if device.error is not None]
     if errors:
@@ -149,49 +123,28 @@ def run_screening(request: ScreenRequest) -> bool:
     return wrong
 
 
-@contextmanager
-def _metrics(address: str | None, devices: Sequence[ScreenedDevice]) -> Iterator[None]:
-    """Serve figures for Prometheus if somebody wants them."""
-    if address is None:
-        yield
-        return
-    with prometheus_there(address):
-        from fuzz.console.metrics import ScreeningMetrics, served
-
-    with served(ScreeningMetrics(lambda: views(devices)), address):
-        yield
-
-
-def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[ScreenedDevice]:
-    name = hardware_runner(request.runner)
-    if name != "cuda" and request.devices:
-        raise UsageError(
-            f"--device {request.devices[0]} names a GPU, and the runner is {name}; leave it out, "
-            "or choose --runner cuda"
-        )
-    target, version = request.target, None
+def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]:
+    name = hardware_runner(options.runner)
+    check_conflicts(options.but(runner=name), "screen")
+    target, version = options.target, None
     if made is not None:
         target, version = made.description.target, made.description.ptx_version
-        if request.target not in (None, target):
+        if options.target not in (None, target):
             raise UsageError(
-                f"the set {request.path} is for {target}, and --target is {request.target}; leave "
+                f"the set {options.path} is for {target}, and --target is {options.target}; leave "
                 "it out, or distill a set for it"
             )
-    numbers = request.devices or tuple(range(visible_devices() if name == "cuda" else 1))
+    numbers = options.devices or tuple(range(visible_devices() if name == "cuda" else 1))
     return [
         ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
-            set_name=str(request.path or ""),
+            set_name=str(options.path or ""),
             choice=RunnerChoice(
                 name=name,
                 target=target,
                 ptx_version=version,
-                faults=request.faults,
-                ptx_pass=request.ptx_pass,
-                assembler=request.assembler,
-                level=request.level,
-                model=request.model,
                 device=number,
+                **options.picked("faults", "ptx_pass", "assembler", "level", "model"),
             ),
         )
         for number in numbers
@@ -201,7 +154,7 @@ def _devices(request: ScreenRequest, made: ScreeningSet | None) -> list[Screened
 def _screen_one(
     device: ScreenedDevice,
     made: ScreeningSet | None,
-    request: ScreenRequest,
+    options: Screen,
     corpus: Corpus,
     known: Known,
     stop: threading.Event,
@@ -214,10 +167,10 @@ def _screen_one(
             description = (
                 made.description
                 if made is not None
-                else describe(module, seed=request.seed, covers={})
+                else describe(module, seed=options.seed, covers={})
             )
-            if made is not None and request.model is not None:
-                _check_model(made, request.model)
+            if made is not None and options.model is not None:
+                _check_model(made, options.model)
             examiner = Examiner(
                 description=description,
                 device=device.name,
@@ -225,27 +178,27 @@ def _screen_one(
                 set_name=Path(device.set_name).name,
             )
             sightings: list[Sighting] = []
-            screen = Screen(
+            screening = Screening(
                 ready,
                 description,
-                pattern=Pattern(request.pattern),
-                seed=request.seed,
+                pattern=Pattern(options.pattern),
+                seed=options.seed,
                 grows=made is None,
                 seen=sightings.append,
             )
-            device.screen = screen
+            device.screen = screening
             if made is not None:
                 for program in made.programs:
-                    screen.add(program)
+                    screening.add(program)
             else:
-                _make_meanwhile(device, module, request.seed, stop)
+                _make_meanwhile(device, module, options.seed, stop)
             device.started = time.monotonic()
             while not stop.is_set() and time.monotonic() - device.started < seconds:
                 while device.incoming:
-                    screen.add(device.incoming.pop())
-                screen.step()
+                    screening.add(device.incoming.pop())
+                screening.step()
                 _examine(device, examiner, sightings, corpus, known)
-            screen.finish()
+            screening.finish()
             device.seconds = time.monotonic() - device.started
             _examine(device, examiner, sightings, corpus, known)
     except WarpfuzzError as error:
@@ -263,8 +216,9 @@ def _examine(
     """Replay and store what differed or failed."""
     while device.screen is not None and sightings:
         for found in examiner.examine(device.screen, sightings.pop(0)):
-            new = keep(device.kept, found, corpus, known)
-            device.news += [new] if new is not None else []
+            if found.keep(corpus, known):
+                device.kept.append(found)
+                device.news.append(found)
 
 
 def _check_model(made: ScreeningSet, model: str) -> None:
@@ -340,24 +294,23 @@ def _watch(
             return
         shown[0] = now
         for view in views(devices):
-            out.print(
+            say(
                 f"{now - begun:.0f} s, {view.device.name}: {rate_words(view.per_second)}"
-                f"{readings(view.device)}; {view.tally.total}",
-                markup=False,
-                soft_wrap=True,
+                f"{readings(view.device)}; {view.screen.tally.total}",
+                stderr=json,
             )
 
     wait(_VIEW_SECONDS, line)
 
 
 def _report(
-    request: ScreenRequest,
+    options: Screen,
     devices: Sequence[ScreenedDevice],
     made: ScreeningSet | None,
     seconds: float,
 ) -> None:
     rows = [device_row(device) for device in devices]
-    if request.json:
+    if options.json:
         description: Description | None = made.description if made is not None else None
         emit(
             {
@@ -365,9 +318,9 @@ def _report(
                     "cases": sum(int(str(row["cases"])) for row in rows),
                     "wrong": sum(int(str(row["wrong"])) for row in rows),
                     "seconds": round(seconds, 3),
-                    "seed": description.seed if description is not None else request.seed,
-                    "pattern": request.pattern,
-                    "set": str(request.path) if request.path is not None else None,
+                    "seed": description.seed if description is not None else options.seed,
+                    "pattern": options.pattern,
+                    "set": str(options.path) if options.path is not None else None,
                     "model": _model_name(devices, description),
                     "devices": rows,
                     "findings": [finding_row(one) for device in devices for one in device.kept],
@@ -375,13 +328,13 @@ def _report(
             }
         )
     else:
-        print_screening(devices, seconds, request.corpus)
-    if request.report is not None:
+        print_screening(devices, seconds, options.corpus)
+    if options.report is not None:
         recorder = recording_console()
         recorder.print(screening_view(devices, seconds))
-        save(recorder, request.report, title="warpfuzz screen")
-    if request.junit is not None:
-        write_junit(request.junit, tests_of(devices), suite="warpfuzz screen")
+        save(recorder, options.report, title="warpfuzz screen")
+    if options.junit is not None:
+        write_junit(options.junit, tests_of(devices), suite="warpfuzz screen")
 
 
 def _model_name(devices: Sequence[ScreenedDevice], description: Description | None) -> str | None:

@@ -16,6 +16,7 @@ from fuzz.campaign.rounds import parse_duration
 from fuzz.console.screening import NOTHING_COMPARED, rate_words
 from fuzz.fleet.crew import cluster_at, joining, starting_actors
 from fuzz.fleet.screening import FleetDevice, FleetScreening, ScreenHost
+from fuzz.options import Screen, check_conflicts
 from fuzz.output import (
     Test,
     check_junit,
@@ -34,19 +35,11 @@ from oracle.errors import InfrastructureError, UsageError
 
 _LINE_SECONDS = 10.0
 """Time between two lines for each GPU."""
-_WORDS = {
-    "time": "--time",
-    "pattern": "--pattern",
-    "seed": "--seed",
-    "target": "--target",
-    "ptx_pass": "--ptx-pass",
-    "assembler": "--assembler",
-    "level": "--opt",
-}
+_PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "level")
 """Options that each GPU's screening is given as they are."""
 
 
-def screen_fleet(options: Mapping[str, Any]) -> bool:
+def screen_fleet(options: Screen) -> bool:
     """Screen; tell whether something differed that is not known.
 
     Raises
@@ -56,24 +49,20 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     InfrastructureError
         If a GPU could not be screened to the end.
     """
-    parse_duration(options["time"])
-    if options["junit"] is not None:
-        check_junit(options["junit"])
-    for name in ("devices", "report", "metrics"):
-        if options[name]:
-            raise UsageError(
-                f"--{name.removesuffix('s')} is for the GPUs of one machine, and --fleet takes all "
-                "of a cluster; leave one of the two out"
-            )
-    runner = hardware_runner(options["runner"])
+    parse_duration(options.time)
+    if options.junit is not None:
+        check_junit(options.junit)
+    check_conflicts(options, "screen --fleet")
+    runner = hardware_runner(options.runner)
     words, files = _arguments(options, runner)
-    known = known_with(options["known"])
-    corpus = create_corpus(options["corpus"], generator=generator())
+    known = known_with(options.known)
+    corpus = create_corpus(options.corpus, generator=generator())
+    fleet = options.fleet or ""
     with starting(lines=True) as tell:
-        tell(joining(options["fleet"]))
+        tell(joining(fleet))
         cluster = cluster_at(
-            options["fleet"], gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
-            most=options["gpus"], host=ScreenHost,
+            fleet, gpus=runner == "cuda", workers=None if runner == "cuda" else 1,
+            most=options.gpus, host=ScreenHost,
         )  # fmt: skip
         tell(starting_actors(cluster))
     begun = time.monotonic()
@@ -81,7 +70,7 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
         closing(FleetScreening(cluster=cluster, words=words, files=files)) as screening,
         ended_by_signals(screening.stop.set),
     ):
-        _watch(screening, console(stderr=options["json"]), begun)
+        _watch(screening, console(stderr=options.json), begun)
     devices = screening.devices
     rows = []
     for device in devices:
@@ -113,17 +102,15 @@ def screen_fleet(options: Mapping[str, Any]) -> bool:
     return any(not row["known"] for row in rows)
 
 
-def _arguments(
-    options: Mapping[str, Any], runner: str
-) -> tuple[Sequence[str], Mapping[str, bytes]]:
+def _arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
     """Return the words for each GPU's screening, and the files that go with them."""
     words, files = ["--runner", runner], {}
-    for name, option in _WORDS.items():
-        if options[name] is not None:
-            words += [option, str(options[name])]
-    for fault in options["faults"]:
+    for name, value in options.picked(*_PASSED_ON).items():
+        if value is not None:
+            words += [options.spelled(name), str(value)]
+    for fault in options.faults:
         words += ["--fault", fault]
-    for option, path in (("", options["path"]), ("--model", options["model"])):
+    for option, path in (("", options.path), ("--model", options.model)):
         if path is None:
             continue
         # Its own name stands in what is said of it.
@@ -183,22 +170,22 @@ def _rows_of(device: FleetDevice) -> list[dict[str, Any]]:
 
 
 def _report(
-    options: Mapping[str, Any],
+    options: Screen,
     devices: Sequence[FleetDevice],
     found: Sequence[Mapping[str, Any]],
     seconds: float,
 ) -> None:
     rows = _rows(devices)
-    if options["junit"] is not None:
-        write_junit(options["junit"], _tests(rows), suite="warpfuzz screen")
-    if options["json"]:
+    if options.junit is not None:
+        write_junit(options.junit, _tests(rows), suite="warpfuzz screen")
+    if options.json:
         summary = {
             "cases": sum(row["cases"] for row in rows),
             "wrong": sum(row["wrong"] for row in rows),
             "seconds": round(seconds, 3),
-            "seed": options["seed"],
-            "pattern": options["pattern"],
-            "set": str(options["path"]) if options["path"] is not None else None,
+            "seed": options.seed,
+            "pattern": options.pattern,
+            "set": str(options.path) if options.path is not None else None,
             "devices": rows,
             "findings": list(found),
         }
@@ -228,20 +215,12 @@ def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
     tests = []
     for row in rows:
         if row["error"]:
+            message = "it could not be screened"
             tests.append(
-                Test(
-                    group="warpfuzz.screen", name=row["device"], seconds=0.0, result="error",
-                    message="it could not be screened", text=row["error"],
-                )
-            )  # fmt: skip
-        tests += [
-            Test(
-                group=f"warpfuzz.screen.{row['device']}",
-                name=f"multiprocessor {sm['number']}",
-                seconds=0.0,
-                result="failure" if sm["wrong"] else "passed",
-                message=f"{sm['wrong']:,} of {sm['cases']:,}",
+                Test("warpfuzz.screen", row["device"], 0.0, "error", message, row["error"])
             )
-            for sm in row["multiprocessors"]
-        ]
+        for sm in row["multiprocessors"]:
+            name, group = f"multiprocessor {sm['number']}", f"warpfuzz.screen.{row['device']}"
+            result = "failure" if sm["wrong"] else "passed"
+            tests.append(Test(group, name, 0.0, result, f"{sm['wrong']:,} of {sm['cases']:,}"))
     return tests

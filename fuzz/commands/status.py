@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -14,6 +13,7 @@ from rich.text import Text
 from fuzz.campaign.hosts import HostStatus, fleet_row, fleet_words, missing_words
 from fuzz.campaign.stored_status import Figures, Life, read_figures
 from fuzz.console.devices import device_text
+from fuzz.options import DEFAULT_CORPUS, Status
 from fuzz.output import console, counted, duration, emit, plain
 
 _WATCH_SECONDS = 2.0
@@ -21,7 +21,7 @@ _WATCH_SECONDS = 2.0
 _STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
 
 
-def show_status(corpora: Sequence[Path], *, watch: bool, json: bool) -> None:
+def show_status(options: Status) -> None:
     """Show campaigns; with `watch` again and again until none of them runs any more.
 
     Raises
@@ -31,8 +31,8 @@ def show_status(corpora: Sequence[Path], *, watch: bool, json: bool) -> None:
     InfrastructureError
         If its files cannot be read.
     """
-    out = console()
-    if watch and not json and out.is_terminal and not out.is_dumb_terminal:
+    out, corpora = console(), options.corpora or (DEFAULT_CORPUS,)
+    if options.watch and not options.json and out.is_terminal and not out.is_dumb_terminal:
         with Live(console=out, auto_refresh=False, transient=True) as live:
             while True:
                 found = [read_figures(corpus) for corpus in corpora]
@@ -49,12 +49,12 @@ def show_status(corpora: Sequence[Path], *, watch: bool, json: bool) -> None:
         stamps = [round(time.time() - one.silence) for one in found]
         if stamps != said or not _any_runs(found):
             said = list(stamps)
-            if json:
+            if options.json:
                 for one in found:
                     emit({"status": _row(one)})
             else:
                 out.print(status_view(found))
-        if not (watch and _any_runs(found)):
+        if not (options.watch and _any_runs(found)):
             return
         time.sleep(_WATCH_SECONDS)
 

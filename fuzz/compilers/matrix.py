@@ -24,7 +24,7 @@ from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
 from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import MainForm, MmaForm
+from oracle.forms import Form
 from oracle.program import Program, requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
@@ -290,8 +290,8 @@ class Note:
 
 
 def survey_programs(
-    forms: Sequence[MainForm], *, target: str, version: str, seed: int
-) -> Iterator[tuple[MainForm, Program]]:
+    forms: Sequence[Form], *, target: str, version: str, seed: int
+) -> Iterator[tuple[Form, Program]]:
     """Iterate over forms and the simplest programs of each; those that need more are left out.
 
     A multiplication has two: with all matrices in global memory, and with A and D in shared memory,
@@ -299,7 +299,7 @@ def survey_programs(
     """
     row, number = parse_target(target), parse_version(version)
     for form in forms:
-        for features in (_ANYWHERE, _SHARED)[: 2 if isinstance(form, MmaForm) else 1]:
+        for features in (_ANYWHERE, _SHARED)[: 2 if form.mnemonic == "wmma.mma" else 1]:
             focus = Focus(form=form, features=features)
             strategy = programs(focus, module=Module.named(target, version), forms=(form,))
             # The first example that Hypothesis makes is the simplest one there is.
@@ -352,7 +352,7 @@ def _kernels(code: bytes) -> tuple[tuple[str, str], ...] | bytes:
         return code
 
 
-def notes_of(form: MainForm, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
+def notes_of(form: Form, program: Program, seen: Mapping[Member, Counter[str]]) -> list[Note]:
     """Return the changes of a form's expansion from version to version.
 
     Parameters

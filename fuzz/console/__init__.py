@@ -2,14 +2,14 @@
 
 from fuzz.console.dashboard import dashboard
 from fuzz.console.report import print_report, write_report
-from fuzz.console.view import Several, Watching, prometheus_there, watching
+from fuzz.console.view import Several, Watching, serving, watching
 
 __all__ = [
     "Several",
     "Watching",
     "dashboard",
     "print_report",
-    "prometheus_there",
+    "serving",
     "watching",
     "write_report",
 ]

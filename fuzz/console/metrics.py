@@ -202,16 +202,9 @@ class ScreeningMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Iterate over the figures."""
         views = self._views()
+        totals = [(view.device, view.screen.tally.total) for view in views]
         yield from _screening(
-            [
-                (
-                    view.device.uuid,
-                    view.device.name,
-                    view.tally.total.cases,
-                    view.tally.total.wrong,
-                )
-                for view in views
-            ]
+            [(device.uuid, device.name, rate.cases, rate.wrong) for device, rate in totals]
         )
         rate = GaugeMetricFamily(
             "warpfuzz_screening_comparisons_per_second", "Over all of the time.",

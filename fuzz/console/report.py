@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -28,45 +29,42 @@ from fuzz.findings.families import (
     in_words,
 )
 from fuzz.kinds import KINDS
-from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain
+from fuzz.output import THEME, counted, duration, harmless, kind_name, kind_style, plain, table
 from oracle.errors import UsageError, WarpfuzzError
 from oracle.matrices import SHAPES
 
 
 def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
     """Print what was compared, what was found, and the command that replays it."""
+    line = partial(out.print, markup=False, soft_wrap=True)
     for sentence in status.left_out:
-        out.print(f"Left out: {sentence}.", style="odd", markup=False, soft_wrap=True)
+        line(f"Left out: {sentence}.", style="odd")
     for remark in status.remarks:
-        out.print(plain(f"{remark[0].upper()}{remark[1:]}.", style="odd"), soft_wrap=True)
+        line(plain(f"{remark[0].upper()}{remark[1:]}.", style="odd"))
     if lost := fleet_words(fleet_row(status.hosts)):
         missing = missing_words(status.hosts) or "none is missing now"
-        out.print(plain(f"Of the fleet: {lost}; {missing}.", style="odd"), soft_wrap=True)
+        line(plain(f"Of the fleet: {lost}; {missing}.", style="odd"))
     if status.families:
         out.print(families_table(status.families))
     words = told_apart_words(status)
-    out.print(
-        f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
-    out.print(_concluded(status), markup=False, soft_wrap=True)
+    line(f"{words} in {duration(status.seconds)}, seed {status.seed}: {_found(status)}.")
+    line(_concluded(status))
     if status.screening is not None:
         words = screened_words(status.screening)
-        out.print(f"{words[0].upper()}{words[1:]}.", markup=False, soft_wrap=True)
+        line(f"{words[0].upper()}{words[1:]}.")
     if any(words[0] == "undefined" for words in status.counts):
         out.print(undefined_table(status.counts))
     members = member_counts(status.counts)
     if members:
         out.print(members_table(members))
     for note in status.notes:
-        out.print(f"note: {note['note']}", style="odd", markup=False, soft_wrap=True)
+        line(f"note: {note['note']}", style="odd")
     if status.families:
         command = shlex.join(("warpfuzz", "replay", str(corpus), *status.words.replay))
-        out.print(f"Stored in {corpus}. Replay: {command}", markup=False, soft_wrap=True)
+        line(f"Stored in {corpus}. Replay: {command}")
     for family in status.families:
         if family.saved is None:
-            lost = f"Not stored ({status.words.where}), keep it: {family.text}"
-            out.print(lost, style="worst", markup=False, soft_wrap=True)
+            line(f"Not stored ({status.words.where}), keep it: {family.text}", style="worst")
 
 
 def _found(status: CampaignStatus) -> str:
@@ -122,8 +120,7 @@ def write_report(
     InfrastructureError
         If it cannot be written.
     """
-    if path.suffix not in (".svg", ".html"):
-        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
+    _check_kind(path)
     recorder = recording_console()
     recorder.print(dashboard(status, budget))
     recorder.print()
@@ -171,16 +168,12 @@ def print_pages(families: Iterable[FamilyState], corpus: Path, out: Console, pat
     """Print the page of every family into a report; into a picture that of the first alone."""
     shown = [one for group in finding_groups(families) for one in group.members]
     stored = [family.saved.id for family in shown if family.saved is not None]
-    _print_pages(corpus, stored if path.suffix == ".html" else stored[:1], out)
-
-
-def _print_pages(corpus: Path, ids: Sequence[str], out: Console) -> None:
+    if not stored:
+        return
     from fuzz.explain.terminal import page_of
 
-    if not ids:
-        return
     opened = open_corpus(corpus)
-    for identity in ids:
+    for identity in stored if path.suffix == ".html" else stored[:1]:
         out.print()
         out.rule(style="quiet")
         try:
@@ -194,24 +187,26 @@ def check_report(path: Path | None) -> None:
     """Raise UsageError now for what could not be written at the end of a long campaign."""
     if path is None:
         return
-    if path.suffix not in (".svg", ".html"):
-        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
+    _check_kind(path)
     if not path.parent.is_dir() or path.is_dir():
         raise UsageError(
             f"the report {path} cannot be written: give a file in a folder that is there"
         )
 
 
+def _check_kind(path: Path) -> None:
+    if path.suffix not in (".svg", ".html"):
+        raise UsageError(f"{path} ends in neither .svg nor .html; choose one of the two")
+
+
 def undefined_table(counts: Counts) -> RenderableType:
     """Return the table: why programs are undefined, what they did, and how many."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("undefined, not judged")
-    table.add_column("outcome")
-    table.add_column("programs", justify="right")
+    shown = table("undefined, not judged", "outcome", "programs", overflow="ellipsis")
+    shown.columns[2].justify = "right"
     for words, count in sorted(counts.items()):
         if words[0] == "undefined":
-            table.add_row(*words[1:], f"{count:,}")
-    return table
+            shown.add_row(*words[1:], f"{count:,}")
+    return shown
 
 
 _MEMBER_COLUMNS = ("compared", "images", "compiled", "not compiled", "not readable")
@@ -228,11 +223,9 @@ def member_counts(counts: Counts) -> Mapping[str, Mapping[str, int]]:
 
 def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
     """Return the table: how much each compiler had compared, only compiled, and could not read."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("compiler", no_wrap=True)
     headings = ("programs compared", "images", "compiled", "not compiled", "PTX too new for it")
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    shown = table("compiler", *headings, overflow="ellipsis", justify="right")
+    shown.columns[0].no_wrap, shown.columns[0].justify = True, "left"
     # Levels of one version mostly have the same figures.
     rows: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for name, one in members.items():
@@ -242,8 +235,8 @@ def members_table(members: Mapping[str, Mapping[str, int]]) -> RenderableType:
     for (version, figures), levels in rows.items():
         style = "" if figures[0] else "odd"
         cells = [f"{count:,}" for count in figures]
-        table.add_row(plain(" ".join((version, *levels))), *cells, style=style)
-    return table
+        shown.add_row(plain(" ".join((version, *levels))), *cells, style=style)
+    return shown
 
 
 def told_apart_words(status: CampaignStatus) -> str:
@@ -318,19 +311,19 @@ def _example(group: FindingGroup) -> str:
 
 def families_table(families: Iterable[FamilyState], rows: int | None = None) -> RenderableType:
     """Return a table of the families, worst first; a line holds all that differ in shape alone."""
-    table = Table(box=None, pad_edge=False, expand=True)
-    table.add_column("kind", no_wrap=True)
-    table.add_column("cases", justify="right", no_wrap=True)
-    table.add_column("what", ratio=4, overflow="fold")
-    table.add_column("instruction, without operands", ratio=3, overflow="fold")
-    table.add_column("smallest case", no_wrap=True)
+    made = Table(box=None, pad_edge=False, expand=True)
+    made.add_column("kind", no_wrap=True)
+    made.add_column("cases", justify="right", no_wrap=True)
+    made.add_column("what", ratio=4, overflow="fold")
+    made.add_column("instruction, without operands", ratio=3, overflow="fold")
+    made.add_column("smallest case", no_wrap=True)
     lines = _lines(families)
     shown = lines if rows is None else lines[:rows]
     for line in shown:
         what = plain(" ".join((line.what, *line.shapes)))
         remark = harmless(f"{line.kinds}{line.remark}", one_line=True)
         what.append(remark, style="known" if line.known else "quiet")
-        table.add_row(
+        made.add_row(
             Text(kind_name(line.kind), style=kind_style(line.kind, known=line.known)),
             f"{line.cases:,}",
             what,
@@ -338,8 +331,8 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
             _ids(line.ids),
         )
     if len(shown) < len(lines):
-        table.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
-    return table
+        made.add_row("", "", f"… and {counted(len(lines) - len(shown), 'line')} more", "", "")
+    return made
 
 
 def _ids(ids: Sequence[str]) -> str:

@@ -14,9 +14,9 @@ from rich.text import Text
 from fuzz.campaign.heartbeat import device_status
 from fuzz.checks.protocol import DeviceStatus
 from fuzz.console.devices import readings, throttling
-from fuzz.output import Test, console, counted, duration, emit, plain
+from fuzz.output import Test, console, counted, duration, emit, plain, say
 from fuzz.runner import RunnerChoice
-from fuzz.screening.examining import Kept
+from fuzz.screening.examining import ScreenFinding
 from fuzz.screening.screen import Refuted, Screen, Tally
 from fuzz.screening.sets import SetProgram
 from oracle.errors import WarpfuzzError
@@ -34,14 +34,9 @@ class DeviceView:
     """One device at one moment."""
 
     device: DeviceStatus
-    tally: Tally
-    programs: int
-    launches: int
-    left_out: int
+    screen: Screen
     per_second: float
     """Images times multiprocessors in a second, over all of the time."""
-    ran: int = 0
-    """Programs that were run."""
 
 
 def rate_words(per_second: float) -> str:
@@ -52,22 +47,23 @@ def rate_words(per_second: float) -> str:
 
 
 def _device(view: DeviceView) -> list[Text]:
-    total = view.tally.total
+    screen, tally = view.screen, view.screen.tally
+    total = tally.total
     head = plain(view.device.name, style="bold")
     head.append(f"  {rate_words(view.per_second)}", style="count")
     lines = [head]
     if told := readings(view.device):
         lines.append(told)
-    programs = f"{view.ran:,} of {counted(max(view.programs, view.ran), 'program')} run"
-    counts = f"  {programs}, {counted(view.launches, 'launch', 'launches')}"
-    if view.left_out:
-        counts += f", {view.left_out} left out"
+    programs = f"{screen.ran:,} of {counted(max(screen.programs, screen.ran), 'program')} run"
+    counts = f"  {programs}, {counted(screen.launches, 'launch', 'launches')}"
+    if screen.left_out:
+        counts += f", {len(screen.left_out)} left out"
     lines.append(plain(counts, style="quiet"))
-    lines += _map(view.tally)
+    lines += _map(tally)
     style = "worst" if total.wrong else "legal" if total.cases else "quiet"
     lines.append(plain(f"  wrong: {total}", style=style))
-    if view.tally.pattern:
-        lines.append(plain(f"  {view.tally.pattern}", style="worst"))
+    if tally.pattern:
+        lines.append(plain(f"  {tally.pattern}", style="worst"))
     return lines
 
 
@@ -104,9 +100,9 @@ class ScreenedDevice:
     error: WarpfuzzError | None = None
     started: float = 0.0
     seconds: float = 0.0
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[ScreenFinding] = field(default_factory=list)
     """What was stored for it."""
-    news: list[Kept] = field(default_factory=list)
+    news: list[ScreenFinding] = field(default_factory=list)
     """Those of them that nobody was told of yet."""
     incoming: list[SetProgram] = field(default_factory=list)
     """Programs that the screen has yet to take in."""
@@ -123,7 +119,7 @@ class ScreenedDevice:
         for one in self.kept:
             if one.known is None:
                 return True
-            wrong -= set(one.finding.programs)
+            wrong -= set(one.programs)
         return bool(wrong)
 
     def view(self) -> DeviceView | None:
@@ -135,11 +131,7 @@ class ScreenedDevice:
         name = f"{self.name}: {screen.ready.device}"
         return DeviceView(
             device=device_status(name, screen.ready.uuid, screen.health or DeviceHealth()),
-            tally=screen.tally,
-            programs=screen.programs,
-            ran=screen.ran,
-            launches=screen.launches,
-            left_out=len(screen.left_out),
+            screen=screen,
             per_second=screen.tally.total.cases / max(seconds, 1e-9),
         )
 
@@ -149,7 +141,7 @@ def views(devices: Sequence[ScreenedDevice]) -> list[DeviceView]:
     return [view for view in (device.view() for device in devices) if view is not None]
 
 
-def announce(kept: Kept, out: Console, *, json: bool) -> None:
+def announce(found: ScreenFinding, out: Console, *, json: bool) -> None:
     """Print a finding as soon as it is stored.
 
     Parameters
@@ -158,35 +150,26 @@ def announce(kept: Kept, out: Console, *, json: bool) -> None:
         The console that shows the live view: what another one prints would stand in its way.
     """
     if json:
-        emit({"finding": finding_row(kept)})
-        return
-    out.print(
-        f"{kept.finding.case.family.title}{_known(kept)}\n  {kept.finding.sentence}\n"
-        f"  {kept.saved.path}",
-        markup=False,
-        soft_wrap=True,
-    )
+        emit({"finding": finding_row(found)})
+    else:
+        out.print(f"{found.title}\n  {found.sentence}\n  {found.path}", soft_wrap=True)
 
 
-def _known(kept: Kept) -> str:
-    return f" (known: {kept.known.id})" if kept.known is not None else ""
-
-
-def finding_row(kept: Kept) -> dict[str, object]:
+def finding_row(found: ScreenFinding) -> dict[str, object]:
     """Return a finding as JSON has it."""
-    case = kept.finding.case
+    case = found.case
     return {
-        "id": kept.saved.id,
+        "id": None if found.saved is None else found.saved.id,
         "family": case.family.key,
         "kind": case.kind.value,
         "verdict": case.kind.value,
-        "known": kept.known is not None,
-        "known_as": kept.known.id if kept.known is not None else None,
-        "path": str(kept.saved.path),
+        "known": found.known is not None,
+        "known_as": found.known.id if found.known is not None else None,
+        "path": found.path,
         "title": case.family.title,
-        "message": kept.finding.sentence,
-        "instructions": kept.finding.instructions,
-        "programs": kept.finding.programs,
+        "message": found.sentence,
+        "instructions": found.instructions,
+        "programs": found.programs,
     }
 
 
@@ -200,43 +183,24 @@ def screening_view(devices: Sequence[ScreenedDevice], seconds: float) -> Rendera
 
 def print_screening(devices: Sequence[ScreenedDevice], seconds: float, corpus: Path) -> None:
     """Print what became of each device, and where the findings are."""
-    out = console()
-    out.print(screening_view(devices, seconds))
+    console().print(screening_view(devices, seconds))
     for device in devices:
         screen = device.screen
         if screen is None:
             continue
         for number in screen.tally.faulty.tolist():
-            out.print(
-                f"{device.name}, multiprocessor {number}: {screen.tally.rate(number)}",
-                style="worst",
-                markup=False,
-                soft_wrap=True,
-            )
+            rate = screen.tally.rate(number)
+            say(f"{device.name}, multiprocessor {number}: {rate}", "worst")
         for refuted in screen.refuted:
-            out.print(
-                f"{device.name}: {refuted_words(device, refuted)}",
-                style="bad",
-                markup=False,
-                soft_wrap=True,
-            )
+            say(f"{device.name}: {refuted_words(device, refuted)}", "bad")
         for item in screen.left_out:
-            out.print(
-                f"{device.name}: {item.source.entry} left out: {item.failures[-1]}",
-                style="bad",
-                markup=False,
-                soft_wrap=True,
-            )
+            say(f"{device.name}: {item.source.entry} left out: {item.failures[-1]}", "bad")
     stored = [one for device in devices for one in device.kept]
     for one in stored:
-        out.print(f"{one.finding.case.family.title}{_known(one)}", markup=False, soft_wrap=True)
+        say(one.title)
     if stored:
-        out.print(
-            f"{counted(len(stored), 'finding')} stored in {corpus}. Replay: "
-            f"{shlex.join(('warpfuzz', 'replay', str(corpus)))}",
-            markup=False,
-            soft_wrap=True,
-        )
+        command = shlex.join(("warpfuzz", "replay", str(corpus)))
+        say(f"{counted(len(stored), 'finding')} stored in {corpus}. Replay: {command}")
 
 
 def refuted_words(device: ScreenedDevice, one: Refuted) -> str:
@@ -295,55 +259,28 @@ def tests_of(devices: Sequence[ScreenedDevice]) -> list[Test]:
     """Return a test for each multiprocessor, and for each program that was left out."""
     tests = []
     for device in devices:
-        screen = device.screen
+        screen, group = device.screen, f"warpfuzz.screen.{device.name}"
         if not device.cases or device.error is not None:
             said = str(device.error or NOTHING_COMPARED)
+            message = "it could not be screened"
             tests.append(
-                Test(
-                    group="warpfuzz.screen",
-                    name=device.name,
-                    seconds=device.seconds,
-                    result="error",
-                    message="it could not be screened",
-                    text=said,
-                )
+                Test("warpfuzz.screen", device.name, device.seconds, "error", message, said)
             )
         if screen is None:
             continue
         multiprocessors = screen.tally.multiprocessors
+        sentences = "\n".join(one.sentence for one in device.kept)
         for number in multiprocessors.tolist():
             rate = screen.tally.rate(number)
-            tests.append(
-                Test(
-                    group=f"warpfuzz.screen.{device.name}",
-                    name=f"multiprocessor {number}",
-                    # All of a device take their turns at once: together its time.
-                    seconds=device.seconds / multiprocessors.size,
-                    result="failure" if rate.wrong else "passed",
-                    message=str(rate),
-                    text="\n".join(one.finding.sentence for one in device.kept),
-                )
-            )
-        tests += [
-            Test(
-                group=f"warpfuzz.screen.{device.name}",
-                name=one.entry,
-                seconds=0.0,
-                result="error",
-                message="the set is wrong",
-                text=refuted_words(device, one),
-            )
-            for one in screen.refuted
-        ]
-        tests += [
-            Test(
-                group=f"warpfuzz.screen.{device.name}",
-                name=item.source.entry,
-                seconds=0.0,
-                result="failure",
-                message="it brought the device down and was left out",
-                text=str(item.failures[-1]),
-            )
-            for item in screen.left_out
-        ]
+            result = "failure" if rate.wrong else "passed"
+            # All of a device take their turns at once: together its time.
+            seconds = device.seconds / multiprocessors.size
+            name = f"multiprocessor {number}"
+            tests.append(Test(group, name, seconds, result, str(rate), sentences))
+        for one in screen.refuted:
+            said = refuted_words(device, one)
+            tests.append(Test(group, one.entry, 0.0, "error", "the set is wrong", said))
+        for item in screen.left_out:
+            message, said = "it brought the device down and was left out", str(item.failures[-1])
+            tests.append(Test(group, item.source.entry, 0.0, "failure", message, said))
     return tests

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, Self
+from importlib import import_module
+from typing import Any, Protocol, Self
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -62,16 +63,28 @@ class Several:
 
 
 @contextmanager
-def prometheus_there(address: str) -> Iterator[None]:
-    """Say what to install where figures cannot be served.
+def serving(address: str | None, kind: str, *given: object) -> Iterator[tuple[Any, ...]]:
+    """Serve figures for Prometheus as long as this is open, if somebody wants them.
+
+    Parameters
+    ----------
+    address
+        As `--metrics` takes it; None: nothing is served, and nobody is given.
+    kind
+        The class of `fuzz.console.metrics` that has the figures, which is given.
 
     Raises
     ------
     UsageError
-        If prometheus_client is not installed.
+        If prometheus_client is not installed, or the address is none.
+    InfrastructureError
+        If the address is in use.
     """
+    if address is None:
+        yield ()
+        return
     try:
-        yield
+        metrics = import_module("fuzz.console.metrics")
     except ModuleNotFoundError as error:
         if error.name != "prometheus_client":
             raise
@@ -79,6 +92,9 @@ def prometheus_there(address: str) -> Iterator[None]:
             f"--metrics {address} needs prometheus_client, which is not installed: pip install "
             "'warpfuzz[metrics]' (in a clone: '.[metrics]')"
         ) from None
+    collector = getattr(metrics, kind)(*given)
+    with metrics.served(collector, address):
+        yield (collector,)
 
 
 class LiveWatching:

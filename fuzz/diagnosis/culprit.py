@@ -21,7 +21,7 @@ from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_ste
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
-from oracle.forms import StoreForm
+from oracle.forms import Form
 from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
 from oracle.lane_steps import LaneStep, StoreRegisters
@@ -31,7 +31,7 @@ from oracle.program import Program, walk
 from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.forms import access_form
 
 _MULTIPLICATIONS = 512
 """Most that are tried by themselves, of a program with loops."""
@@ -219,7 +219,7 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
                 (apart(program, other.step, "d"), _maker(traced, other, other.step.fragment))
                 for other in traced.events
                 if isinstance(other.step, Store)
-                and other.step.form.matrix == base.store.form.matrix
+                and other.step.form.matrix() == base.store.form.matrix()
             ]
             own = [store for store, maker in alike if maker is event]
             stores = own or [store for store, _ in alike[:1]]
@@ -227,7 +227,7 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
                 yield replace(loaded, store=store), event.inputs
         elif isinstance(step, Store):
             maker = _maker(traced, event, step.fragment)
-            plain = _accumulating(replace(step.form.matrix, operand="c"))
+            plain = _accumulating(replace(step.form.matrix(), operand="c"))
             if maker is not None and isinstance(maker.step, Load) and plain is not None:
                 a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
                 yield (
@@ -310,7 +310,7 @@ def _wrong_in_company(
     return None
 
 
-def _looking(traced: Trace) -> Iterator[StoreForm]:
+def _looking(traced: Trace) -> Iterator[Form]:
     """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
@@ -318,9 +318,9 @@ def _looking(traced: Trace) -> Iterator[StoreForm]:
             yield store.form
 
 
-def _shows(bench: Bench, form: StoreForm) -> bool:
+def _shows(bench: Bench, form: Form) -> bool:
     """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
-    plain = _accumulating(replace(form.matrix, operand="c"))
+    plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True
     store = Store(form=form, fragment="d", place=Place(buffer="d"))
@@ -337,7 +337,7 @@ def _stored(use: Use, name: str) -> Store | StoreRegisters | None:
     assert isinstance(holds, Fragment)
     if holds.matrix.operand != "c":
         return None
-    form = store_form(replace(holds.matrix, operand="d"), "row", "global")
+    form = access_form(replace(holds.matrix, operand="d"), "row", "global")
     return Store(form=form, fragment=use.name, place=place)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fuzz.runner import kind_of_failure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute
-from oracle.forms import Form, ProductForm
+from oracle.forms import Form
 from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
@@ -177,13 +177,13 @@ class Results:
     expected: Images
 
 
-def unit_of(form: ProductForm) -> str:
+def unit_of(form: Form) -> str:
     """Name what multiplies: types that one unit takes."""
     name = form.a_type.name
     return _UNITS.get(name, name if form.a_type.is_float else f"{form.a_type.bits}-bit integers")
 
 
-def arithmetic_of(form: ProductForm) -> str:
+def arithmetic_of(form: Form) -> str:
     """Name the arithmetic of a multiplication: types that are computed with in one way."""
     if form.a_type.name in _UNITS:
         return _UNITS[form.a_type.name]

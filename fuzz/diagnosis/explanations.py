@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from oracle.errors import WarpfuzzError
 from oracle.execution import run
-from oracle.formats import FORMATS, Format
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.formats import Format
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows
 from oracle.models import Figure, Model, model_for
 from oracle.multiply import multiply
@@ -117,7 +117,7 @@ def _access(operand: str, change: Callable[[Load | Store], Step]) -> Change:
     """Return a change of every load of an operand, or of every store of D."""
 
     def changed(step: Step) -> Step:
-        if isinstance(step, Load | Store) and step.form.matrix.operand == operand:
+        if isinstance(step, Load | Store) and step.form.matrix().operand == operand:
             return change(step)
         return step
 
@@ -125,7 +125,7 @@ def _access(operand: str, change: Callable[[Load | Store], Step]) -> Change:
 
 
 def _flipped(step: Load | Store) -> Step:
-    form: Any = replace(step.form, layout="col" if step.form.layout == "row" else "row")
+    form: Any = step.form.varied(layout="col" if step.form.layout == "row" else "row")
     return replace(step, form=form)
 
 
@@ -136,7 +136,7 @@ def _moved(lines: int) -> Callable[[Load | Store], Step]:
 
 def _further(step: Load | Store) -> Step:
     """Reach an address that is a word, or an element if that is longer, further."""
-    return _displaced(step, max(_WORD_BITS, step.form.matrix.type.bits) // 8)
+    return _displaced(step, max(_WORD_BITS, step.form.matrix().type.bits) // 8)
 
 
 def _displaced(step: Load | Store, by: int) -> Step:
@@ -149,7 +149,7 @@ def _restrided(lines_apart: int | None) -> Callable[[Load | Store], Step]:
     def change(step: Load | Store) -> Step:
         if lines_apart is None:
             return replace(step, stride=None, stride_in_register=False)
-        matrix = step.form.matrix
+        matrix = step.form.matrix()
         usual = matrix.default_stride(step.form.layout) if step.stride is None else step.stride
         fewest = max(1, _WORD_BITS // matrix.type.bits) if matrix.type.bits < _HALF_BITS else 1
         return replace(step, stride=usual + lines_apart * fewest)
@@ -162,7 +162,7 @@ def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
 
     def of(program: Program) -> Change:
         loads = (step for step in walk(program.steps) if isinstance(step, Load))
-        places = [load.place for load in loads if load.form.operand == other][:1]
+        places = [load.place for load in loads if load.form.matrix().operand == other][:1]
         return _access(operand, lambda step: replace(step, place=places[0]) if places else step)
 
     return of
@@ -179,46 +179,43 @@ def causes_of_load(operand: str) -> tuple[str, ...]:
     )
 
 
-def _multiplication(change: Callable[[MmaForm], MmaForm]) -> Change:
+def _multiplication(change: Callable[[Form], Form]) -> Change:
     return _each(Multiply, lambda step: replace(step, form=change(step.form)))
 
 
-def _saturating(form: MmaForm) -> MmaForm:
+def _saturating(form: Form) -> Form:
     integer = not form.a_type.is_float and form.op is None
-    return replace(form, satfinite=not form.satfinite) if integer else form
+    return form.varied(satfinite="" if form.satfinite else "satfinite") if integer else form
 
 
-def _rounding(rounding: str) -> Callable[[MmaForm], MmaForm]:
-    def change(form: MmaForm) -> MmaForm:
-        return replace(form, rounding=rounding) if form.a_type.name == "f64" else form
+def _rounding(rounding: str) -> Callable[[Form], Form]:
+    def change(form: Form) -> Form:
+        return form.varied(rnd=rounding) if form.a_type.name == "f64" else form
 
     return change
 
 
-def _other_operation(form: MmaForm) -> MmaForm:
-    return form if form.op is None else replace(form, op="and" if form.op == "xor" else "xor")
+def _other_operation(form: Form) -> Form:
+    return form if form.op is None else form.varied(op="and" if form.op == "xor" else "xor")
 
 
 def _other_sign(operands: str) -> Change:
     def change(step: Step) -> Step:
         match step:
-            case Load(form=form) if form.operand in operands and form.type.name in _SIGNS:
-                return replace(step, form=replace(form, type=_other(form.type)))
+            case Load(form=form):
+                matrix = form.matrix()
+                if matrix.operand in operands and matrix.type.name in _SIGNS:
+                    return replace(step, form=form.varied(type=_SIGNS[matrix.type.name]))
             case Multiply(form=form) if form.a_type.name in _SIGNS:
-                a = _other(form.a_type) if "a" in operands else form.a_type
-                b = _other(form.b_type) if "b" in operands else form.b_type
-                return replace(step, form=replace(form, a_type=a, b_type=b))
+                types = {f"{name}type": _SIGNS[form.type(name).name] for name in operands}
+                return replace(step, form=form.varied(**types))
         return step
 
     return change
 
 
-def _other(type_: Format) -> Format:
-    return FORMATS[_SIGNS[type_.name]]
-
-
 def _transposed(step: LoadRows) -> Step:
-    form: LdmatrixForm = replace(step.form, transposed=not step.form.transposed)
+    form = step.form.varied(trans="" if step.form.transposed else "trans")
     return replace(step, form=form)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from oracle.formats import Format
-from oracle.forms import MmaSyncForm
+from oracle.forms import Form
 from oracle.held import Registers, Use
 from oracle.image import position
 from oracle.lane_steps import (
@@ -107,7 +107,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
     return None
 
 
-def wrong_multiplication(bench: Bench, form: MmaSyncForm) -> Culprit | None:
+def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
     step = MultiplyLanes(form=form, d="d", a="a", b="b", c="c")
     return _Alone(step=step, buffers=()).culprit(bench, ())

@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
 from oracle.availability import is_available
-from oracle.forms import Form, MmaForm
+from oracle.forms import Form
 from oracle.isa import MMA_FORMS
 from strategies.programs.bare import Bare, Content, alone, exact, image_of, one
 
@@ -49,7 +49,7 @@ def wrong_alone(
     """
     if base.form.op == "xor":
         # Zero takes the other operand out of a product with .and alone.
-        form = replace(base.form, op="and")
+        form = base.form.varied(op="and")
         if is_available(form, bench.module):
             multiply = replace(base.multiply, form=form)
             found = wrong_alone(bench, replace(base, multiply=multiply), contents)
@@ -257,7 +257,7 @@ class _Spectrum:
         """Blame one load; or all of them, if others that are like it are wrong as well."""
         form = self._base.form
         # Lines of A and B that are both along k may change places together, and nothing shows.
-        across = [one for one in MMA_FORMS if one == replace(form, a_layout="row", b_layout="col")]
+        across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
         for other in dict.fromkeys((form, *across)):
             alike = _Spectrum(self._bench, self._base.alike(operand, other), ())
             if alike.wrong and not {"a1", "b1"} - alike._wrong_runs():
@@ -339,11 +339,11 @@ class _Spectrum:
                 return True
         return False
 
-    def _siblings(self, operand: str, *, same: bool = True) -> list[MmaForm]:
+    def _siblings(self, operand: str, *, same: bool = True) -> list[Form]:
         """Return other multiplications that take the same fragment; or one of another shape."""
         form, layout = self._base.form, f"{operand}_layout"
         mine = form.matrix(operand)
-        found: dict[object, MmaForm] = {}
+        found: dict[object, Form] = {}
         for other in MMA_FORMS:
             its = other.matrix(operand)
             if (
@@ -356,7 +356,7 @@ class _Spectrum:
                 found.setdefault(other if same else its, other)
         return list(found.values())[:_SIBLINGS]
 
-    def _is_right(self, form: MmaForm, operand: str) -> bool:
+    def _is_right(self, form: Form, operand: str) -> bool:
         """Whether another multiplication of exact contents is right."""
         other = _Spectrum(self._bench, self._base.with_form(form, operand), ())
         return not other.wrong

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from fuzz.diagnosis.experiments import IN_PLACE, Bench, Culprit, unit_of
 from fuzz.diagnosis.lone_steps import wrong_multiplication
 from fuzz.diagnosis.multiplication import wrong_alone
-from oracle.forms import Form, MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.held import Use
+from oracle.instructions import INSTRUCTIONS
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
 from oracle.steps import Product, Step, copied
@@ -38,18 +39,18 @@ _BYTES = "8-bit floats"
 """Both formats of bytes, in any combination: compilers expand them alike."""
 
 
-def _within(form: ProductForm, condition: str) -> str:
+def _within(form: Form, condition: str) -> str:
     """Return the types that a compiler expands alike: findings of these are of one cause."""
-    if isinstance(form, MmaSyncForm) and form.a_type.is_float and form.a_type.bits == 8:
+    if not form.opaque and form.a_type.is_float and form.a_type.bits == 8:
         return _BYTES
     # What is read too late of C does not depend on what was multiplied before.
-    return "" if isinstance(form, MmaForm) and condition == C_ELSEWHERE else unit_of(form)
+    return "" if form.opaque and condition == C_ELSEWHERE else unit_of(form)
 
 
-def _culprit(form: ProductForm, condition: str) -> Culprit:
+def _culprit(form: Form, condition: str) -> Culprit:
     """Return what is to blame if multiplications of a form are, where operands share registers."""
-    name = "wmma.mma" if isinstance(form, MmaForm) else "mma.sync"
     within = _within(form, condition)
+    name = INSTRUCTIONS[form.mnemonic].name
     return Culprit(steps=(name,), within=within, condition=condition, form=form)
 
 
@@ -143,10 +144,10 @@ class _Search:
 
 def _right_alone(bench: Bench, form: Form | None) -> bool:
     """Whether a multiplication is right by itself, with every operand in its own registers."""
-    assert isinstance(form, ProductForm)
+    assert form is not None
     right_alone = bench.remembered.right_alone
     if form.opcode not in right_alone:
-        if isinstance(form, MmaForm):
+        if form.opaque:
             found = wrong_alone(bench, alone(form), ())
         else:
             found = wrong_multiplication(bench, form)

@@ -14,7 +14,7 @@ from oracle.arithmetic.conversions import CANONICAL_NAN
 from oracle.arithmetic.dots import dot_product, unpacked
 from oracle.arithmetic.double_chain import chain as fma_chain
 from oracle.formats import FORMATS, Format
-from oracle.forms import ProductForm
+from oracle.forms import Form
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot, Unit
 from oracle.scratch import own_scratch
 
@@ -50,7 +50,7 @@ class Element:
     c: int
 
 
-def derive(form: ProductForm, element: Element, model: Model) -> Derivation:
+def derive(form: Form, element: Element, model: Model) -> Derivation:
     """Derive one element of D of a multiplication of floats, as a target's model has it."""
     if form.a_type.name == "f64":
         chain = model.double_chain
@@ -84,7 +84,7 @@ def _computed(element: Element, rule: TruncatedDot) -> Derivation:
     return _named(bits, FORMATS[rule.d_type], rule)
 
 
-def _computed_double(form: ProductForm, element: Element, rule: DoubleChain) -> Derivation:
+def _computed_double(form: Form, element: Element, rule: DoubleChain) -> Derivation:
     """Name the figures of an f64 unit whose steps are not written down here, and its result."""
     a, b, c = (np.array(x, np.uint64) for x in (element.a, element.b, element.c))
     operands = (a[None, None, :], b[None, :, None], c[None, None, None])
@@ -119,7 +119,7 @@ def _shown(bits: int, format_: Format) -> str:
     return f"`{hexadecimal(bits, format_.bits)}` = {decimal(bits, format_)}"
 
 
-def _truncated(form: ProductForm, element: Element, rule: TruncatedDot) -> Derivation:
+def _truncated(form: Form, element: Element, rule: TruncatedDot) -> Derivation:
     page, accumulator = _Page(), rule.accumulator_format
     element = _unpacked(page, form, element, rule)
     multiplicand = FORMATS[rule.multiplicand]
@@ -152,7 +152,7 @@ def _truncated(form: ProductForm, element: Element, rule: TruncatedDot) -> Deriv
     return Derivation(lines=page.lines, bits=total)
 
 
-def _unpacked(page: _Page, form: ProductForm, element: Element, rule: TruncatedDot) -> Element:
+def _unpacked(page: _Page, form: Form, element: Element, rule: TruncatedDot) -> Element:
     """Return an element whose operands are of the format in which they are multiplied."""
     types = form.a_type.name, form.b_type.name
     if form.a_type.bits > 8:
@@ -327,7 +327,7 @@ def _infinity(format_: Format, *, negative: bool) -> int:
     return ((1 << format_.exponent_bits) - 1) << format_.fraction_bits | negative << width
 
 
-def _double_chain(form: ProductForm, element: Element, rule: NanRule) -> Derivation:
+def _double_chain(form: Form, element: Element, rule: NanRule) -> Derivation:
     double, mode = FORMATS["f64"], form.rounding or "rn"
     page, total = _Page(), element.c
     page.say(

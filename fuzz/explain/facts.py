@@ -21,7 +21,7 @@ from fuzz.findings.verdicts import Difference, differences
 from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
-from oracle.forms import MainForm
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
@@ -304,7 +304,7 @@ class ValueFacts:
         return None if self.written is None else self.trace.producer(self.written)
 
     @cached_property
-    def form(self) -> MainForm | None:
+    def form(self) -> Form | None:
         """The form of the producer, or the first that the program has."""
         if self.producer is not None and isinstance(self.producer.step, Product | LoadRows):
             return self.producer.step.form

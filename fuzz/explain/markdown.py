@@ -13,7 +13,6 @@ from fuzz.findings.case import MODULE
 from fuzz.findings.making import Making
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
-from oracle.forms import LdmatrixForm, ProductForm
 from oracle.lane_steps import LoadRows, MultiplyLanes, PackRegisters, TransposeRegisters
 from oracle.legality import Verdict, explain
 from oracle.models import NO_FIGURES, Figure, NanRule
@@ -128,7 +127,7 @@ def _inputs(facts: ValueFacts) -> list[str]:
     for event in facts.trace.events:
         if not isinstance(event.step, Load) or event.result is None:
             continue
-        type_, name = event.step.form.type, event.step.fragment
+        type_, name = event.step.form.type(), event.step.fragment
         for row, values in enumerate(event.result):
             for column, value in enumerate(values):
                 bits = raw(value, type_)
@@ -138,7 +137,7 @@ def _inputs(facts: ValueFacts) -> list[str]:
                         (f"{name}[{row}, {column}] .{type_.name}", shown, decimal(bits, type_))
                     )
     lines = ["## The inputs that matter", ""]
-    if isinstance(facts.form, LdmatrixForm):
+    if facts.form is not None and facts.form.mnemonic == "ldmatrix":
         return [*lines, "The rows that the lanes point to are in the derivation below.", ""]
     if not rows:
         return [*lines, "Every element that is loaded is zero.", ""]
@@ -257,7 +256,7 @@ def _permission(facts: ValueFacts) -> list[str]:
 
 def _confidence(facts: ValueFacts) -> list[str]:
     form = facts.form
-    if not isinstance(form, ProductForm):
+    if form is None or not form.is_product:
         return []
     model = facts.trace.model
     rows = [
@@ -275,7 +274,7 @@ def _confidence(facts: ValueFacts) -> list[str]:
 def _code(facts: ValueFacts) -> str:
     """Name the compiler whose figures count, where they depend on it."""
     model, form = facts.trace.model, facts.form
-    if model.compiler is None or not isinstance(form, ProductForm):
+    if model.compiler is None or form is None or not form.is_product:
         return ""
     whose = model.expansion_of(form)
     if whose == "all":

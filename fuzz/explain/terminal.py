@@ -32,7 +32,7 @@ from fuzz.findings.making import commands_of
 from fuzz.findings.verdicts import Difference
 from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.program import Program
 from oracle.sharing import in_brackets, overlaps
 from oracle.steps import (
@@ -419,7 +419,7 @@ def _inputs(facts: ValueFacts) -> list[RenderableType]:
     return _section(f"what {shown.where} is made of", body)
 
 
-def _matters(x: int, y: int, form: MmaForm) -> bool:
+def _matters(x: int, y: int, form: Form) -> bool:
     """Whether a term of a dot product is not plainly zero."""
     if form.op is not None:
         return bool(x ^ y if form.op == "xor" else x & y)

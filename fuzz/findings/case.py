@@ -32,7 +32,6 @@ from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
-from oracle.forms import ProductForm
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
 from oracle.steps import (
@@ -215,7 +214,7 @@ def instructions_of(program: Program) -> tuple[str, ...]:
 def confidence(program: Program, architecture: str) -> Confidence:
     """Return how sure the model of a program's multiplications is."""
     model = model_for(architecture)
-    forms = [form for form in requirements(program) if isinstance(form, ProductForm)]
+    forms = [form for form in requirements(program) if form.is_product]
     return weakest((Confidence.MEASURED, *(model.confidence_for(form) for form in forms)))
 
 

@@ -36,11 +36,11 @@ from fuzz.findings.verdicts import (
 )
 from fuzz.kinds import KINDS
 from oracle.execution import execute
-from oracle.forms import Form, MainForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
 from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
-from oracle.mnemonics import MNEMONICS
 from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.steps import Product
@@ -208,20 +208,15 @@ class Seen:
         return None
 
 
-def unit_name(form: MainForm) -> str:
+def unit_name(form: Form) -> str:
     """Name what computes a form: "wmma.mma of f16"."""
-    name = _shown(form)
-    return f"{name} of {unit_of(form)}" if isinstance(form, ProductForm) else name
+    name = INSTRUCTIONS[form.mnemonic].name
+    return f"{name} of {unit_of(form)}" if form.is_product else name
 
 
-def form_name(form: MainForm) -> str:
+def form_name(form: Form) -> str:
     """Name a form by what it computes: without layouts, state space and what is always there."""
-    return " ".join((_shown(form), *_told_apart(form)))
-
-
-def _shown(form: MainForm) -> str:
-    """Return an instruction as people call it: mma.sync, which is not wmma.mma."""
-    return "mma.sync" if isinstance(form, MmaSyncForm) else form.mnemonic
+    return " ".join((INSTRUCTIONS[form.mnemonic].name, *_told_apart(form)))
 
 
 _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layout", "space"})
@@ -234,7 +229,7 @@ def _told_apart(form: Form) -> Iterable[str]:
 
 def family_of_difference(
     kind: Kind,
-    form: MainForm,
+    form: Form,
     found: Sequence[Difference],
     seen: Seen | None = None,
 ) -> Family:
@@ -277,7 +272,7 @@ def family_of_culprit(
     form = culprit.form
     what = culprit.condition or (culprit.effect and f"as with {culprit.effect}")
     if not what and found:
-        what = kind_of_difference(found, form if isinstance(form, ProductForm) else None)
+        what = kind_of_difference(found, form)
     names = list(culprit.steps)
     if form is not None:
         names[0] = " ".join((names[0], *_told_apart(form)))
@@ -285,7 +280,7 @@ def family_of_culprit(
     return Family.of(kind, culprit.name, culprit.condition, shown=shown, blame=blame)
 
 
-def family_of_failure(kind: Kind, form: MainForm | None, failure: Failure) -> Family:
+def family_of_failure(kind: Kind, form: Form | None, failure: Failure) -> Family:
     """Return the family of runs that failed: what was said, less its numbers.
 
     Words of a compiler say what is wrong with it, whatever the program is about.
@@ -315,12 +310,12 @@ def under_a_condition(failure: Failure) -> str:
     lines = failure.detail.splitlines()
     words = lines[-1].split() if lines else []
     opcode = next((word for word in words if "." in word and not word.startswith("@")), "")
-    names = [name for name in MNEMONICS if opcode == name or opcode.startswith(f"{name}.")]
+    names = [name for name in INSTRUCTIONS if opcode == name or opcode.startswith(f"{name}.")]
     what = max(names, key=len, default=opcode.partition(".")[0] or "an instruction")
     return f"{what} under a condition that differs between lanes"
 
 
-def family_of_flaky(form: MainForm | None) -> Family:
+def family_of_flaky(form: Form | None) -> Family:
     """Return the family of what did not come out the same every time."""
     return _family(Kind.FLAKY, form, "not the same every time")
 
@@ -354,7 +349,7 @@ def _listed(names: Sequence[str], most: int) -> str:
     return f"{len(names)} instructions"
 
 
-def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
+def family_of_disagreement(one: str, other: str, form: Form) -> Family:
     """Return the family of what two devices of one kind do not agree about.
 
     Parameters
@@ -369,7 +364,7 @@ def family_of_disagreement(one: str, other: str, form: MainForm) -> Family:
     return Family.of(Kind.FLAKY, about, shown=f"{about}: {form_name(form)}")
 
 
-def _family(kind: Kind, form: MainForm | None, what: str) -> Family:
+def _family(kind: Kind, form: Form | None, what: str) -> Family:
     unit = "a program" if form is None else unit_name(form)
     name = "a program" if form is None else form_name(form)
     return Family.of(kind, unit, what, shown=f"{name}: {what}")

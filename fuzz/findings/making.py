@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from corpus import Entry
 from fuzz.runner import RunnerChoice
@@ -221,6 +222,13 @@ class ReplayOptions:
         if compiler == NOTHING:
             return replace(self, faults=(), ptx_pass=NOTHING, front_end=NOTHING)
         return replace(self, assembler=compiler)
+
+
+def replay_options(options: object) -> ReplayOptions:
+    """Return what the options of a command say of how findings are to be run."""
+    names = [name for name in ReplayOptions.__dataclass_fields__ if hasattr(options, name)]
+    given: dict[str, Any] = {name: getattr(options, name) for name in names}
+    return ReplayOptions(**{**given, "faults": given["faults"] or None})
 
 
 def _version(version: str, target: str) -> str:

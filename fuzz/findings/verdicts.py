@@ -21,7 +21,7 @@ from fuzz.kinds import BY_OUTCOME
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, has_figures
 from oracle.formats import FORMATS, Format
-from oracle.forms import MainForm, ProductForm
+from oracle.forms import Form
 from oracle.image import different, locate
 from oracle.legality import Explanation
 from oracle.legality import Verdict as Legality
@@ -292,7 +292,7 @@ TELLING = frozenset(
 """Kinds that a fault has in every image or in none, whatever the images hold."""
 
 
-def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> str:
+def kind_of_difference(found: Sequence[Difference], form: Form | None) -> str:
     """Say in a few words what the differing elements of an image have in common.
 
     Parameters
@@ -322,13 +322,13 @@ def kind_of_difference(found: Sequence[Difference], form: MainForm | None) -> st
     return "other values"
 
 
-def _relations(found: Differences, form: MainForm | None) -> set[str]:
+def _relations(found: Differences, form: Form | None) -> set[str]:
     """Say in which ways the two values of elements are related, each once."""
     pairs = np.stack([found.column("expected"), found.column("actual")], axis=1)
     sizes = found.column("bits")
     ways: set[str] = set()
     for size in np.unique(sizes).tolist():
-        type_ = form.d_type if isinstance(form, ProductForm) else None
+        type_ = form.d_type if form is not None and form.is_product else None
         type_ = type_ if type_ is not None and type_.bits == size else None
         expected, actual = pairs[sizes == size].T
         if type_ is not None and type_.is_float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fuzz.runner import RunnerChoice, open_runner
 from oracle.errors import InfrastructureError
-from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.held import Registers
 from oracle.lane_fragments import pack, unpack
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
@@ -51,7 +51,7 @@ _SHOWN = 32
 class Bench:
     """One multiplication, ready to run: where its matrices lie in an image."""
 
-    form: MmaForm
+    form: Form
 
     @cached_property
     def program(self) -> Program:
@@ -85,7 +85,7 @@ class Bench:
 class LaneBench:
     """One mma.sync, ready to run: its operands lie in an image as registers, lane by lane."""
 
-    form: MmaSyncForm
+    form: Form
 
     @cached_property
     def program(self) -> Program:
@@ -136,12 +136,12 @@ class LaneBench:
         return unpack(self.form, "d", self._words(images, "d"))
 
 
-def diagonal(form: ProductForm) -> int:
+def diagonal(form: Form) -> int:
     """Return the dot products of one image: those of the diagonal, each with a row and a column."""
     return min(form.shape.m, form.shape.n)
 
 
-def tiles_of(form: ProductForm, dots: Dots) -> tuple[Array, Array, Array]:
+def tiles_of(form: Form, dots: Dots) -> tuple[Array, Array, Array]:
     """Return matrices with dot products on their diagonals, and zeros elsewhere."""
     shape, size = form.shape, diagonal(form)
     count = -(-len(dots) // size)
@@ -171,10 +171,10 @@ class Device:
         If the runner does not take the module.
     """
 
-    def __init__(self, runner: Runner, module: Module, forms: Sequence[ProductForm]) -> None:
+    def __init__(self, runner: Runner, module: Module, forms: Sequence[Form]) -> None:
         self.runner = runner
         self.benches: dict[str, Bench | LaneBench] = {
-            form.opcode: Bench(form=form) if isinstance(form, MmaForm) else LaneBench(form=form)
+            form.opcode: Bench(form=form) if form.mnemonic == "wmma.mma" else LaneBench(form=form)
             for form in forms
         }
         self._entries = {opcode: f"unit_{i}" for i, opcode in enumerate(self.benches)}
@@ -184,7 +184,7 @@ class Device:
             raise InfrastructureError(f"the probes do not compile: {compiled} {compiled.detail}")
         self.compiled: Compiled = compiled
 
-    def multiply(self, form: ProductForm, a: Array, b: Array, c: Array) -> Array:
+    def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
         """Return what the device makes of some matrices, (count, m, n).
 
         Raises
@@ -195,7 +195,7 @@ class Device:
         parts = list(self._parts(form, a, b, c))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
-    def _parts(self, form: ProductForm, a: Array, b: Array, c: Array) -> Iterator[Array]:
+    def _parts(self, form: Form, a: Array, b: Array, c: Array) -> Iterator[Array]:
         bench, entry = self.benches[form.opcode], self._entries[form.opcode]
         for start in range(0, len(c), _BATCH):
             part = slice(start, start + _BATCH)
@@ -206,7 +206,7 @@ class Device:
                 raise InfrastructureError(f"{form.opcode}: {ran} {ran.detail}")
             yield np.array(bench.result(ran.images)[: len(c[part])])
 
-    def dots(self, form: ProductForm, dots: Dots) -> Array:
+    def dots(self, form: Form, dots: Dots) -> Array:
         """Return what the device makes of dot products, patterns (count,)."""
         d = self.multiply(form, *tiles_of(form, dots))
         tile, place = np.divmod(np.arange(len(dots)), diagonal(form))
@@ -217,7 +217,7 @@ class Device:
 class Task:
     """Random images of one form."""
 
-    form: ProductForm
+    form: Form
     model: Model
     count: int
     seed: int
@@ -277,7 +277,7 @@ _DEVICE: list[Device] = []
 """That of a process of a crew; one."""
 
 
-def _open(choice: RunnerChoice, module: Module, forms: tuple[ProductForm, ...]) -> None:
+def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None:
     opened = open_runner(choice)
     # A process of a pool ends without `atexit`; this is what it does run.
     Finalize(None, opened.runner.close, exitpriority=10)
@@ -290,7 +290,7 @@ def _confirmed(task: Task) -> Outcome:
 
 @contextmanager
 def crew_of(
-    choice: RunnerChoice, module: Module, forms: tuple[ProductForm, ...], workers: int
+    choice: RunnerChoice, module: Module, forms: tuple[Form, ...], workers: int
 ) -> Iterator[Crew]:
     """Start processes that can multiply forms; they end with the block."""
     context = multiprocessing.get_context("spawn")

@@ -10,7 +10,7 @@ import numpy as np
 
 from fuzz.measuring.device import CHUNK, Crew, Device, Here, Outcome, Task
 from oracle.errors import UsageError
-from oracle.forms import ProductForm
+from oracle.forms import Form
 from oracle.measuring.dots import Dots
 from oracle.measuring.doubles import canonical_rule, double_probes, fit_doubles
 from oracle.measuring.inference import Contradiction, Evidence, Finding, Fit, fit
@@ -300,7 +300,7 @@ def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
     )
 
 
-def _first(wrong: Sequence[Outcome], form: ProductForm) -> Contradiction:
+def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
     """Return the first dot product of random images that differs."""
     one = wrong[0]
     return Contradiction(

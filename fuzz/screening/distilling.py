@@ -19,7 +19,7 @@ from fuzz.bench.faults import Emitted, Mutant
 from fuzz.screening.sets import Covered, Description, ScreeningSet, SetProgram
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import Form, MainForm
+from oracle.forms import Form
 from oracle.models import model_for
 from oracle.program import requirements
 from oracle.targets import Module
@@ -61,7 +61,7 @@ Watcher = Callable[[str, int, int], None]
 """Is told what is done, how much of it is done, and how much there is of it."""
 
 
-def candidates(forms: Sequence[MainForm], module: Module, seed: int) -> Iterator[list[Batch]]:
+def candidates(forms: Sequence[Form], module: Module, seed: int) -> Iterator[list[Batch]]:
     """Iterate over the programs of a campaign's rounds that can be in a set, without end."""
     target, version = module.target.name, str(module.version)
     for batches in campaign_rounds(
@@ -76,7 +76,7 @@ def fits(batch: Batch) -> bool:
     return size <= _MOST_BYTES and not features_of(batch.program) & LEFT_OUT
 
 
-def _about(forms: Sequence[MainForm], module: Module, key: int) -> list[Batch]:
+def _about(forms: Sequence[Form], module: Module, key: int) -> list[Batch]:
     """Draw a program about each form, and return those that can be in a set."""
     batches = round_batches(
         forms,
@@ -156,7 +156,7 @@ def _with_images(batch: Batch, number: int, images: Images, target: str) -> SetP
 
 
 def distill(
-    forms: Sequence[MainForm],
+    forms: Sequence[Form],
     module: Module,
     *,
     seed: int,

@@ -50,14 +50,9 @@ _COPIES = 256
 """Warps of a stored case: more than a device has multiprocessors (132 on an H200)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
-    """What became of an image that was run again on all multiprocessors."""
-
-    here: Rate
-    """On the multiprocessor where it had differed."""
-    others: Rate
-    """On all others."""
+_Again = tuple[Rate, Rate] | Failure
+"""What became of an image that was run again on all multiprocessors: the rates of the one where it
+had differed, and of all others."""
 
 
 @dataclass(kw_only=True)
@@ -71,43 +66,41 @@ class ScreenFinding:
     """Names of the programs that show it."""
     instructions: list[str]
     """What these programs are about, each once."""
+    saved: Saved | None = None
+    """Where it is in the corpus; None until `keep` has stored it."""
+    known: KnownEntry | None = None
+    """Why it needs not be reported; None if nobody has explained it."""
 
     @property
     def case(self) -> Case:
         """Its description."""
         return self.stored.case
 
+    @property
+    def title(self) -> str:
+        """The title of its family, and as what it is known."""
+        known = f" (known: {self.known.id})" if self.known is not None else ""
+        return f"{self.case.family.title}{known}"
 
-@dataclass(kw_only=True)
-class Kept:
-    """A finding in the corpus."""
+    @property
+    def path(self) -> str:
+        """Where it is stored; empty until then."""
+        return "" if self.saved is None else str(self.saved.path)
 
-    finding: ScreenFinding
-    saved: Saved
-    known: KnownEntry | None
-    """Why it needs not be reported; None if nobody has explained it."""
+    def keep(self, corpus: Corpus, known: Known) -> bool:
+        """Store it, or what has become known of it; tell whether it was not there.
 
-
-def keep(kept: list[Kept], found: ScreenFinding, corpus: Corpus, known: Known) -> Kept | None:
-    """Store a finding, or what has become known of it; return it if it was not there.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be stored.
-    """
-    there = next((one for one in kept if one.finding is found), None)
-    if there is not None:
-        corpus.learn(found.case, found.stored.files)
-        there.known = known.match(found.case)
-        return None
-    new = Kept(
-        finding=found,
-        saved=corpus.add(found.case, found.stored.files),
-        known=known.match(found.case),
-    )
-    kept.append(new)
-    return new
+        Raises
+        ------
+        InfrastructureError
+            If it cannot be stored.
+        """
+        self.known = known.match(self.case)
+        if self.saved is not None:
+            corpus.learn(self.case, self.stored.files)
+            return False
+        self.saved = corpus.add(self.case, self.stored.files)
+        return True
 
 
 @dataclass(kw_only=True)
@@ -178,9 +171,7 @@ class Examiner:
         family = family_of_multiprocessor(kind, sm, self.device, self.uuid, instructions)
         return family.cause(kind)[1], family
 
-    def _replay(
-        self, screen: Screen, item: Item, one: Differing, seconds: float
-    ) -> Replay | Failure:
+    def _replay(self, screen: Screen, item: Item, one: Differing, seconds: float) -> _Again:
         outcome = screen.again(item, one.image, seconds)
         if not isinstance(outcome, Screened):
             kind_of_failure(outcome)
@@ -188,18 +179,15 @@ class Examiner:
         cases = outcome.ledger.finished.astype(np.int64)
         wrong = outcome.ledger.wrong.astype(np.int64)
         here = Rate(cases=int(cases[one.sm]), wrong=int(wrong[one.sm]))
-        return Replay(
-            here=here,
-            others=Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong),
-        )
+        return here, Rate(cases=int(cases.sum()) - here.cases, wrong=int(wrong.sum()) - here.wrong)
 
     def _difference(
         self,
         screen: Screen,
         item: Item,
         one: Differing,
-        hot: Replay | Failure,
-        cool: Replay | Failure,
+        hot: _Again,
+        cool: _Again,
     ) -> ScreenFinding | None:
         source = item.source
         image = np.array(source.references.images[one.image])
@@ -209,12 +197,11 @@ class Examiner:
         (verdict,) = judge(
             source.program, image[None], one.actual[None], target=target, expected=expected[None]
         )
-        rates = [replay.here for replay in (hot, cool) if isinstance(replay, Replay)]
-        steady = bool(rates) and all(rate.wrong == rate.cases for rate in rates)
+        again = [replay for replay in (hot, cool) if not isinstance(replay, Failure)]
+        steady = bool(again) and all(here.wrong == here.cases for here, _ in again)
         kind = verdict.kind if steady else Kind.FLAKY
-        others = [replay.others for replay in (hot, cool) if isinstance(replay, Replay)]
         name = form_name(form)
-        if _is_local(screen) and not any(rate.wrong for rate in others):
+        if _is_local(screen) and not any(others.wrong for _, others in again):
             key, family = self._multiprocessor(kind, one.sm, [name])
         else:
             found = differences(source.program, expected, one.actual)
@@ -309,7 +296,8 @@ def _is_local(screen: Screen) -> bool:
     return screen.tally.faulty.size <= _MOST_FAULTY
 
 
-def _words(replay: Replay | Failure, sm: int) -> str:
+def _words(replay: _Again, sm: int) -> str:
     if isinstance(replay, Failure):
         return str(replay)
-    return f"{replay.here} on multiprocessor {sm}, {replay.others} on all others"
+    here, others = replay
+    return f"{here} on multiprocessor {sm}, {others} on all others"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.formats import Format
-from oracle.forms import MmaForm, MmaSyncForm, ProductForm
+from oracle.forms import Form
 from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
 from oracle.measuring.dots import NUMBERS
 from oracle.models import Confidence, ExactSum, Figure, Model
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
-_FORMS: tuple[ProductForm, ...] = (*MMA_FORMS, *MMA_SYNC_FORMS)
+_FORMS: tuple[Form, ...] = (*MMA_FORMS, *MMA_SYNC_FORMS)
 OVERFLOWS = ("wrap", "clamp")
 _EXACT_SEED = 0x696E_7473
 _TOGETHER = 1024
@@ -44,25 +44,25 @@ class MeasuredUnit:
     """As it is shown: "wmma.mma f32.f16.f16.f32", "mma m16n8k8 f32.f16.f16.f32"."""
     types: str
     """Formats of D, A, B and C."""
-    forms: tuple[ProductForm, ...]
+    forms: tuple[Form, ...]
     """The first is the one that the probes use."""
 
     @property
-    def first(self) -> ProductForm:
+    def first(self) -> Form:
         """The form that takes the probes."""
         return self.forms[0]
 
     @property
     def shapes(self) -> tuple[str, ...]:
         """Names of the shapes that the figures are for; none stands for all."""
-        return () if isinstance(self.first, MmaForm) else (self.first.shape.name,)
+        return () if self.first.mnemonic == "wmma.mma" else (self.first.shape.name,)
 
     @property
     def kind(self) -> str:
         """Return "dot", "scalar", "double" or "exact"."""
         if not self.first.a_type.is_float:
             return "exact"
-        if isinstance(self.first, MmaSyncForm) and self.first.groups > 1:
+        if self.first.mnemonic == "mma" and self.first.groups > 1:
             return "scalar"
         return "double" if self.first.a_type.name == "f64" else "dot"
 
@@ -112,9 +112,9 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     UsageError
         If no form fits.
     """
-    grouped: dict[tuple[str, str], list[ProductForm]] = {}
+    grouped: dict[tuple[str, str], list[Form]] = {}
     for form in _FORMS:
-        if isinstance(form, MmaForm) and form.satfinite and form.a_type.is_float:
+        if form.mnemonic == "wmma.mma" and form.satfinite and form.a_type.is_float:
             continue  # removed in PTX ISA 6.5 (9.7.14.4.5, notes)
         if is_available(form, module) and fnmatchcase(form.opcode, only):
             grouped.setdefault(_unit_of(form), []).append(form)
@@ -129,21 +129,21 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
     )
 
 
-def _unit_of(form: ProductForm) -> tuple[str, str]:
+def _unit_of(form: Form) -> tuple[str, str]:
     """Return name and types of the unit of a form."""
     types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types
     words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
-    if isinstance(form, MmaSyncForm) and form.a_type.is_float:
+    if form.mnemonic == "mma" and form.a_type.is_float:
         words.append(form.shape.name)
     words.append(f"{types}{'.satfinite' if form.satfinite else ''}")
     return " ".join(words), types
 
 
-def multiplied(form: ProductForm, a: Array, b: Array, c: Array, model: Model) -> Array:
+def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
     """Return what a model says of some matrices, (count, m, n)."""
-    if isinstance(form, MmaForm):
+    if form.mnemonic == "wmma.mma":
         return multiply(form, a, b, c, model=model)
     d = np.empty((len(c), form.shape.m, form.shape.n), form.d_type.raw)
     for start in range(0, len(c), _TOGETHER):
@@ -152,16 +152,14 @@ def multiplied(form: ProductForm, a: Array, b: Array, c: Array, model: Model) ->
     return d
 
 
-def figure_of(form: ProductForm) -> str:
+def figure_of(form: Form) -> str:
     """Return the name of the figure that a form's results depend on."""
     if form.op is not None:
         return "bits"
     return "satfinite" if form.satfinite else "plain"
 
 
-def exact_tiles(
-    form: ProductForm, count: int, seed: int = _EXACT_SEED
-) -> tuple[Array, Array, Array]:
+def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
     """Return matrices of any elements; half of the C lie where sums leave 32 bits."""
     rng = np.random.default_rng(seed)
     made = []
@@ -180,7 +178,7 @@ def exact_tiles(
     return a, b, c
 
 
-def exact_result(form: ProductForm, overflow: str, a: Array, b: Array, c: Array) -> Array:
+def exact_result(form: Form, overflow: str, a: Array, b: Array, c: Array) -> Array:
     """Return D where sums beyond 32 bits wrap or are clamped."""
     figure = Figure(value=overflow, confidence=Confidence.MEASURED, source="")
     model = Model(
@@ -190,7 +188,7 @@ def exact_result(form: ProductForm, overflow: str, a: Array, b: Array, c: Array)
     return multiplied(form, a, b, c, model)
 
 
-def random_tiles(form: ProductForm, count: int, seed: int) -> tuple[Array, Array, Array]:
+def random_tiles(form: Form, count: int, seed: int) -> tuple[Array, Array, Array]:
     """Return A, B and C of `count` images, (count, rows, columns), as bit patterns.
 
     In turn: any bits; exponents in a window somewhere; exponents near one; products in pairs of
@@ -266,7 +264,7 @@ def _window(
     bits |= field << kind(shift)
 
 
-def _cancelling(form: ProductForm, a: Array, b: Array) -> Array:
+def _cancelling(form: Form, a: Array, b: Array) -> Array:
     """Return minus the product, rounded."""
     left, right = (_values(x, fmt) for x, fmt in ((a, form.a_type), (b, form.b_type)))
     with np.errstate(all="ignore"):

@@ -17,7 +17,7 @@ from oracle.targets import parse_target, split_compiler
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from oracle.forms import ProductForm
+    from oracle.forms import Form
     from oracle.models.figures import DoubleChain, ExactSum, ScalarDot, TruncatedDot, Unit
     from oracle.targets import Release
 
@@ -28,7 +28,7 @@ NO_FIGURES = "none"
 """What a form's figures are called in code of a compiler that has none (`Model.expansion_of`)."""
 
 
-def _rows_of(rows: tuple[AnyDot, ...], form: ProductForm) -> list[AnyDot]:
+def _rows_of(rows: tuple[AnyDot, ...], form: Form) -> list[AnyDot]:
     """Return the rows that are for a form, one for each range of compilers."""
     types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
     return [
@@ -112,7 +112,7 @@ class Model:
             if self.doubles is None or figure is not self.doubles.nan
         )
 
-    def figures_for(self, form: ProductForm) -> dict[str, Figure[Any]]:
+    def figures_for(self, form: Form) -> dict[str, Figure[Any]]:
         """Return the figures that decide the results of one form, by name.
 
         Raises
@@ -127,7 +127,7 @@ class Model:
             return dict(self.double_chain.named)
         return dict((self.scalar_for(form) or self.dot_for(form)).named)
 
-    def _require(self, form: ProductForm) -> None:
+    def _require(self, form: Form) -> None:
         number = parse_target(self.target).number
         for note in notes_of(form):
             if note.target is not None and number < note.target:
@@ -136,11 +136,11 @@ class Model:
                     f"{note.target} or higher"
                 )
 
-    def confidence_for(self, form: ProductForm) -> Confidence:
+    def confidence_for(self, form: Form) -> Confidence:
         """Least sure of the figures that decide the results of one form."""
         return weakest(figure.confidence for figure in self.figures_for(form).values())
 
-    def judges(self, form: ProductForm) -> bool:
+    def judges(self, form: Form) -> bool:
         """Whether it has figures of a form."""
         try:
             self.figures_for(form)
@@ -148,7 +148,7 @@ class Model:
             return False
         return True
 
-    def exact_for(self, form: ProductForm) -> Figure[str]:
+    def exact_for(self, form: Form) -> Figure[str]:
         """Return how a form of integers or single bits overflows.
 
         Raises
@@ -179,7 +179,7 @@ class Model:
             )
         return self.doubles
 
-    def dot_for(self, form: ProductForm) -> TruncatedDot:
+    def dot_for(self, form: Form) -> TruncatedDot:
         """Return the figures of the dot products of a floating-point form other than f64.
 
         Raises
@@ -196,11 +196,11 @@ class Model:
             )
         return row
 
-    def find_dot(self, form: ProductForm) -> TruncatedDot | None:
+    def find_dot(self, form: Form) -> TruncatedDot | None:
         """Return what `dot_for` does, or None where the model has nothing."""
         return self._serving(self.dots, form)
 
-    def expansion_of(self, form: ProductForm) -> str:
+    def expansion_of(self, form: Form) -> str:
         """Say whose figures a form has: "12.4 to 12.6", "all" for all compilers, or NO_FIGURES.
 
         Where there are none for `compiler`, `dot_for` and `scalar_for` return those of the newest:
@@ -214,11 +214,11 @@ class Model:
             return NO_FIGURES
         return str(row.compilers)
 
-    def scalar_for(self, form: ProductForm) -> ScalarDot | None:
+    def scalar_for(self, form: Form) -> ScalarDot | None:
         """Return the figures of a form that is computed in scalar arithmetic; of others None."""
         return self._serving(self.scalars, form)
 
-    def _serving(self, rows: tuple[AnyDot, ...], form: ProductForm) -> AnyDot | None:
+    def _serving(self, rows: tuple[AnyDot, ...], form: Form) -> AnyDot | None:
         """Return the row that is for a form; of several the newest compiler's, if none fits."""
         found = sorted(_rows_of(rows, form), key=_age)
         if self.compiler is not None:
@@ -244,7 +244,7 @@ class Model:
         )
 
 
-def _exact_name(form: ProductForm) -> str:
+def _exact_name(form: Form) -> str:
     """Return which figure of `ExactSum` decides a form of integers or single bits."""
     if form.op is not None:
         return "bits"

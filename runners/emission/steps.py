@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from oracle.forms import LoadForm, MainForm, StmatrixForm, StoreForm
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -95,7 +95,7 @@ class StepWriter:
     def _vector(self, use: Use) -> str:
         return _vector(self._registers.of(use))
 
-    def _opcode(self, form: LoadForm | StoreForm | MainForm | StmatrixForm) -> str:
+    def _opcode(self, form: Form) -> str:
         opcode = form.opcode if self.aligned else form.opcode.replace(".aligned", "")
         return self.body.spelled(opcode)
 

@@ -7,7 +7,7 @@ Sizes, Alternate Floating Point, Double Precision, Sub-byte Operations), and `cr
 
 from __future__ import annotations
 
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import Matrix
 from oracle.program import Program, walk
@@ -67,7 +67,7 @@ def pointer_type(format_name: str) -> str:
     return "unsigned char" if format_name in ("s4", "u4", "b1") else stored_type(format_name)
 
 
-def has_word(form: MmaForm) -> bool:
+def has_word(form: Form) -> bool:
     """Tell whether `mma_sync` or `bmma_sync` says a multiplication.
 
     It has `satf` for integers alone, and no rounding mode but that of f64's default, `.rn`.
@@ -77,7 +77,7 @@ def has_word(form: MmaForm) -> bool:
     return form.rounding in (None, "rn")
 
 
-def multiplication(form: MmaForm) -> tuple[str, list[str]]:
+def multiplication(form: Form) -> tuple[str, list[str]]:
     """Return the function that multiplies, and its arguments behind d, a, b, c."""
     if form.op:
         return "wmma::bmma_sync", [_BIT_OPERATIONS[form.op]]

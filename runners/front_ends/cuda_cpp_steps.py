@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.held import Use
 from oracle.lane_steps import (
     LoadRegisters,
@@ -44,18 +44,16 @@ def write_access(out: CudaCppText, step: Load | Store) -> None:
         out.asm(form.opcode, operands, immediate=step.immediate, memory=True)
         return
     if stride is None:
-        in_register = str(form.matrix.default_stride(form.layout))
+        in_register = str(form.matrix().default_stride(form.layout))
     _write_api_access(out, step, form, in_register)
 
 
-def _write_api_access(
-    out: CudaCppText, step: Load | Store, form: LoadForm | StoreForm, stride: str
-) -> None:
+def _write_api_access(out: CudaCppText, step: Load | Store, form: Form, stride: str) -> None:
     (use,) = step.uses
-    type_ = api.pointer_type(form.matrix.type.name)
+    type_ = api.pointer_type(form.matrix().type.name)
     const = "const " if isinstance(step, Load) else ""
     pointer = f"reinterpret_cast<{const}{type_}*>({out.pointer(step.place)})"
-    accumulator = form.matrix.operand in "cd"
+    accumulator = form.matrix().operand in "cd"
     layout = f", wmma::mem_{form.layout}_major" if accumulator else ""
     variable = out.variable(use)
     if isinstance(step, Load):
@@ -66,7 +64,7 @@ def _write_api_access(
 
 def write_multiply(out: CudaCppText, step: Multiply) -> None:
     """Append a wmma.mma, of the API or as inline PTX."""
-    form: MmaForm = step.form
+    form: Form = step.form
     if out.layouts is None:
         out.asm(form.opcode, step.uses)
         return

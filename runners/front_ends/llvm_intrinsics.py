@@ -7,14 +7,7 @@ written as inline assembly.
 
 from __future__ import annotations
 
-from oracle.forms import (
-    LdmatrixForm,
-    LoadForm,
-    MmaForm,
-    MmaSyncForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import Form
 
 OPAQUE_SINCE = 16
 """First LLVM that has no typed pointers by default wherever it is embedded: LLVM 15 still reads
@@ -33,10 +26,10 @@ def register_type(format_name: str) -> str:
     return FRAGMENT_TYPES.get(format_name, "i32")
 
 
-def access_name(form: LoadForm | StoreForm, *, stride: bool) -> str:
+def access_name(form: Form, *, stride: bool) -> str:
     """Return the name of a wmma.load or wmma.store, without the suffix of its pointer."""
-    matrix = form.matrix
-    what = "load" if isinstance(form, LoadForm) else "store"
+    matrix = form.matrix()
+    what = "load" if form.mnemonic == "wmma.load" else "store"
     strided = ".stride" if stride else ""
     return (
         f"llvm.nvvm.wmma.{matrix.shape.name}.{what}.{matrix.operand}.{form.layout}{strided}"
@@ -44,7 +37,7 @@ def access_name(form: LoadForm | StoreForm, *, stride: bool) -> str:
     )
 
 
-def multiply_name(form: MmaForm) -> str:
+def multiply_name(form: Form) -> str:
     """Return the name of the intrinsic of a wmma.mma."""
     types = [form.matrix(operand).type.name for operand in "dca"]
     signature = ".".join(types[:2]) if types[2] == "f16" else types[2]
@@ -60,7 +53,7 @@ def multiply_name(form: MmaForm) -> str:
     return ".".join(parts)
 
 
-def multiply_lanes_name(form: MmaSyncForm, *, llvm: int) -> str | None:
+def multiply_lanes_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of the intrinsic of an mma.sync; None where this LLVM has none."""
     d, a, b, c = (form.type(operand).name for operand in "dabc")
     small = form.shape.name == "m8n8k4"
@@ -85,10 +78,10 @@ def multiply_lanes_name(form: MmaSyncForm, *, llvm: int) -> str | None:
     return ".".join(parts)
 
 
-def rows_name(form: LdmatrixForm | StmatrixForm, *, llvm: int) -> str | None:
+def rows_name(form: Form, *, llvm: int) -> str | None:
     """Return the name of an ldmatrix or stmatrix without its pointer's suffix; None: none here."""
-    store = isinstance(form, StmatrixForm)
-    if llvm < _STMATRIX_SINCE and (store or form.type != "b16"):
+    store = form.mnemonic == "stmatrix"
+    if llvm < _STMATRIX_SINCE and (store or form.texts["type"] != "b16"):
         return None
     # The opcode, but for the state space, which the pointer says.
     words = [slot.text for slot in form.slots if slot.text and slot.name != "space"]

@@ -31,7 +31,7 @@ def write_rows(out: LlvmText, step: LoadRows | StoreRows) -> None:
     name = rows_name(form, llvm=out.llvm)
     values = out.values(use) if stored else []
     if name is not None:
-        pointee = "i16" if form.type == "b16" else "i8"
+        pointee = "i16" if form.texts["type"] == "b16" else "i8"
         pointer = _rows(out, step, space, pointee)
         name += out.overload(space, pointee)
         if stored:

@@ -32,7 +32,7 @@ _ACCESS = rf"{_ORDER}(?:\.(?P<space>{_SPACE}))?{_ORDER}(?:\.v(?P<count>[248]))?{
 
 def space_named(name: str | None) -> Space:
     """Return the state space of a qualifier, generic where there is none."""
-    return Space.GENERIC if name is None else Space(name.partition("::")[0])
+    return Space.GENERIC if not name else Space(name.partition("::")[0])
 
 
 def _load(operands: Operands, match: re.Match[str]) -> Operation:

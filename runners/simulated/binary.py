@@ -5,6 +5,10 @@ This table is the device's own: it shares nothing with the oracle's on purpose.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Rounding(StrEnum):
@@ -63,3 +67,17 @@ F64 = Binary(word=64, exponent=11, fraction=52)
 
 NAMED = {"f16": F16, "bf16": BF16, "tf32": TF32, "f32": F32, "f64": F64}
 """By the name of the type qualifier."""
+
+
+def is_nan(words: NDArray[Any], binary: Binary) -> NDArray[np.bool_]:
+    """Return which words of a format are NaN."""
+    dtype = words.dtype.type
+    found: NDArray[np.bool_] = (words & dtype(binary.sign - 1)) > dtype(binary.infinity)
+    return found
+
+
+def flushed(words: NDArray[Any], binary: Binary) -> NDArray[Any]:
+    """Return words of a format with subnormals made zero, sign kept."""
+    dtype = words.dtype.type
+    subnormal = (words & dtype(binary.infinity)) == 0
+    return np.where(subnormal, words & dtype(binary.sign), words)

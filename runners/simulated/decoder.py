@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from runners.simulated import access, scalar, warp_level
+from runners.simulated import access, matrix_rows, mma_sync, scalar, wmma
 from runners.simulated.kernels import Decoded, Expansion, Kept, Kernel, Step, Waits
 from runners.simulated.memory import Space
 from runners.simulated.operands import Location, Operands, Surroundings
@@ -36,10 +36,14 @@ _KEPT = 1 << 14
 """Decoded instructions that a device keeps, 1.7 KiB each (2026-11)."""
 
 
+_FOR_MATRICES = (*wmma.FORMS, *matrix_rows.FORMS, *mma_sync.FORMS)
+"""Every instruction for matrices that is known. A file of others is added here."""
+
+
 @lru_cache(maxsize=4096)
 def _find(opcode: str) -> tuple[Callable[..., Operation], re.Match[str], bool] | None:
     """Return what decodes an opcode of matrices or memory, how, and whether it is a warp's."""
-    for pattern, decode in warp_level.FORMS:
+    for pattern, decode in _FOR_MATRICES:
         if match := pattern.fullmatch(opcode):
             return decode, match, True
     for pattern, plain in access.FORMS:
@@ -96,7 +100,7 @@ class _Linker:
         expansion = Expansion()
         surroundings = Surroundings(
             version=self._listing.version,
-            architecture=self._silicon.target.architecture,
+            target=self._silicon.target,
             prefix=prefix,
             locations=frame,
             in_function=not function.is_entry,

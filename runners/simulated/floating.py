@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import NAMED, Binary, Rounding
+from runners.simulated.binary import NAMED, Binary, Rounding, flushed, is_nan
 from runners.simulated.fused import (
     SIGNIFICAND,
     NanRule,
@@ -42,22 +42,10 @@ NAN = {
 as measured for wmma.mma on an H200."""
 
 
-def _is_nan(words: Words, kind: str) -> Any:
-    dtype = words.dtype.type
-    return (words & dtype(NAMED[kind].sign - 1)) > dtype(NAMED[kind].infinity)
-
-
-def _flushed(words: Words, kind: str) -> Any:
-    """Return words with subnormals made zero, sign kept."""
-    dtype = words.dtype.type
-    subnormal = (words & dtype(NAMED[kind].infinity)) == 0
-    return np.where(subnormal, words & dtype(NAMED[kind].sign), words)
-
-
 def _saturated(words: Words, kind: str) -> Any:
     """Return values clamped to 0 … 1; a NaN is zero (PTX ISA 9.7.3, .sat)."""
     dtype = words.dtype.type
-    low = _is_nan(words, kind) | (words >= dtype(NAMED[kind].sign))
+    low = is_nan(words, NAMED[kind]) | (words >= dtype(NAMED[kind].sign))
     return np.where(low, dtype(0), np.minimum(words, dtype(_ONE[kind])))
 
 
@@ -65,7 +53,7 @@ def _relu(words: Words, kind: str) -> Any:
     """Return values with negative ones made zero; a NaN is canonical (PTX ISA 9.7.4, .relu)."""
     dtype = words.dtype.type
     positive = np.where(words >= dtype(NAMED[kind].sign), dtype(0), words)
-    return np.where(_is_nan(words, kind), dtype(NAN[kind].invalid), positive)
+    return np.where(is_nan(words, NAMED[kind]), dtype(NAN[kind].invalid), positive)
 
 
 def adjusted(compute: Compute) -> Compute:
@@ -74,11 +62,13 @@ def adjusted(compute: Compute) -> Compute:
     def adjusting(q: Qualifiers, *words: Words) -> Any:
         kind, dtype = q["element"], words[0].dtype
         if q["ftz"]:
-            words = tuple(_flushed(word, kind) for word in words)
+            words = tuple(flushed(word, NAMED[kind]) for word in words)
         result = compute(q, *words).astype(dtype)
-        for name, adjust in (("ftz", _flushed), ("sat", _saturated), ("relu", _relu)):
-            result = adjust(result, kind) if q[name] else result
-        return result
+        if q["ftz"]:
+            result = flushed(result, NAMED[kind])
+        if q["sat"]:
+            result = _saturated(result, kind)
+        return _relu(result, kind) if q["relu"] else result
 
     return adjusting
 
@@ -117,7 +107,7 @@ def _nan_kept(words: Words, changed: Words, kind: str) -> Any:
     rule, dtype = NAN[kind], words.dtype.type
     quiet = words | dtype(1 << (NAMED[kind].fraction - 1))
     canonical = quiet if rule.canonical is None else dtype(rule.canonical)
-    return np.where(_is_nan(words, kind), canonical, changed)
+    return np.where(is_nan(words, NAMED[kind]), canonical, changed)
 
 
 def negate(q: Qualifiers, a: Words) -> Any:
@@ -140,7 +130,7 @@ def _specials(
     for condition, value in cases:
         result = np.where(condition, np.uint64(value), result)
     for word in reversed(words):
-        result = np.where(_is_nan(word, kind), _nan_kept(word, word, kind), result)
+        result = np.where(is_nan(word, NAMED[kind]), _nan_kept(word, word, kind), result)
     return result
 
 
@@ -222,10 +212,12 @@ def least_or_most(q: Qualifiers, *words: Words) -> Any:
     for word in words[1:]:
         first, second = _order(result, kind), _order(word, kind)
         take = second < first if q["op"] == "min" else second > first
-        result = np.where((take | _is_nan(result, kind)) & ~_is_nan(word, kind), word, result)
-    nan = _is_nan(result, kind)
+        result = np.where(
+            (take | is_nan(result, NAMED[kind])) & ~is_nan(word, NAMED[kind]), word, result
+        )
+    nan = is_nan(result, NAMED[kind])
     if q["NaN"]:
-        nan = reduce(np.logical_or, (_is_nan(word, kind) for word in words))
+        nan = reduce(np.logical_or, (is_nan(word, NAMED[kind]) for word in words))
     if q["xorsign"]:
         result = result | product
     return np.where(nan, sign.dtype.type(NAN[kind].canonical or 0x7FFF_FFFF_FFFF_FFFF), result)
@@ -288,7 +280,7 @@ def compare(q: Qualifiers, a: Values, b: Values) -> Any:
     if kind not in NAMED:
         return COMPARE[UNSIGNED.get(name, name)](a, b)
     if q["ftz"]:
-        a, b = _flushed(a, kind), _flushed(b, kind)
+        a, b = flushed(a, NAMED[kind]), flushed(b, NAMED[kind])
     x, y = _values(a, kind), _values(b, kind)
     nan = np.isnan(x) | np.isnan(y)
     if name in ("num", "nan"):
@@ -321,7 +313,7 @@ def set_word(q: Qualifiers, a: Values, b: Values, *c: Values) -> Any:
 def select_by_sign(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     """Select by whether a third operand is at least zero (slct)."""
     if q["by"] == "f32":
-        c = _values(_flushed(c, "f32") if q["ftz"] else c, "f32")
+        c = _values(flushed(c, NAMED["f32"]) if q["ftz"] else c, "f32")
     return np.where(c >= 0, a, b)
 
 
@@ -353,13 +345,13 @@ def _of_floats(compute: Compute) -> Compute:
     def adjusting(q: Qualifiers, a: Values) -> Any:
         to = q["to"]
         if q["ftz"] and q["origin"] == "f32":
-            a = _flushed(a, "f32")
+            a = flushed(a, NAMED["f32"])
         result = compute(q, a)
         if to not in _ONE:
             return result
         result = result.astype(DTYPES[TYPE_BITS[to]])
         if q["ftz"] and to == "f32":
-            result = _flushed(result, to)
+            result = flushed(result, NAMED[to])
         return _saturated(result, to) if q["sat"] else result
 
     return adjusting
@@ -402,7 +394,7 @@ def float_to_float(q: Qualifiers, a: Values) -> Any:
         result = a
     else:
         return narrowed(q, a)
-    return np.where(_is_nan(a, origin), _converted_nan(a, origin, to), result)
+    return np.where(is_nan(a, NAMED[origin]), _converted_nan(a, origin, to), result)
 
 
 def _converted_nan(words: Words, origin: str, to: str) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.counted import population
 from runners.simulated.warps import LANES, Values
 
 
@@ -133,6 +132,16 @@ def dot(q: Qualifiers, a: Values, b: Values, c: Values) -> Any:
     y = parts(b, f"{signs[q['btype']]}1")
     chosen = y[..., 2:] if q["part"] == "hi" else y[..., :count]
     return ((x * chosen).sum(axis=-1) + c).astype(np.uint32)
+
+
+def population(words: NDArray[np.uint64]) -> Any:
+    """Return the number of set bits of each uint64 word, by pairs, fours and bytes."""
+    pairs = words - ((words >> np.uint64(1)) & np.uint64(0x5555_5555_5555_5555))
+    quads = (pairs & np.uint64(0x3333_3333_3333_3333)) + (
+        (pairs >> np.uint64(2)) & np.uint64(0x3333_3333_3333_3333)
+    )
+    octets = (quads + (quads >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    return ((octets * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56)).astype(np.int64)
 
 
 def _highest(values: Values) -> Any:

@@ -1,121 +1,59 @@
-"""Where the simulated device keeps the elements of a fragment.
+"""Which element of a matrix each place in the registers of a warp holds.
 
-The ISA leaves it open (9.7.14.4.1), and so these layouts are nobody else's: a slot is a (lane,
-register, position) of a fragment, and a layout says which element each slot holds. Fragments of
-f16 multiplicands have more slots than their matrix has elements, and hold some several times, as
-real devices do.
-
-Seed 0 deals the elements out in the order in which they lie in memory, from the second on where
-that is column by column: a fragment that is taken for one of the other layout is never right.
-Every other seed scatters them by a permutation of its own. Fragments of A and B are laid out
-differently for row- and column-major matrices, which the ISA allows; those of C and D are not,
-because `wmma.mma` does not say how they are stored.
+A layout is data: by register, lane and position in the register, the index of the element. For wmma
+the ISA leaves it open (9.7.14.4.1), and so these layouts are nobody else's; for mma.sync it is
+documented (9.7.14.5.1 to .13, compared with an H200, November 2026).
 """
 
+import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.warps import LANES
+from runners.simulated.units import FragmentUnit, Matrix
+from runners.simulated.warps import DTYPES, LANES, Values, spread
 
-SHAPES = {
-    "m16n16k16": (16, 16, 16),
-    "m8n32k16": (8, 32, 16),
-    "m32n8k16": (32, 8, 16),
-    "m16n16k8": (16, 16, 8),
-    "m8n8k4": (8, 8, 4),
-    "m8n8k32": (8, 8, 32),
-    "m8n8k128": (8, 8, 128),
-}
-"""(M, N, K) of each shape qualifier."""
+BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "e4m3": 8, "e5m2": 8,
+    "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "s32": 32,
+}  # fmt: skip
+"""Bits that an element of a matrix occupies in memory and in a register."""
 
-ELEMENT_BITS = {
-    "f16": 16,
-    "bf16": 16,
-    "tf32": 32,
-    "f32": 32,
-    "f64": 64,
-    "s8": 8,
-    "u8": 8,
-    "s4": 4,
-    "u4": 4,
-    "b1": 1,
-    "s32": 32,
-}
-"""Bits that an element occupies in memory and in a fragment."""
+QUADS = 4
+"""Multiplications of mma.sync.m8n8k4 of f16, one for each group of eight lanes (9.7.14.5.1)."""
 
-_WIDE = ("m16n16k16", "m8n32k16", "m32n8k16")
-# Registers of a fragment of A or B by type and shape, (A, B): the tables of 9.7.14.4.1.
-_MULTIPLICANDS: dict[tuple[str, str], tuple[int, int]] = {
-    **{("f16", shape): (8, 8) for shape in _WIDE},
-    **{("bf16", shape): n for shape, n in zip(_WIDE, ((4, 4), (2, 8), (8, 2)), strict=True)},
-    **{
-        (kind, shape): n
-        for kind in ("s8", "u8")
-        for shape, n in zip(_WIDE, ((2, 2), (1, 4), (4, 1)), strict=True)
-    },
-    ("tf32", "m16n16k8"): (4, 4),
-    ("f64", "m8n8k4"): (1, 1),
-    ("s4", "m8n8k32"): (1, 1),
-    ("u4", "m8n8k32"): (1, 1),
-    ("b1", "m8n8k128"): (1, 1),
-}
-# Registers of a fragment of C or D by type and shape. For f64 the page's table says one; its
-# examples use two, and so does the assembler (64 elements in 32 lanes need two).
-_ACCUMULATORS: dict[tuple[str, str], int] = {
-    **{("f16", shape): 4 for shape in _WIDE},
-    **{(kind, shape): 8 for kind in ("f32", "s32") for shape in _WIDE},
-    ("f32", "m16n16k8"): 8,
-    ("f64", "m8n8k4"): 2,
-    ("s32", "m8n8k32"): 2,
-    ("s32", "m8n8k128"): 2,
-}
+Elements = NDArray[Any]
+"""(elements, warps): raw elements, the matrix row by row, each in an unsigned word of its own."""
+Indices = NDArray[np.int64]
 
 
+@lru_cache(maxsize=256)
 def dimensions(role: str, shape: str) -> tuple[int, int]:
-    """Return (rows, columns) of matrix `a`, `b`, `c` or `d` of a shape."""
-    m, n, k = SHAPES[shape]
+    """Return (rows, columns) of matrix `a`, `b`, `c` or `d` of a shape, such as `m16n8k16`."""
+    m, n, k = map(int, re.findall(r"\d+", shape))
     return {"a": (m, k), "b": (k, n)}.get(role, (m, n))
-
-
-def registers(role: str, shape: str, kind: str) -> int | None:
-    """Return how many registers a fragment has; None if the ISA knows no such fragment."""
-    if role in ("a", "b"):
-        pair = _MULTIPLICANDS.get((kind, shape))
-        return None if pair is None else pair["ab".index(role)]
-    return _ACCUMULATORS.get((kind, shape))
-
-
-def _scattered(count: int, key: int) -> NDArray[np.int64]:
-    """Return a permutation of 0 … count - 1, a power of two, that depends on the key."""
-    mask = count - 1
-    half = max(1, (count.bit_length() - 1) // 2)
-    order = np.arange(count, dtype=np.int64)
-    for turn in range(3):
-        # Each step is a bijection modulo a power of two: times an odd number plus a constant,
-        # then a xor of the high half into the low.
-        part = (key >> (8 * turn)) & 0xFF
-        order = (order * (2 * part + 1) + 7 * part + turn) & mask
-        order ^= order >> half
-    return order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """One fragment's layout."""
 
-    count: int
-    """Registers."""
     bits: int
     """Bits of an element."""
-    elements: NDArray[np.int64]
-    """(registers, lanes, positions) index of the element that each slot holds, counting the
-    matrix row by row."""
-    last_copy: bool
+    elements: Indices
+    """(registers, lanes, positions) index of the element that each place holds, counting the
+    matrix row by row, or matrix after matrix."""
+    last_copy: bool = False
     """Which copy of a repeated element is used in arithmetic."""
+
+    @property
+    def count(self) -> int:
+        """Registers."""
+        return len(self.elements)
 
     @property
     def width(self) -> int:
@@ -123,12 +61,12 @@ class Layout:
         return max(32, self.bits)
 
     @cached_property
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Indices:
         """(positions, registers, lanes) the elements again, one position of all words together."""
         return np.ascontiguousarray(self.elements.transpose(2, 0, 1))
 
     @cached_property
-    def homes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def homes(self) -> tuple[Indices, Indices]:
         """(elements,) register-and-lane and position of the copy of each that is used."""
         flat = self.elements.reshape(-1)
         slots = np.arange(flat.size)
@@ -145,9 +83,52 @@ class Layout:
         return (self.homes[1] * self.bits).astype(np.uint32)[:, None]
 
 
+def scatter(elements: Elements, layout: Layout) -> list[Values]:
+    """Return the registers, (lanes, warps) each, that hold a matrix's elements."""
+    dtype = DTYPES[layout.width]
+    whole = elements.astype(dtype, copy=False)
+    # `take` of whole rows is several times faster than an index, where there are few warps.
+    words = whole.take(layout.slots[0], axis=0)
+    for position, slots in enumerate(layout.slots[1:], 1):
+        words |= whole.take(slots, axis=0) << dtype.type(position * layout.bits)
+    return list(words)
+
+
+def gather(words: list[Values], layout: Layout, warps: int) -> Elements:
+    """Return a matrix's elements from the registers of its fragment."""
+    stacked = np.concatenate([spread(word, (LANES, warps)) for word in words])
+    held: Elements = stacked.take(layout.homes[0], axis=0)
+    if layout.bits == layout.width:
+        return held
+    dtype = held.dtype.type
+    held >>= layout.shifts
+    held &= dtype((1 << layout.bits) - 1)
+    elements: Elements = held.astype(DTYPES[max(8, layout.bits)])
+    return elements
+
+
+def _scattered(count: int, key: int) -> Indices:
+    """Return a permutation of 0 … count - 1, a power of two, that depends on the key."""
+    mask = count - 1
+    half = max(1, (count.bit_length() - 1) // 2)
+    order = np.arange(count, dtype=np.int64)
+    for turn in range(3):
+        # Each step is a bijection modulo a power of two: times an odd number plus a constant,
+        # then a xor of the high half into the low.
+        part = (key >> (8 * turn)) & 0xFF
+        order = (order * (2 * part + 1) + 7 * part + turn) & mask
+        order ^= order >> half
+    return order
+
+
 @lru_cache(maxsize=512)
-def layout_of(role: str, shape: str, kind: str, order: str, seed: int) -> Layout:
-    """Return the layout of a fragment.
+def opaque_layout(role: str, shape: str, kind: str, order: str, seed: int) -> Layout:
+    """Return the layout of a fragment of wmma.
+
+    A fragment of f16 multiplicands has eight registers whatever its matrix (9.7.14.4.1), and holds
+    some elements several times, as real devices do. Fragments of A and B are laid out differently
+    for row- and column-major matrices, which the ISA allows; those of C and D are not, because
+    `wmma.mma` does not say how they are stored.
 
     Parameters
     ----------
@@ -158,16 +139,16 @@ def layout_of(role: str, shape: str, kind: str, order: str, seed: int) -> Layout
     order
         `row` or `col`: how the matrix is stored. Does not matter for `c` and `d`.
     seed
-        Which layout.
+        Which layout. Seed 0 deals the elements out in the order in which they lie in memory, from
+        the second on where that is column by column: a fragment that is taken for one of the other
+        layout is never right. Every other seed scatters them by a permutation of its own.
     """
-    count = registers(role, shape, kind)
-    if count is None:
-        raise ValueError(f"no fragment of {role} exists for {shape} and {kind}")
     rows, columns = dimensions(role, shape)
-    bits = ELEMENT_BITS[kind]
+    bits = BITS[kind]
     positions = max(32, bits) // bits
+    count = 8 if role in "ab" and kind == "f16" else rows * columns // (LANES * positions)
     slots = count * LANES * positions
-    if role in ("c", "d"):
+    if role in "cd":
         role, order = "accumulator", "row"
     if seed == 0:
         sequence = np.arange(slots) + (order == "col")
@@ -178,9 +159,79 @@ def layout_of(role: str, shape: str, kind: str, order: str, seed: int) -> Layout
     elements = in_memory % rows * columns + in_memory // rows if order == "col" else in_memory
     # Lane by lane, so that neighbours in memory tend to share a lane in layout 0.
     by_lane = elements.reshape(LANES, count, positions)
-    return Layout(
-        count=count,
-        bits=bits,
-        elements=np.ascontiguousarray(by_lane.transpose(1, 0, 2)),
-        last_copy=seed % 2 == 1,
+    by_register = np.ascontiguousarray(by_lane.transpose(1, 0, 2))
+    return Layout(bits=bits, elements=by_register, last_copy=seed % 2 == 1)
+
+
+@lru_cache(maxsize=512)
+def documented_layout(
+    role: str, shape: str, kind: str, order: str, unit: FragmentUnit, quads: int = 1
+) -> Layout:
+    """Return the layout of an operand of mma.sync.
+
+    With lane = 4 g + t, a register holds p neighbours along K (A, B) or N (C, D), the first in the
+    lowest bits. Eight rows of A make one register of every group of four lanes; further registers
+    go down M first, and then along K.
+
+    Parameters
+    ----------
+    role
+        `a`, `b`, `c` or `d`.
+    shape, kind
+        Qualifiers, such as `m16n8k16` and `f16`.
+    order
+        `row` or `col`; matters for m8n8k4 of f16 alone.
+    unit
+        How the lanes are wired.
+    quads
+        Multiplications that the warp does: `QUADS` for m8n8k4 of f16.
+    """
+    rows, columns = dimensions(role, shape)
+    bits = BITS[kind]
+    in_register = max(32, bits) // bits
+    registers = quads * rows * columns // (LANES * in_register)
+    register, lane, position = np.meshgrid(
+        np.arange(registers), np.arange(LANES), np.arange(in_register), indexing="ij"
     )
+    if Matrix(role) in unit.exchanged_registers and registers > 1:
+        register = np.where(register < 2, 1 - register, register)
+    if Matrix(role) in unit.crossed_lanes:
+        lane = lane ^ 1
+    if Matrix(role) in unit.reversed_parts:
+        position = in_register - 1 - position
+    group, thread = lane >> 2, lane & 3
+    element = register * in_register + position
+    which: Indices = np.zeros_like(lane)
+    if quads > 1:
+        which, row, column = _of_quad(role, kind, order, lane, element)
+    elif role == "a":
+        row = group + 8 * (register % (rows // 8))
+        column = in_register * (4 * (register // (rows // 8)) + thread) + position
+    elif role == "b":
+        row, column = in_register * (4 * register + thread) + position, group
+    else:
+        # Two neighbours along N to each row, whether they share a register or not.
+        row, column = group + 8 * (element >> 1), 2 * thread + (element & 1)
+    return Layout(bits=bits, elements=(which * rows + row) * columns + column)
+
+
+def _of_quad(
+    role: str, kind: str, order: str, lane: Indices, element: Indices
+) -> tuple[Indices, Indices, Indices]:
+    """Return multiplication, row and column for m8n8k4 of f16.
+
+    Lanes 4 q to 4 q + 3 and those 16 further on do multiplication q.
+    """
+    which = (lane >> 2) & 3
+    half = np.where(lane < 16, 0, 4)
+    mine = (lane & 3) + half
+    if role in "cd" and kind == "f32":
+        row = (lane & 1) + (element & 2) + half
+        return which, row, (element & 4) + (lane & 2) + (element & 1)
+    if role in "cd" or (role, order) == ("a", "row"):
+        return which, mine, element
+    if (role, order) == ("b", "col"):
+        return which, element, mine
+    if role == "a":
+        return which, element + half, lane & 3
+    return which, lane & 3, element + half

@@ -8,6 +8,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import numpy as np
 
 from runners.simulated.memory import WINDOWS, Space, constant_of
+from runners.simulated.silicon import Target
 from runners.simulated.special import SPECIAL, UNKNOWN
 from runners.simulated.syntax import (
     TYPE_BITS,
@@ -73,8 +74,8 @@ class Surroundings:
 
     version: tuple[int, int]
     """PTX ISA version of the module."""
-    architecture: int
-    """Of the module's target."""
+    target: Target
+    """Of the module, which decides what instructions it may use."""
     prefix: str
     """Of the keys of this expansion's registers."""
     locations: Mapping[Variable, Location]
@@ -156,6 +157,17 @@ class Operands:
     def unsupported(self, why: str) -> NoReturn:
         """Refuse the instruction."""
         refuse(TrapKind.UNSUPPORTED, self.line, f"{self.instruction.opcode}: {why}")
+
+    def need(self, architecture: int) -> None:
+        """Refuse the instruction unless the module's target is this architecture or a later one."""
+        if self.surroundings.target.architecture < architecture:
+            self.lacks(f"sm_{architecture}")
+
+    def lacks(self, needed: str) -> NoReturn:
+        """Refuse the instruction, which other targets have."""
+        name = self.surroundings.target.name
+        opcode = self.instruction.opcode
+        refuse(TrapKind.ILLEGAL, self.line, f"{opcode} needs {needed}; the module is for {name}")
 
     def expect(self, *counts: int) -> tuple[Any, ...]:
         """Return the operands if there are as many as one of `counts`, else refuse."""

@@ -24,7 +24,6 @@ from runners.simulated import floating, integers
 from runners.simulated.integers import Qualifiers
 from runners.simulated.operands import SINK, Held, Operands, Source
 from runners.simulated.syntax import TYPE_BITS, Immediate, Name, Operand, Pair, Vector
-from runners.simulated.traps import TrapKind, refuse
 from runners.simulated.warps import DTYPES, LANES, Key, Mask, Operation, Values, Warps, constant
 
 Compute = Callable[..., Any]
@@ -134,7 +133,7 @@ class Op:
 
     def _decode(self, operands: Operands, q: Qualifiers, slots: Sequence[_Slot]) -> Operation:
         if self._needs:
-            self._check_target(operands, q)
+            operands.need(self._needs.get(q["element"], 0))
         given: list[Operand] = list(operands.instruction.operands)
         paired = isinstance(first := given[0], Pair)
         if isinstance(first, Pair):
@@ -175,16 +174,6 @@ class Op:
         if extended:
             compute = partial(extended, compute)
         return _written(targets, compute, sources)
-
-    def _check_target(self, operands: Operands, q: Qualifiers) -> None:
-        needed = self._needs.get(q["element"], 0)
-        if operands.surroundings.architecture < needed:
-            refuse(
-                TrapKind.ILLEGAL,
-                operands.line,
-                f"{operands.instruction.opcode} needs sm_{needed}; the module is for "
-                f"sm_{operands.surroundings.architecture}",
-            )
 
     def _on_bits(self, q: Qualifiers, seen: Sequence[np.dtype[Any]]) -> Compute:
         """Return the computation on operands as registers hold them."""

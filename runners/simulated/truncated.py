@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.binary import F16, F32, Binary, Rounding
+from runners.simulated.binary import F16, F32, Binary, Rounding, flushed
 from runners.simulated.fused import NanRule, multiply_add
 from runners.simulated.rounding import rounded
 from runners.simulated.units import FloatUnit, Matrix
@@ -307,12 +307,6 @@ def _block(part: _Factors, axis: int, chosen: slice | list[int]) -> _Factors:
     )
 
 
-def _flushed(words: Words, binary: Binary) -> Words:
-    """Return the words with subnormals made zero, sign kept."""
-    subnormal = (words & words.dtype.type(binary.infinity)) == 0
-    return np.where(subnormal, words & words.dtype.type(binary.sign), words)
-
-
 def _cut_or_rounded(words: Words, unit: FloatUnit) -> Words:
     if not unit.rounded_multiplicands or unit.multiplicand.unused == 0:
         return words
@@ -372,11 +366,11 @@ def multiply(a: Words, b: Words, c: Words, unit: FloatUnit, result: Binary) -> W
         chosen = slice(start, start + _AT_ONCE)
         addend = c[..., chosen]
         if Matrix.C in unit.flushed:
-            addend = _flushed(addend, F16 if addend.itemsize == 2 else F32)
+            addend = flushed(addend, F16 if addend.itemsize == 2 else F32)
         if addend.itemsize < unit.accumulator.word // 8:
             addend = widened(addend)
         words = _product(a[..., chosen], b[..., chosen], addend, unit)
         if result != unit.accumulator:
             words = narrowed(words, unit.nan, unit.narrowing, unit.saturating)
-        chunks.append(_flushed(words, result) if Matrix.D in unit.flushed else words)
+        chunks.append(flushed(words, result) if Matrix.D in unit.flushed else words)
     return np.concatenate(chunks, axis=-1)

@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.forms import LdmatrixForm, MmaSyncForm, ProductForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Use
 from oracle.image import position
 from oracle.lane_fragments import places
@@ -56,7 +56,7 @@ class Source:
 class Product:
     """A multiplication, and where its operands come from."""
 
-    form: ProductForm
+    form: Form
     a: Source | None
     b: Source | None
     c: Source | None
@@ -160,7 +160,7 @@ class _Walker:
                 self._write(after.buffer, after.offsets, bytes_)
             case LoadRows():
                 starts = np.array([row.start for row in step.bytes_read], np.int64)
-                rows = self._read(step.buffer, starts[:, None] + np.arange(step.form.ROW_BYTES))
+                rows = self._read(step.buffer, starts[:, None] + np.arange(ROW_BYTES))
                 self.found.rows.append(rows[rows >= 0])
                 dealt = _dealt(step.form)
                 self._keep(step, np.where(dealt < 0, -1, rows.ravel()[dealt]))
@@ -194,7 +194,7 @@ class _Walker:
             case _:
                 assert_never(step)
 
-    def _matrices(self, form: MmaSyncForm, use: Use) -> list[Source | None]:
+    def _matrices(self, form: Form, use: Use) -> list[Source | None]:
         """Return the matrices of an operand, one for each multiplication of the instruction."""
         origins = self._held(use)
         if origins is None or (origins < 0).any():
@@ -236,14 +236,14 @@ class _Walker:
 
 
 @cache
-def _tile(form: MmaSyncForm, operand: str) -> Tile:
+def _tile(form: Form, operand: str) -> Tile:
     """Return an operand as if it lay in memory."""
     # Neighbours in a byte are neighbours along k, so that lines run along k.
     return Tile(matrix=form.matrix(operand), layout="col" if operand == "b" else "row")
 
 
 @cache
-def _gathered(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
+def _gathered(form: Form, operand: str) -> NDArray[np.int64]:
     """Return which bytes of all lanes' registers are the matrices of an operand.
 
     Returns
@@ -265,7 +265,7 @@ def _gathered(form: MmaSyncForm, operand: str) -> NDArray[np.int64]:
 
 
 @cache
-def _dealt(form: LdmatrixForm) -> NDArray[np.int64]:
+def _dealt(form: Form) -> NDArray[np.int64]:
     """Return which byte of the rows each byte of the registers of ldmatrix is.
 
     Returns
@@ -275,7 +275,7 @@ def _dealt(form: LdmatrixForm) -> NDArray[np.int64]:
     """
     if form.element_bits < 8:  # widened to bytes
         return np.full((LANES, 4 * form.registers), -1, np.int64)
-    numbers = np.arange(form.addresses * form.ROW_BYTES).reshape(form.addresses, -1)
+    numbers = np.arange(form.addresses * ROW_BYTES).reshape(form.addresses, -1)
     low, high = (
         distribute(form, part.astype(np.uint8)).view(np.uint8).astype(np.int64)
         for part in (numbers & 0xFF, numbers >> 8)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
-from oracle.forms import LoadForm, StoreForm
+from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import Matrix
 from oracle.places import Place
@@ -21,7 +21,7 @@ from strategies.features import (
     unit_bytes,
 )
 from strategies.programs.builder import Builder, Dice
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 from strategies.programs.live_values import LiveValue
 from strategies.programs.memory import Region
 
@@ -83,11 +83,10 @@ class _Access:
         """Append the step."""
         spans = (region.span,)
         self.builder.scope.access(**{"writes" if self.stores else "reads": spans})
-        form: Any = store_form if self.stores else load_form
         step: Any = Store if self.stores else Load
         self.builder.add(
             step(
-                form=form(self.matrix, self.layout, self.space), fragment=fragment,
+                form=access_form(self.matrix, self.layout, self.space), fragment=fragment,
                 place=Place(buffer=region.arena.buffer, offset=region.span.start),
                 stride=self.stride, stride_in_register=self.in_register,
                 immediate=_immediate(self, region),
@@ -111,7 +110,7 @@ def load(
     """
     dice, wanted = builder.dice(), builder.form
     drawn = dice.one_of(("row", "col")) if layout is None else layout
-    if layout is None and isinstance(wanted, LoadForm) and wanted.matrix == matrix:
+    if layout is None and _is_of(wanted, matrix):
         drawn = wanted.layout
     access = _Access(builder=builder, matrix=matrix, layout=drawn, dice=dice)
     _choose_space(access)
@@ -133,7 +132,7 @@ def store(builder: Builder, value: LiveValue, over: Region | None = None) -> Non
     matrix = replace(value.matrix, operand="d")
     dice, wanted = builder.dice(), builder.form
     layout = dice.one_of(("row", "col"))
-    if isinstance(wanted, StoreForm) and wanted.matrix == matrix:  # in the place that it asks for
+    if _is_of(wanted, matrix):  # in the place that it asks for
         layout = wanted.layout
         over = None
     in_place = dice.once_in(6) and not builder.wants(STORES)
@@ -158,8 +157,13 @@ STORES = (
 
 def is_asked_of(builder: Builder, value: LiveValue) -> bool:
     """Tell whether a store is asked for that a value can have."""
-    form = builder.form
-    return isinstance(form, StoreForm) and Fragment.of(form.matrix, None) == value.holds
+    holds = value.holds
+    return isinstance(holds, Fragment) and _is_of(builder.form, replace(holds.matrix, operand="d"))
+
+
+def _is_of(form: Form | None, matrix: Matrix) -> TypeGuard[Form]:
+    """Tell whether a form loads or stores a matrix."""
+    return form is not None and form.is_access and form.matrix() == matrix
 
 
 def _over(access: _Access, over: Region) -> Region:
@@ -196,7 +200,7 @@ def _choose_space(access: _Access) -> None:
     builder, form = access.builder, access.builder.form
     options = _spaces(builder)
     asked = False
-    if isinstance(form, LoadForm | StoreForm) and _is_asked(access, form):
+    if _is_of(form, access.matrix) and form.layout == access.layout:
         builder.form = None
         options = [option for option in options if option[0] == form.space]
         asked = True
@@ -222,10 +226,6 @@ def _choose_space(access: _Access) -> None:
     builder.take(_feature(access.verb, *drawn))
     if len(spaces | {drawn[1]}) > 1:
         builder.take(Feature.GLOBAL_AND_SHARED)
-
-
-def _is_asked(access: _Access, form: LoadForm | StoreForm) -> bool:
-    return (form.matrix, form.layout) == (access.matrix, access.layout)
 
 
 def _choose_stride(access: _Access) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format, Kind
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.matrices import Matrix
 from oracle.operations import Operation
@@ -24,7 +24,7 @@ from oracle.program import Program
 from oracle.steps import Elementwise, Load, Multiply, Step, Store
 from oracle.storage import read, write
 from strategies.cells import Image
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 Values = NDArray[Any]
 """Raw elements of a matrix, (rows, columns)."""
@@ -63,7 +63,7 @@ class Bare:
         return {"a": self.a, "b": self.b, "c": self.c}
 
     @property
-    def form(self) -> MmaForm:
+    def form(self) -> Form:
         """What is multiplied."""
         return self.multiply.form
 
@@ -92,14 +92,14 @@ class Bare:
             Another operand that is loaded as well, to no purpose.
         """
         load, store = self.c, self.store
-        matrix = replace(load.form.matrix, type=type_)
+        matrix = replace(load.form.matrix(), type=type_)
         # A stride or an address that suits one type may not suit another.
-        if type_ != load.form.type:
-            form = load_form(matrix, load.form.layout, load.form.space)
+        if type_ != load.form.type():
+            form = access_form(matrix, load.form.layout, load.form.space)
             load = Load(form=form, fragment="c", place=Place(buffer="c"))
-        if type_ != store.form.type:
+        if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
-            kept = store_form(matrix, store.form.layout, store.form.space)
+            kept = access_form(matrix, store.form.layout, store.form.space)
             store = Store(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
         return _program((*others, load, replace(store, fragment="c")))
@@ -115,7 +115,7 @@ class Bare:
         raw
             Bits of the element.
         """
-        matrix = self.loads[operand].form.matrix
+        matrix = self.loads[operand].form.matrix()
         by = Operation.MULTIPLY, Operation.ADD
         if not matrix.type.is_float:
             by = Operation.AND, Operation.OR
@@ -133,19 +133,19 @@ class Bare:
         ]
         return _program((*self.loads.values(), *made, self.multiply, self.store))
 
-    def with_form(self, form: MmaForm, operand: str) -> Bare:
+    def with_form(self, form: Form, operand: str) -> Bare:
         """Return another multiplication that takes the same A or B; the rest plainly."""
         return alone(form).loading({operand: self.loads[operand]})
 
-    def spread(self, form: MmaForm, operand: str) -> Bare:
+    def spread(self, form: Form, operand: str) -> Bare:
         """Return a multiplication that loads its A or B as this one, of lines that lie apart."""
         plain = alone(form)
         load = plain.loads[operand]
         # Twice the usual stride: lines stay aligned.
-        stride = 2 * load.form.matrix.default_stride(load.form.layout)
+        stride = 2 * load.form.matrix().default_stride(load.form.layout)
         return plain.loading({operand: replace(_like(load, self.loads[operand]), stride=stride)})
 
-    def alike(self, operand: str, form: MmaForm) -> Bare:
+    def alike(self, operand: str, form: Form) -> Bare:
         """Return a multiplication with every load as unusual as that of one operand here.
 
         That is its state space, a stride, and what stands in registers and in the instruction.
@@ -156,10 +156,10 @@ class Bare:
 
 def _like(load: Load, model: Load) -> Load:
     """Return a load that is as unusual as another one."""
-    usual = load.form.matrix.default_stride(load.form.layout)
+    usual = load.form.matrix().default_stride(load.form.layout)
     return replace(
         load,
-        form=load_form(load.form.matrix, load.form.layout, model.form.space),
+        form=access_form(load.form.matrix(), load.form.layout, model.form.space),
         # Twice the usual one: lines stay aligned.
         stride=None if model.stride is None else 2 * usual,
         stride_in_register=model.stride_in_register,
@@ -167,19 +167,19 @@ def _like(load: Load, model: Load) -> Load:
     )
 
 
-def alone(form: MmaForm) -> Bare:
+def alone(form: Form) -> Bare:
     """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     loads = {
         operand: Load(
-            form=load_form(form.matrix(operand), layout, "global"),
+            form=access_form(form.matrix(operand), layout, "global"),
             fragment=operand,
             place=Place(buffer=operand),
         )
         for operand, layout in layouts.items()
     }
     store = Store(
-        form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
+        form=access_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
     )
     return Bare(multiply=Multiply(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
 
@@ -194,16 +194,15 @@ def apart(program: Program, step: _Access, name: str) -> _Access:
     """
     start = program.offset(step.place.buffer) + step.place.offset
     place = Place(buffer=name, offset=start % _ALIGNMENT)
-    moved = replace(step, fragment=name, place=place)
+    moved: Any = replace(step, fragment=name, place=place)
     if program.buffer(step.place.buffer).space == "shared" and step.form.space:
-        if isinstance(step, Load) and step.form.matrix.register_bits == 32:
+        form = access_form(step.form.matrix(), step.form.layout, "global")
+        moved = replace(moved, form=form)
+        if isinstance(step, Load):
             # What held an address of shared memory is too short for one of global memory.
             moved = replace(moved, address=None)
-        make: Any = load_form if isinstance(step, Load) else store_form
-        moved = replace(moved, form=make(step.form.matrix, step.form.layout, "global"))
-        if isinstance(moved, Load):
-            moved = replace(moved, address=None)
-    return moved
+    made: _Access = moved
+    return made
 
 
 def _program(steps: Sequence[Step]) -> Program:
@@ -242,7 +241,7 @@ def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 
         if isinstance(content, int):
             start = program.offset(step.place.buffer)
             size = program.buffer(step.place.buffer).size
-            image[start : start + size] = _uniform(step.form.type, content, size)
+            image[start : start + size] = _uniform(step.form.type(), content, size)
         else:
             write(image[None], position(program, step.place), step.tile, content[None])
     return image

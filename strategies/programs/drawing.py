@@ -7,17 +7,7 @@ from hypothesis import strategies as st
 from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import (
-    Form,
-    LdmatrixForm,
-    MainForm,
-    MmaForm,
-    MmaSyncForm,
-    MovmatrixForm,
-    ProductForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import SHAPES, Matrix
 from oracle.places import Place, Span
@@ -147,7 +137,7 @@ class _ProgramDraw:
         dice = builder.dice()
         main = main_form(builder, builder.focus.form, dice, rows=not wanted)
         # On fragments, and then ldmatrix only stands beside them; or on registers known by lane.
-        opaque = not isinstance(main, MmaSyncForm | StmatrixForm | MovmatrixForm)
+        opaque = main.opaque or main.is_load
         if opaque:
             builder.plain_spaces = not dice.below(3)
         number = self._number(main, dice)
@@ -158,7 +148,7 @@ class _ProgramDraw:
         full = opaque and dice.once_in(128)
         controls = self._controls(dice)
         between = dice.once_in(_BETWEEN_IN) and not wanted
-        if isinstance(main, LdmatrixForm):
+        if main.is_load:
             self._move(main, [()] if number else controls)
             rows_too = False
             if number:
@@ -169,14 +159,14 @@ class _ProgramDraw:
             _copy(builder)
         if opaque and (Feature.SPILLS in wanted or (full and not wanted)):
             _ballast(builder)
-        if isinstance(main, ProductForm):
+        if main.is_product:
             self._multiply(main, number, controls, hoisted=hoisted)
         elif not opaque:
             known = builder.palette.lane_multiplications
             if known and dice.once_in(2) and not (self.one or wanted):
                 multiply_all(builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False)
             self._move(main, controls)
-        if between and isinstance(main, MmaForm):
+        if between and opaque and main.is_product:
             pending = [*builder.scope.pending()]
             last = pending[-1] if pending else load_accumulator(builder, main)
             between_stores(builder, lambda: store(builder, last))
@@ -190,13 +180,13 @@ class _ProgramDraw:
         self._complete(opaque=opaque)
         return builder.finish()
 
-    def _number(self, main: MainForm, dice: Dice) -> int:
+    def _number(self, main: Form, dice: Dice) -> int:
         """Choose how many multiplications there are."""
         builder, wanted = self.builder, self.wanted
-        if self.one and isinstance(main, MmaSyncForm | StmatrixForm | MovmatrixForm):
+        if self.one and not (main.opaque or main.is_load):
             return 1
         number = dice.one_of(_SIZES)
-        if isinstance(main, LdmatrixForm):
+        if main.is_load:
             alone = wanted <= _OF_ROWS_ALONE
             alone &= number == 1 or not builder.palette.multiplications
             if alone or not builder.everything.multiplications:
@@ -204,9 +194,9 @@ class _ProgramDraw:
         if self.one:
             return 1
         least = [_LEAST_MULTIPLICATIONS.get(feature, 0) for feature in wanted]
-        if isinstance(builder.form, StoreForm) and wanted.intersection(STORES):
+        if builder.form and builder.form.is_store and wanted.intersection(STORES):
             least.append(2)  # one store where the form has it, another where it is asked for
-        if isinstance(main, MmaForm):
+        if main.opaque:
             least.append(1 + len(unmet(builder, main)))
         return max(number, *least, 1)
 
@@ -229,7 +219,7 @@ class _ProgramDraw:
 
     def _multiply(
         self,
-        main: ProductForm,
+        main: Form,
         number: int,
         controls: list[tuple[Feature, ...]],
         *,
@@ -238,7 +228,7 @@ class _ProgramDraw:
         """Append multiplications, in as many parts as there are controls."""
         builder = self.builder
         forms = beside(builder, main, max(number, len(controls)))
-        if isinstance(main, MmaForm) and builder.wants(LIVE):
+        if main.opaque and builder.wants(LIVE):
             multiply_all(builder, forms, hoisted=True)
             flush(builder)
             builder.take(*LIVE)
@@ -251,7 +241,7 @@ class _ProgramDraw:
             if part:
                 self._part(part, kinds, hoisted=hoisted)
 
-    def _part(self, forms: list[ProductForm], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
+    def _part(self, forms: list[Form], kinds: tuple[Feature, ...], *, hoisted: bool) -> None:
         builder, first = self.builder, forms[0]
 
         def part() -> None:
@@ -265,10 +255,10 @@ class _ProgramDraw:
             load_accumulator(builder, first).pending = True
         around(builder, kinds, part, lambda: self._other(first))
 
-    def _other(self, form: ProductForm) -> None:
+    def _other(self, form: Form) -> None:
         """Append what stands in the other arm of a branch."""
         builder = self.builder
-        if not isinstance(form, MmaForm):
+        if not form.opaque:
             _copy(builder)
             return
         dice = builder.dice()
@@ -284,15 +274,11 @@ class _ProgramDraw:
             multiply_all(builder, (form,), hoisted=False)
         flush(builder)
 
-    def _move(self, form: MainForm, controls: list[tuple[Feature, ...]]) -> None:
+    def _move(self, form: Form, controls: list[tuple[Feature, ...]]) -> None:
         """Append an ldmatrix, stmatrix or movmatrix that the program is about."""
 
         def part() -> None:
-            if isinstance(form, LdmatrixForm):
-                row_load(self.builder, form)
-            else:
-                assert isinstance(form, StmatrixForm | MovmatrixForm)
-                move_rows(self.builder, form)
+            (row_load if form.is_load else move_rows)(self.builder, form)
 
         for kinds in controls:
             around(self.builder, kinds, part, part)
@@ -301,7 +287,9 @@ class _ProgramDraw:
         """Append an ldmatrix of any form that is allowed, if one is."""
         builder, form = self.builder, self.builder.focus.form
         dice = builder.dice()
-        known = builder.palette.row_loads or ((form,) if isinstance(form, LdmatrixForm) else ())
+        known = builder.palette.row_loads
+        if not known and form is not None and form.is_main and form.is_load:
+            known = (form,)
         if known:
             row_load(builder, fitting(builder, known, dice))
 

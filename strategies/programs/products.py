@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oracle.forms import MmaForm, MmaSyncForm, MovmatrixForm, ProductForm, StmatrixForm
+from oracle.forms import Form
 from oracle.held import Fragment, Registers
 from oracle.lane_steps import MultiplyLanes
 from oracle.steps import Multiply
@@ -34,7 +34,7 @@ _ACCUMULATED = (Feature.D_AS_C, Feature.CHAIN)
 _REUSED = (Feature.A_REUSED, Feature.B_REUSED)
 
 
-def multiply_all(builder: Builder, forms: Sequence[ProductForm], *, hoisted: bool) -> None:
+def multiply_all(builder: Builder, forms: Sequence[Form], *, hoisted: bool) -> None:
     """Append multiplications of some forms, all on fragments or all on registers.
 
     Parameters
@@ -43,7 +43,7 @@ def multiply_all(builder: Builder, forms: Sequence[ProductForm], *, hoisted: boo
         Whether all operands are loaded before the first multiplication and stored behind the
         last, so that many are live at once.
     """
-    opaque = isinstance(forms[0], MmaForm)
+    opaque = forms[0].opaque
     choose = _fragments if opaque else _registers
     if hoisted:
         planned = [choose(builder, form, fresh=True) for form in forms]
@@ -73,7 +73,7 @@ def flush(builder: Builder) -> None:
         store(builder, value)
 
 
-def load_accumulator(builder: Builder, form: ProductForm) -> LiveValue:
+def load_accumulator(builder: Builder, form: Form) -> LiveValue:
     """Append a load of a C."""
     holds = operand_of(form, "c")
     if isinstance(holds, Registers):
@@ -94,8 +94,8 @@ def store(builder: Builder, value: LiveValue) -> None:
     if wide and known.packs and (dice.once_in(4) or Feature.PACKED in builder.wanted):
         value = packed(builder, value, dice)
     turned = dice.once_in(8) or Feature.MOVMATRIX in builder.wanted
-    if known.transposition is not None and value.holds.bits == 32 and turned:
-        value = transposed(builder, value, known.transposition)
+    if known.transpositions and value.holds.bits == 32 and turned:
+        value = transposed(builder, value, known.transpositions[0])
     forms = [one for one in known.row_stores if Registers(registers=one.registers) == value.holds]
     if forms and (kind == "rows" or asked):
         store_rows(builder, value, forms, dice)
@@ -103,37 +103,34 @@ def store(builder: Builder, value: LiveValue) -> None:
         store_registers(builder, value, dice, shared=kind == "shared")
 
 
-def move_rows(builder: Builder, form: StmatrixForm | MovmatrixForm) -> None:
+def move_rows(builder: Builder, form: Form) -> None:
     """Append a stmatrix or a movmatrix that the program is about, and what it needs."""
     dice = builder.dice()
-    holds = Registers(
-        registers=form.number if isinstance(form, StmatrixForm) else dice.one_of((1, 2, 4))
-    )
+    holds = Registers(registers=form.number if form.is_store else dice.one_of((1, 2, 4)))
     there = [value for value in builder.scope.like(holds) if value.computed]
     value = there[-1] if there and dice.once_in(2) else load_or_read(builder, holds, "r", dice)
-    if isinstance(form, MovmatrixForm):
-        store(builder, transposed(builder, value, form))
-    else:
+    if form.is_store:
         store_rows(builder, value, [form], dice)
+    else:
+        store(builder, transposed(builder, value, form))
 
 
 def complete_registers(builder: Builder) -> None:
     """Append moves that are still asked for and that the multiplications did not bring."""
     known = builder.everything
-    row_loads = [form for form in known.row_loads if form.type == "b16"]
-    if row_loads and builder.wants(OF_LDMATRIX):
-        row_load(builder, fitting(builder, row_loads, builder.dice()))
+    if known.plain_row_loads and builder.wants(OF_LDMATRIX):
+        row_load(builder, fitting(builder, known.plain_row_loads, builder.dice()))
     if known.row_stores and builder.wants(OF_STMATRIX):
         move_rows(builder, fitting(builder, known.row_stores, builder.dice()))
-    if known.transposition is not None and Feature.MOVMATRIX in builder.wanted:
-        move_rows(builder, known.transposition)
+    if known.transpositions and Feature.MOVMATRIX in builder.wanted:
+        move_rows(builder, known.transpositions[0])
     if known.packs and Feature.PACKED in builder.wanted:
         dice = builder.dice()
         value = load_registers(builder, Registers(registers=dice.one_of((4, 2, 8))), "c", dice)
         store(builder, packed(builder, value, dice))
 
 
-def _fragments(builder: Builder, form: ProductForm, *, fresh: bool) -> dict[str, LiveValue]:
+def _fragments(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
     """Load or choose the fragments of a multiplication."""
     dice = builder.dice()
     reuse = {operand: not fresh and dice.once_in(4) for operand in "ab"}
@@ -159,7 +156,7 @@ def _fragments(builder: Builder, form: ProductForm, *, fresh: bool) -> dict[str,
 
 
 def _accumulator(
-    builder: Builder, form: ProductForm, dice: Dice, *, chained: bool, fresh: bool
+    builder: Builder, form: Form, dice: Dice, *, chained: bool, fresh: bool
 ) -> LiveValue:
     there = [value for value in builder.scope.like(operand_of(form, "c")) if value.pins == 0]
     made = [value for value in there if value.computed]
@@ -187,7 +184,7 @@ def _changed(builder: Builder, value: LiveValue, operand: str, dice: Dice) -> Li
     return made
 
 
-def _registers(builder: Builder, form: ProductForm, *, fresh: bool) -> dict[str, LiveValue]:
+def _registers(builder: Builder, form: Form, *, fresh: bool) -> dict[str, LiveValue]:
     """Load or choose the registers of a multiplication."""
     dice, scope = builder.dice(), builder.scope
     found: dict[str, LiveValue] = {}
@@ -216,7 +213,7 @@ def _registers(builder: Builder, form: ProductForm, *, fresh: bool) -> dict[str,
 
 
 def _from_d(
-    builder: Builder, form: ProductForm, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
+    builder: Builder, form: Form, operand: str, dice: Dice, taken: Mapping[str, LiveValue]
 ) -> LiveValue | None:
     """Choose a D as A or B, packed where that makes it fit; None for none.
 
@@ -242,7 +239,7 @@ def _from_d(
     return None
 
 
-def _multiply(builder: Builder, form: ProductForm, operands: Mapping[str, LiveValue]) -> LiveValue:
+def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -> LiveValue:
     """Append a multiplication; return D."""
     dice, scope, held = builder.dice(), builder.scope, operand_of(form, "d")
     a, c = operands["a"], operands["c"]
@@ -269,11 +266,11 @@ def _multiply(builder: Builder, form: ProductForm, operands: Mapping[str, LiveVa
             if value.holds.words > held.words:
                 builder.take(Feature.OVER_PART)
     names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
-    if isinstance(form, MmaSyncForm):
+    if form.opaque:
+        builder.add(Multiply(form=form, **names))
+    else:
         builder.add(MultiplyLanes(form=form, **names))
         builder.take(Feature.MMA_SYNC)
-    else:
-        builder.add(Multiply(form=form, **names))
     for operand, value in operands.items():
         value.pins -= 1
         value.used |= {operand}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oracle.forms import LdmatrixForm, MovmatrixForm, StmatrixForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers
 from oracle.lane_steps import (
     LoadRegisters,
@@ -22,7 +22,7 @@ from strategies.programs.live_values import LiveValue
 from strategies.programs.memory import Arena
 from strategies.programs.selecting import fitting, of_space
 
-_ROW = LdmatrixForm.ROW_BYTES
+_ROW = ROW_BYTES
 _ROWS = (32, 40, 64, 16)
 """Rows of the memory from which ldmatrix reads."""
 _PITCHES = (_ROW, 2 * _ROW, 5 * _ROW)
@@ -42,8 +42,8 @@ OF_STMATRIX = (
 def load_or_read(builder: Builder, holds: Registers, hint: str, dice: Dice) -> LiveValue:
     """Append a load of registers: by ldmatrix where it has so many, or lane by lane."""
     forms = [
-        form for form in builder.everything.row_loads
-        if form.type == "b16" and Registers(registers=form.registers) == holds
+        form for form in builder.everything.plain_row_loads
+        if Registers(registers=form.registers) == holds
     ]  # fmt: skip
     asked = builder.wants((Feature.FED_BY_LDMATRIX, *OF_LDMATRIX))
     plainly = Feature.LOAD_REGISTERS in builder.wanted
@@ -121,13 +121,13 @@ def between_stores(builder: Builder, inside: Callable[[], None]) -> None:
             between()
 
 
-def row_load(builder: Builder, form: LdmatrixForm) -> None:
+def row_load(builder: Builder, form: Form) -> None:
     """Append an ldmatrix and a store of what it gave."""
     dice = builder.dice()
     store_registers(builder, read_rows(builder, form, dice), dice)
 
 
-def read_rows(builder: Builder, form: LdmatrixForm, dice: Dice) -> LiveValue:
+def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     """Append an ldmatrix.
 
     The addresses of all lanes are valid, those of the lanes that are not asked for as well: sm_75
@@ -210,9 +210,7 @@ def _immediate(builder: Builder, dice: Dice, least: int) -> int:
     return min(immediate, least)
 
 
-def store_rows(
-    builder: Builder, value: LiveValue, forms: Sequence[StmatrixForm], dice: Dice
-) -> None:
+def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: Dice) -> None:
     """Append a stmatrix to rows that lie apart."""
     form = fitting(builder, forms, dice)
     arena = builder.memory.arena("o", shared=True)
@@ -252,7 +250,7 @@ def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> L
     return builder.define(name, Registers(registers=count // 2), pending=True)
 
 
-def transposed(builder: Builder, value: LiveValue, form: MovmatrixForm) -> LiveValue:
+def transposed(builder: Builder, value: LiveValue, form: Form) -> LiveValue:
     """Append a movmatrix."""
     name, count = builder.name("t"), value.holds.registers
     builder.add(TransposeRegisters(form=form, source=value.name, destination=name, count=count))

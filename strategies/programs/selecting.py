@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
 
-from oracle.forms import (
-    Form,
-    LdmatrixForm,
-    LoadForm,
-    MainForm,
-    MmaForm,
-    ProductForm,
-    StmatrixForm,
-    StoreForm,
-)
+from oracle.forms import Form
 from oracle.held import Registers
 from oracle.operations import Operation
 from strategies.features import OF_LANES, Feature
@@ -22,7 +12,7 @@ from strategies.programs.builder import Builder, Dice
 from strategies.programs.elements import asked_operations
 from strategies.programs.forms import Palette, families, operand_of
 
-Need = Callable[[ProductForm], bool]
+Need = Callable[[Form], bool]
 """Tells whether a form gives what another does not."""
 
 _OF_ACCUMULATION = (Feature.D_AS_C, Feature.CHAIN)
@@ -31,7 +21,7 @@ _OF_ONE_FORM = (
 )  # fmt: skip
 
 
-def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> MainForm:
+def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) -> Form:
     """Choose what a program is about.
 
     Parameters
@@ -42,13 +32,13 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         Whether it may be no multiplication if nothing is asked for.
     """
     known = builder.palette
-    if isinstance(form, MainForm):
+    if form is not None and form.is_main:
         return form
     if form is not None:
         users = _users(known, form) or _users(builder.everything, form)
         return dice.one_of(_suited(users, builder))
-    groups: list[tuple[MainForm, ...]] = []
-    lanes: list[tuple[MainForm, ...]] = list(families(known.lane_multiplications))
+    groups: list[tuple[Form, ...]] = []
+    lanes: list[tuple[Form, ...]] = list(families(known.lane_multiplications))
     lanes += [(form,) for form in known.moves]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
@@ -60,25 +50,25 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
     return dice.one_of(dice.one_of(groups))
 
 
-def multiplication(builder: Builder, dice: Dice) -> MmaForm:
+def multiplication(builder: Builder, dice: Dice) -> Form:
     """Choose any multiplication of fragments that fits what is asked for."""
     known = builder.palette.multiplications or builder.everything.multiplications
     return dice.one_of(dice.one_of(families(_suited(known, builder))))
 
 
-def unmet(builder: Builder, form: ProductForm) -> list[Need]:
+def unmet(builder: Builder, form: Form) -> list[Need]:
     """Return what is asked for and a multiplication of a form alone cannot have."""
     return [need for need in _needs(builder) if not need(form)]
 
 
-def beside(builder: Builder, main: ProductForm, number: int) -> list[ProductForm]:
+def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     """Choose so many multiplications, of which the first is given.
 
     Others have the same form, or can take the D of the one before as their C, or, where registers
     hold it, as their A or B, or are any.
     """
-    opaque = isinstance(main, MmaForm)
-    known: Sequence[ProductForm] = builder.palette.lane_multiplications
+    opaque = main.opaque
+    known: Sequence[Form] = builder.palette.lane_multiplications
     if opaque:
         known = builder.palette.multiplications or builder.everything.multiplications
     forms = [main]
@@ -92,7 +82,7 @@ def beside(builder: Builder, main: ProductForm, number: int) -> list[ProductForm
             kind = "same"
         elif not opaque and Feature.D_AS_MULTIPLICAND in builder.wanted:
             kind = "next"
-        others: Sequence[ProductForm]
+        others: Sequence[Form]
         if builder.take(Feature.SEVERAL_SHAPES):
             others = [form for form in known if form.shape != main.shape]
         elif builder.take(Feature.SEVERAL_TYPES):
@@ -117,7 +107,7 @@ def beside(builder: Builder, main: ProductForm, number: int) -> list[ProductForm
     return forms
 
 
-def _takes(form: ProductForm, last: ProductForm) -> bool:
+def _takes(form: Form, last: Form) -> bool:
     """Tell whether a multiplication can take the D of another, or its pairs, as A or B."""
     d = operand_of(last, "d")
     found = [d]
@@ -139,12 +129,12 @@ def _taking(operation: Operation) -> Need:
     )
 
 
-def _accumulates(form: ProductForm) -> bool:
+def _accumulates(form: Form) -> bool:
     """Tell whether D is of the type of C."""
     return form.c_type == form.d_type
 
 
-def _suited(forms: tuple[MmaForm, ...], builder: Builder) -> tuple[MmaForm, ...]:
+def _suited(forms: tuple[Form, ...], builder: Builder) -> tuple[Form, ...]:
     """Return those of some forms that can have what is asked for, or all if none can."""
     needs = [*_needs(builder)]
     if builder.wants(_OF_ACCUMULATION):
@@ -152,28 +142,24 @@ def _suited(forms: tuple[MmaForm, ...], builder: Builder) -> tuple[MmaForm, ...]
     return tuple(f for f in forms if all(need(f) for need in needs)) or forms
 
 
-def _users(known: Palette, form: Form) -> tuple[MmaForm, ...]:
+def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     """Return the multiplications that need a load or a store."""
-    if isinstance(form, StoreForm):
-        return tuple(f for f in known.multiplications if f.matrix("d") == form.matrix)
-    if not isinstance(form, LoadForm):
+    if not form.is_access:
         return ()
+    matrix = form.matrix()
     return tuple(
         f
         for f in known.multiplications
-        if f.matrix(form.operand) == form.matrix
-        and {"a": f.a_layout, "b": f.b_layout}.get(form.operand, form.layout) == form.layout
+        if f.matrix(matrix.operand) == matrix
+        and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, form.layout) == form.layout
     )
 
 
-R = TypeVar("R", LdmatrixForm, StmatrixForm)
-
-
-def of_space(form: LdmatrixForm | StmatrixForm) -> Feature:
+def of_space(form: Form) -> Feature:
     """Return the feature of the state space of rows."""
     return Feature(f"{form.mnemonic}: {'.' + form.space if form.space else 'generic'}")
 
 
-def fitting(builder: Builder, forms: Sequence[R], dice: Dice) -> R:
+def fitting(builder: Builder, forms: Sequence[Form], dice: Dice) -> Form:
     """Choose a form, of the state space that is asked for if one is."""
     return dice.one_of([form for form in forms if of_space(form) in builder.wanted] or forms)

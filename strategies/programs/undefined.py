@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from oracle.forms import Form
+from oracle.forms import ROW_BYTES, Form
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
 from oracle.places import Place
 from oracle.program import Program
@@ -77,7 +77,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
             yield from _wrong_strides(step, more)
             yield from _wrong_places(program, step, more)
         case LoadRows() | StoreRows():
-            size, (first, *others) = step.form.ROW_BYTES, step.addresses
+            size, (first, *others) = ROW_BYTES, step.addresses
             yield replace(step, addresses=(first + 1 + more, *others))
             for outside in _outside(program, step.buffer, size, size):
                 yield replace(step, addresses=(outside, *others))
@@ -87,7 +87,7 @@ def _damages(program: Program, step: Step, more: int) -> Iterator[Step]:
 
 
 def _wrong_strides(step: Load | Store, more: int) -> Iterator[Load | Store]:
-    matrix = step.form.matrix
+    matrix = step.form.matrix()
     default = matrix.default_stride(step.form.layout)
     # Lines start at whole bytes, which a stride of elements of 4 bits or one need not give.
     whole = max(1, 8 // matrix.type.bits)
@@ -99,7 +99,7 @@ def _wrong_strides(step: Load | Store, more: int) -> Iterator[Load | Store]:
 
 
 def _wrong_places(program: Program, step: Load | Store, more: int) -> Iterator[Load | Store]:
-    matrix = step.form.matrix
+    matrix = step.form.matrix()
     tile = Tile(matrix=matrix, layout=step.form.layout, stride=step.stride)
     unit = unit_bytes(matrix, shared=False)
     buffer, offset = step.place.buffer, step.place.offset

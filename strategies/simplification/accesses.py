@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.held import first_registers
 from oracle.isa import LDMATRIX_FORMS, MMA_FORMS, STMATRIX_FORMS
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters, StoreRows
@@ -32,7 +32,7 @@ from strategies.simplification.examples import (
 )
 from strategies.simplification.structure import tidied
 
-_ROW = LdmatrixForm.ROW_BYTES
+_ROW = ROW_BYTES
 _ROW_FORMS: dict[str, Any] = {form.opcode: form for form in LDMATRIX_FORMS}
 _ROW_FORMS |= {form.opcode: form for form in STMATRIX_FORMS}
 _WORD_BYTES = 4
@@ -63,10 +63,9 @@ def _plainer_rows(example: Example, site: Site, step: LoadRows | StoreRows) -> I
     plain = tuple(range(0, LANES * _ROW, _ROW))
     if step.immediate:
         yield _changed(example, {site: (replace(step, immediate=0),)})
-    for changes in ({"number": 1, "transposed": False, "space": "shared"}, {"number": 1},
-                    {"transposed": False}, {"space": "shared"}):  # fmt: skip
-        # Forms that differ in nothing but the line of the page on which they stand are the same.
-        wanted = replace(form, **changes).opcode
+    for changes in ({"num": "x1", "trans": "", "space": "shared"}, {"num": "x1"}, {"trans": ""},
+                    {"space": "shared"}):  # fmt: skip
+        wanted = form.varied(**changes).opcode
         simpler: Any = _ROW_FORMS.get(wanted)
         if simpler is not None and simpler != form:
             fewer = first_registers(step.uses[0], simpler.registers)
@@ -213,7 +212,7 @@ def _is_plain(program: Program, step: Access) -> bool:
         and step.immediate == 0
         and step.place.offset == 0
         and step.form.space == program.buffer(step.place.buffer).space == "global"
-        and (step.form.layout == "row" or step.form.matrix.operand in "ab")
+        and (step.form.layout == "row" or step.form.matrix().operand in "ab")
     )
 
 
@@ -228,14 +227,14 @@ def _plain(example: Example, sites: _Sites) -> Example:
     homes: dict[tuple[object, ...], Place] = {}
     for site, step in sites:
         form, tile = step.form, step.tile
-        layout = form.layout if form.matrix.operand in "ab" else "row"
+        layout = form.layout if form.matrix().operand in "ab" else "row"
         other = replace(
             with_form(step, layout=layout, space="global"),
             stride=None, stride_in_register=False, immediate=0,
         )  # fmt: skip
         key = (step.place, tile, step.stores)
         if key not in homes:
-            buffer = new_buffer(buffers, form.matrix.operand, room_for(other.tile))
+            buffer = new_buffer(buffers, form.matrix().operand, room_for(other.tile))
             buffers.append(buffer)
             homes[key] = Place(buffer=buffer.name)
             moves += [
@@ -270,7 +269,7 @@ def _plainer(program: Program, step: Access) -> Iterator[Access]:
     if space == "shared":
         for place in image_places(program, step):
             yield replace(with_form(step, layout=form.layout, space="global"), place=place)
-    if form.layout != "row" and form.matrix.operand not in "ab":
+    if form.layout != "row" and form.matrix().operand not in "ab":
         yield with_form(step, layout="row", space=form.space)
 
 
@@ -294,7 +293,7 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
     moves: list[Move] = []
     changed = False
     for site, step in visit(example.program.steps):
-        if isinstance(step, Load) and step.form.operand in operands and name in (
+        if isinstance(step, Load) and step.form.matrix().operand in operands and name in (
             None, step.fragment
         ):  # fmt: skip
             other = with_form(step, layout="row", space=step.form.space)
@@ -325,11 +324,9 @@ def _row_major(example: Example, operands: str, name: str | None) -> Example | N
     return moved(example, moves, target)
 
 
-def _with_rows(form: MmaForm, *, a: bool, b: bool) -> MmaForm | None:
+def _with_rows(form: Form, *, a: bool, b: bool) -> Form | None:
     """Return a multiplication of row-major A or B, or None if there is none."""
-    wanted = replace(
-        form,
-        a_layout="row" if a else form.a_layout,
-        b_layout="row" if b else form.b_layout,
+    wanted = form.varied(
+        alayout="row" if a else form.a_layout, blayout="row" if b else form.b_layout
     )
     return next((other for other in MMA_FORMS if other == wanted), None)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oracle.forms import LoadForm, StoreForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LOAD_FORMS, STORE_FORMS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
@@ -128,19 +128,21 @@ def room_for(tile: Tile) -> int:
     return tile.extent + tile.pitch + GUARD_BYTES
 
 
-_ACCESSES: tuple[LoadForm | StoreForm, ...] = (*LOAD_FORMS, *STORE_FORMS)
+_ACCESSES: tuple[Form, ...] = (*LOAD_FORMS, *STORE_FORMS)
 # The first of several that differ in nothing else counts.
-_FORMS = {(type(form), form.matrix, form.layout, form.space): form for form in reversed(_ACCESSES)}
+_FORMS = {
+    (form.mnemonic, form.matrix(), form.layout, form.space): form for form in reversed(_ACCESSES)
+}
 
 
 def with_form(step: Access, *, layout: str, space: str) -> Access:
     """Return a load or store with another layout and state space, if the pages have the form."""
     if (step.form.layout, step.form.space) == (layout, space):
         return step
-    form: Any = _FORMS.get((type(step.form), step.form.matrix, layout, space))
+    form: Any = _FORMS.get((step.form.mnemonic, step.form.matrix(), layout, space))
     if form is None:
         return step
-    near = space.startswith("shared") or step.form.matrix.register_bits == 64
+    near = space.startswith("shared") or step.form.matrix().register_bits == 64
     if isinstance(step, Load) and step.address is not None and not near:
         step = replace(step, address=None)  # 32 bits address shared memory only
     return replace(step, form=form)

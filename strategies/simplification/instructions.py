@@ -10,17 +10,14 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample, StopTest
 
-from oracle.mnemonics import MNEMONICS
+from oracle.instructions import INSTRUCTIONS
 from oracle.targets import TARGETS, VERSIONS, Module, Target
 from strategies.drafts import (
     Draft,
-    draft_lane_vectors,
-    draft_matrices,
-    matrices_as_operands,
+    as_operands,
+    described,
     vector,
-    vectors_as_operands,
 )
-from strategies.vocabulary import slot_names
 
 # What a slot holds when nobody asks for more: what every form has, the first layout of each matrix
 # on the page, and nothing where a qualifier is optional.
@@ -48,7 +45,7 @@ def parts(draft: Draft) -> tuple[str, ...]:
         slot
         for slot, plain in _PLAIN.items()
         if (draft.qualifier(slot) not in ("", plain) and not _has_to_be_there(draft, slot, plain))
-        or (plain and not draft.qualifier(slot) and slot in slot_names(draft.mnemonic))
+        or (plain and not draft.qualifier(slot) and slot in INSTRUCTIONS[draft.mnemonic].slots)
     ]
     names += [name for name in _TYPES if _with_plain_types(draft, name) != draft]
     if draft.predicate:
@@ -106,7 +103,7 @@ _TYPES = {"multiplicands": ("atype", "btype", ""), "accumulators": ("dtype", "ct
 
 def _has_to_be_there(draft: Draft, slot: str, plain: str) -> bool:
     """Tell whether a slot that is plain when empty holds what every form has: movmatrix.trans."""
-    return not plain and slot in MNEMONICS[draft.mnemonic].required
+    return not plain and slot in INSTRUCTIONS[draft.mnemonic].required
 
 
 def _with_plain_types(draft: Draft, name: str) -> Draft:
@@ -118,27 +115,26 @@ def _with_plain_types(draft: Draft, name: str) -> Draft:
 
 def _with_table_registers(draft: Draft) -> Draft:
     """Return the draft with the vectors that the page's tables give its shape and types."""
-    lanes = draft_lane_vectors(draft)
-    if lanes and len(draft.operands) == 4:
-        return replace(draft, operands=vectors_as_operands(lanes))
-    matrices = draft_matrices(draft)
-    if draft.mnemonic == "wmma.mma":
-        if len(matrices) < 4 or len(draft.operands) != 4:
+    vectors = described(draft)
+    if "d" in INSTRUCTIONS[draft.mnemonic].operands:
+        if len(vectors) < 4 or len(draft.operands) != 4:
             return draft
-        return replace(draft, operands=matrices_as_operands(matrices))
-    vectors = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
-    if len(matrices) != 1 or len(vectors) != 1:
+        return replace(draft, operands=as_operands(vectors))
+    written = [i for i, operand in enumerate(draft.operands) if operand.startswith("{")]
+    if len(vectors) != 1 or len(written) != 1:
         return draft
-    (matrix,) = matrices.values()
+    (one,) = vectors.values()
     operands = list(draft.operands)
-    operands[vectors[0]] = vector(max(1, matrix.registers), matrix.register_type)
+    operands[written[0]] = vector(max(1, one.registers), one.register_type)
     return replace(draft, operands=tuple(operands))
 
 
 def _ordered(draft: Draft) -> tuple[tuple[str, str], ...]:
     """Return the qualifiers in the order of the page's syntax, doubled ones once."""
     first = dict(reversed(draft.qualifiers))
-    return tuple((slot, first[slot]) for slot in slot_names(draft.mnemonic) if slot in first)
+    return tuple(
+        (slot, first[slot]) for slot in INSTRUCTIONS[draft.mnemonic].slots if slot in first
+    )
 
 
 def _plain(operand: str, position: int) -> str:

@@ -23,7 +23,7 @@ from oracle.steps import Load, Multiply, Step, Store
 from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.bare import Bare, alone
-from strategies.programs.forms import load_form
+from strategies.programs.forms import access_form
 from strategies.simplification.examples import (
     GUARD_BYTES,
     Example,
@@ -169,7 +169,7 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
                 registers=name, count=holds.registers, bits=holds.bits, place=place
             )
         else:
-            form = load_form(holds.matrix, "row", "global")
+            form = access_form(holds.matrix, "row", "global")
             tile = Tile(matrix=holds.matrix, layout="row")
             buffer = new_buffer(buffers, f"g{bank}", room_for(tile))
             load = Load(form=form, fragment=name, place=Place(buffer=buffer.name))

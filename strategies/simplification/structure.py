@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from oracle.forms import ROW_BYTES
 from oracle.image import position
 from oracle.lane_steps import LoadRegisters, LoadRows, StoreRows
 from oracle.places import Buffer, Uniform, Word
@@ -133,7 +134,7 @@ def _needs(program: Program) -> dict[str, int]:
         if isinstance(step, Load | Store):
             reach(step.place.buffer, step.place.offset + room_for(step.tile))
         elif isinstance(step, LoadRows | StoreRows):
-            reach(step.buffer, max(step.addresses) + step.form.ROW_BYTES + GUARD_BYTES)
+            reach(step.buffer, max(step.addresses) + ROW_BYTES + GUARD_BYTES)
         elif not isinstance(step, Copy):
             guard = 0 if step.blocks else GUARD_BYTES
             for span in (*step.bytes_read, *step.bytes_written):

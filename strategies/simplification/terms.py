@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.formats import Format
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.registers import Register
 from oracle.steps import Load, Multiply, Step
 from strategies.cells import Cells, Ids, Image
@@ -38,7 +38,7 @@ _OUTPUTS = 8
 class _Product:
     """A multiplication whose operands all come out of the image."""
 
-    form: MmaForm
+    form: Form
     a: Ids
     """(m, k)."""
     b: Ids
@@ -51,7 +51,7 @@ class _Product:
 class Dot:
     """One dot product: the cells of a row of A, of a column of B and of an element of C."""
 
-    form: MmaForm
+    form: Form
     a: Sequence[int]
     b: Sequence[int]
     c: int
@@ -80,7 +80,7 @@ def _products(cells: Cells) -> Iterator[_Product]:
             case Load():
                 held = _without(held, step)
                 for place in image_places(program, step):
-                    placed = Placed(operand=step.form.operand, place=place, tile=step.tile)
+                    placed = Placed(operand=step.form.matrix().operand, place=place, tile=step.tile)
                     held[step.uses[0].registers] = cells.of_matrix(placed)
             case Multiply():
                 a, b, c = (held.get(use.registers) for use in step.reads)
@@ -328,7 +328,7 @@ def _drawn(
 
 
 def _with_small_ones(
-    random: Random, form: MmaForm, factors: Sequence[tuple[int, int]]
+    random: Random, form: Form, factors: Sequence[tuple[int, int]]
 ) -> Iterator[list[tuple[int, int]]]:
     """Iterate over the factors of products: as drawn, and with the second far below the first."""
     yield list(factors)
@@ -342,7 +342,7 @@ def _with_small_ones(
             yield [first, (a, nearest(form.b_type, random.choice((1, -1)) * wanted))]
 
 
-def _product(form: MmaForm, a: int, b: int) -> Fraction:
+def _product(form: Form, a: int, b: int) -> Fraction:
     """Return the product of two elements; zero where that is no finite number."""
     return (number(form.a_type, a) or Fraction(0)) * (number(form.b_type, b) or Fraction(0))
 

@@ -21,7 +21,8 @@ import click
 import pytest
 
 from corpus.recorded import FOLDER as RECORD
-from fuzz.cli import DEFAULT_CORPUS, app
+from fuzz.cli import app
+from fuzz.options import DEFAULT_CORPUS
 from oracle.errors import WarpfuzzError
 
 ROOT = Path(__file__).parents[2]
@@ -185,8 +186,9 @@ def begun(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     from fuzz.commands import bench, run
 
     command, context = checked(words)
-    monkeypatch.setattr(run, "run_on", run.budget_of)
-    monkeypatch.setattr(bench, "run_bench", lambda request: False)
+    monkeypatch.setattr(run, "_run", lambda options, stack: run.budget_of(options))
+    for search in ("_search", "_search_lines", "_coverage"):
+        monkeypatch.setattr(bench, search, lambda options: False)
     ran = words[:1] in (("run",), ("bench",)) or any(words[: len(one)] == one for one in RUN)
     if ran:
         with context:

@@ -12,10 +12,11 @@ import pytest
 
 from corpus import Case, Corpus, Entry, Family, Kind, create_corpus
 from fuzz.campaign.store import SCHEMA, CampaignStore, State, decode
-from fuzz.commands.replay import Report, replay_path
+from fuzz.commands.replay import replay_path
 from fuzz.commands.run import _seed, resumed
 from fuzz.findings.making import ReplayOptions, check_trusted, remember
 from fuzz.findings.stored import Replayed, Replays
+from fuzz.options import Replay, Run
 from oracle.errors import InfrastructureError, UsageError
 from strategies.coverage import Reached
 from strategies.program_coverage import ProgramCoverage
@@ -67,13 +68,6 @@ def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
     assert ReplayOptions(assembler="/bin/mine").choice(entry).assembler == "/bin/mine"
 
 
-OPTIONS: dict[str, Any] = {
-    "runner": None, "target": None, "ptx_version": None, "ptx_pass": None, "only": "*",
-    "include_undefined": False, "faults": (), "level": None, "assemblers": (), "trust": False,
-    "compilers": None, "front_ends": (),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("option", "command", "given"),
     [
@@ -87,16 +81,16 @@ def test_a_command_that_a_state_names_is_not_run(
 ) -> None:
     state = State(options={"--runner": "sim", option: command}, started="")
     with pytest.raises(UsageError, match=f"the campaign's state names the command '{command}'"):
-        resumed(OPTIONS, state)
-    assert resumed({**OPTIONS, "trust": True}, state)["runner"] == "sim"
-    assert resumed({**OPTIONS, **given}, state) | given == resumed({**OPTIONS, **given}, state)
+        resumed(Run(), state)
+    assert resumed(Run(trust=True), state).runner == "sim"
+    assert resumed(Run(**given), state).picked(*given) == given
 
 
 @pytest.mark.parametrize("option", ["--target", "--fault", "--opt", "--only", "--runner"])
 def test_an_option_of_another_type_in_a_state_is_said(option: str) -> None:
     state = State(options={option: 1.5}, started="")
     with pytest.raises(InfrastructureError, match=f"has 1.5 for {option}"):
-        resumed(OPTIONS, state)
+        resumed(Run(), state)
 
 
 @pytest.mark.parametrize(
@@ -117,15 +111,15 @@ def test_a_state_with_other_values_is_a_short_sentence(fields: dict[str, Any]) -
 
 def test_a_runner_that_there_is_not_is_said() -> None:
     with pytest.raises(InfrastructureError, match="has 'zzz' for --runner, and there are ptxas"):
-        resumed(OPTIONS, State(options={"--runner": "zzz"}, started=""))
+        resumed(Run(), State(options={"--runner": "zzz"}, started=""))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, True, "7"])
 def test_a_seed_that_is_none_is_said(seed: Any) -> None:
     state = State(options={"--seed": seed}, started="")
     with pytest.raises(InfrastructureError, match=r"--seed|the seed"):
-        _seed({"seed": None}, state)
-    assert _seed({"seed": 3}, state) == 3
+        _seed(Run(), state)
+    assert _seed(Run(seed=3), state) == 3
 
 
 def test_rounds_far_away_take_no_time() -> None:
@@ -178,9 +172,8 @@ def test_one_bad_finding_ends_no_other_replay(
         return module(self, entry, times)
 
     monkeypatch.setattr(Replays, "_module", replayed)
-    report = Report(junit=home / "out.xml")
     with pytest.raises(InfrastructureError):
-        replay_path(home / "c", options=ReplayOptions(), report=report)
+        replay_path(Replay(path=home / "c", junit=home / "out.xml"))
     told = capsys.readouterr()
     assert "RecursionError: deep" in told.err
     suite = ElementTree.parse(home / "out.xml").getroot()

@@ -10,24 +10,23 @@ from draft_strategies import any_drafts, legal
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from oracle.forms import Form, LdmatrixForm, LoadForm, MmaForm, StmatrixForm, StoreForm
+from oracle.forms import Form
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, form_of
 from oracle.legality import explain
-from oracle.mnemonics import MNEMONICS
+from oracle.matrices import Matrix
 from strategies.drafts import (
     Draft,
+    as_operands,
     canonical,
     dealt_once,
-    draft_matrices,
+    described,
     fits_declarations,
-    matrices_as_operands,
     vector,
 )
 
 forms = st.sampled_from(FORMS)
-ACCESSES = st.sampled_from(
-    [f for f in FORMS if isinstance(f, LoadForm | StoreForm | LdmatrixForm | StmatrixForm)]
-)
+ACCESSES = st.sampled_from([f for f in FORMS if "p" in f.operands])
 TYPES = {"r": "b32", "f": "f32", "d": "f64"}
 
 
@@ -47,7 +46,7 @@ def test_the_canonical_draft_of_a_form_has_its_opcode_and_fits_its_declarations(
 @given(forms)
 def test_canonical_vectors_are_of_the_type_and_length_of_the_fragment(form: Form) -> None:
     vectors = [operand for operand in canonical(form).operands if operand.startswith("{")]
-    kinds = [kind for kind in MNEMONICS[form.mnemonic].operands if kind in form.vectors]
+    kinds = [kind for kind in INSTRUCTIONS[form.mnemonic].operands if kind in form.vectors]
     expected = [
         (form.vectors[kind].register_type.replace("s32", "b32"), form.vectors[kind].registers)
         for kind in kinds
@@ -63,17 +62,19 @@ def test_canonical_vectors_are_of_the_type_and_length_of_the_fragment(form: Form
 
 @given(forms.filter(lambda form: form.mnemonic.startswith("wmma.")))
 def test_the_matrices_of_a_canonical_draft_are_those_of_its_form(form: Form) -> None:
-    assert isinstance(form, LoadForm | StoreForm | MmaForm)
-    matrices = form.vectors if isinstance(form, MmaForm) else {form.matrix.operand: form.matrix}
-    assert draft_matrices(canonical(form)) == matrices
+    matrices = {matrix.operand: matrix for matrix in form.matrices.values()}
+    assert described(canonical(form)) == matrices
 
 
 @given(any_drafts())
 def test_a_draft_that_describes_no_matrices_has_none_and_raises_nothing(draft: Draft) -> None:
-    for name, matrix in draft_matrices(draft).items():
-        assert matrix.operand == name
-        assert dealt_once(matrix) >= 1
-        assert matrix.shape.name == draft.qualifier("shape")
+    for name, matrix in described(draft).items():
+        if isinstance(matrix, Matrix):
+            assert matrix.operand == name
+            assert dealt_once(matrix) >= 1
+            assert matrix.shape.name == draft.qualifier("shape")
+        else:
+            assert draft.mnemonic == "mma"
 
 
 @given(any_drafts())
@@ -125,7 +126,7 @@ def test_an_address_that_is_no_declared_pointer_does_not_fit(address: str, form:
 
 @given(ACCESSES)
 def test_the_variable_in_shared_memory_fits_accesses_to_shared_memory(
-    form: LoadForm | StoreForm | LdmatrixForm | StmatrixForm,
+    form: Form,
 ) -> None:
     draft = canonical(form, address="[tile+128]")
     assert fits_declarations(draft, form) == form.space.startswith("shared")
@@ -133,8 +134,8 @@ def test_the_variable_in_shared_memory_fits_accesses_to_shared_memory(
 
 
 @pytest.mark.parametrize("stride", ["%addr", "%f0", "tile", "%r0", "s", "_"])
-@given(form=st.sampled_from([form for form in FORMS if isinstance(form, StoreForm)]))
-def test_a_stride_that_is_no_declared_integer_does_not_fit(stride: str, form: StoreForm) -> None:
+@given(form=st.sampled_from([form for form in FORMS if form.mnemonic == "wmma.store"]))
+def test_a_stride_that_is_no_declared_integer_does_not_fit(stride: str, form: Form) -> None:
     assert not fits_declarations(canonical(form, stride=stride), form)
 
 
@@ -145,9 +146,9 @@ def test_a_vector_has_consecutive_registers_of_its_type(count: int, type_: str, 
     assert vector(count, type_, first) == f"{{{expected}}}"
 
 
-@given(st.sampled_from([form for form in FORMS if isinstance(form, MmaForm)]))
-def test_the_registers_of_a_b_and_of_the_accumulators_are_apart(form: MmaForm) -> None:
-    operands = matrices_as_operands({name: form.matrix(name) for name in "dabc"})
+@given(st.sampled_from([form for form in FORMS if form.mnemonic == "wmma.mma"]))
+def test_the_registers_of_a_b_and_of_the_accumulators_are_apart(form: Form) -> None:
+    operands = as_operands({name: form.matrix(name) for name in "dabc"})
     _, a, b, c = (set(re.findall(r"%\w+", operand)) for operand in operands)
     assert not a & b
     assert not c & (a | b)

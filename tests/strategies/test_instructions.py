@@ -13,10 +13,10 @@ from draft_strategies import any_drafts, legal
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from oracle.forms import Form
+from oracle.forms import Form, kind_of
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, spellings
 from oracle.legality import verdict_of
-from oracle.mnemonics import MNEMONICS
 from runners.instruction_modules import checked
 from strategies.drafts import Draft, canonical
 from strategies.instructions import (
@@ -27,7 +27,7 @@ from strategies.instructions import (
     neighbourhoods,
     token_soup,
 )
-from strategies.vocabulary import documented, foreign, kind_of, slot_names, tokens
+from strategies.vocabulary import documented, foreign, tokens
 
 CANONICAL = {canonical(form): (form.mnemonic, form.page_family) for form in FORMS}
 LIMIT = 2 * 800
@@ -151,9 +151,9 @@ def test_every_instruction_and_block_of_the_page_is_left_often() -> None:
 
 @given(damaged_drafts(FORMS))
 def test_a_damaged_draft_is_at_most_one_damage_from_a_legal_one(draft: Draft) -> None:
-    assert draft.mnemonic in MNEMONICS
+    assert draft.mnemonic in INSTRUCTIONS
     names = Counter(name for name, _ in draft.qualifiers)
-    slots = Counter(slot_names(draft.mnemonic))
+    slots = Counter(INSTRUCTIONS[draft.mnemonic].slots)
     assert (names - slots).total() <= 1
     assert not slots - names
 
@@ -208,7 +208,7 @@ def test_soup_is_of_the_vocabulary(draft: Draft) -> None:
 
 
 def test_foreign_qualifiers_are_of_other_instructions_alone() -> None:
-    kinds = {kind_of(name) for mnemonic in MNEMONICS for name in slot_names(mnemonic)}
+    kinds = {kind_of(name) for mnemonic in INSTRUCTIONS for name in INSTRUCTIONS[mnemonic].slots}
     for kind in kinds:
         assert documented(kind)
         assert not set(foreign(kind)) & set(documented(kind))
@@ -221,8 +221,8 @@ def test_tokens_are_distinct_and_hold_every_documented_qualifier() -> None:
     assert {slot.text for form in FORMS for slot in form.slots} <= set(tokens())
 
 
-@pytest.mark.parametrize("mnemonic", MNEMONICS)
+@pytest.mark.parametrize("mnemonic", INSTRUCTIONS)
 def test_all_forms_of_an_instruction_have_the_same_slots(mnemonic: str) -> None:
     for form in FORMS:
         if form.mnemonic == mnemonic:
-            assert tuple(slot.name for slot in form.slots) == slot_names(mnemonic)
+            assert tuple(slot.name for slot in form.slots) == INSTRUCTIONS[mnemonic].slots

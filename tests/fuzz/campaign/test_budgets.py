@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from fuzz.campaign.rounds import Budget, parse_duration
 from fuzz.campaign.store import Limits, State
 from fuzz.commands.run import budget_of
+from fuzz.options import Run
 from oracle.errors import UsageError
-
-NOTHING = {"time": None, "cases": None, "findings": None, "quiet_time": None}
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -50,12 +49,12 @@ limits = st.none() | st.integers(1, 10**12)
 def test_a_resumption_without_limits_has_those_of_the_campaign(seconds, cases, findings, quiet):
     before = Limits(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
     state = State(options={}, started="", limits=before)
-    budget = budget_of(NOTHING, state)
+    budget = budget_of(Run(), state)
     if before == Limits():
-        assert budget == budget_of(NOTHING) == Budget(seconds=60)
+        assert budget == budget_of(Run()) == Budget(seconds=60)
     else:
         assert budget == Budget(seconds=seconds, cases=cases, findings=findings, quiet=quiet)
-    assert budget_of({**NOTHING, "cases": 7}, state) == Budget(cases=7)
+    assert budget_of(Run(cases=7), state) == Budget(cases=7)
 
 
 def test_a_campaign_that_its_cases_ended_is_at_its_end_when_it_is_resumed(tmp_path):

@@ -3,8 +3,9 @@
 import numpy as np
 
 from fuzz.campaign.heartbeat import Beats, Heart
-from fuzz.checks.program_rounds import RoundWorker, Work
+from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.rounds import Work
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.protocol import Lender, Runner
 from runners.simulated_runner import SimulatedRunner
@@ -45,7 +46,7 @@ def carried_out(runner):
     )
     beats = Beats(1)
     try:
-        worker = RoundWorker(
+        worker = ProgramRounds(
             ready,
             versions=Versions.only(VERSION),
             seed=3,

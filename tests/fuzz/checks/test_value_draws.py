@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from corpus.programs import decode_program, encode_program
 from oracle.errors import InfrastructureError, UsageError
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import FORMS
 from oracle.program import Program
@@ -25,7 +25,7 @@ from strategies.programs import GENERATOR_VERSION, VALUED_FORMS, programs
 PROGRAMS = programs(Focus(), module=Module.named("sm_90", "8.0"), forms=FORMS)
 
 
-def _plainest(form: MmaForm) -> Program:
+def _plainest(form: Form) -> Program:
     strategy = programs(Focus(form=form), module=Module.named("sm_90", "8.0"), forms=FORMS)
     # The first example that Hypothesis makes is the simplest one there is.
     return draw(strategy, 1, 0)[0]

@@ -8,6 +8,8 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.request import urlopen
 
 import pytest
@@ -19,11 +21,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from fuzz.campaign.heartbeat import device_status
 from fuzz.campaign.hosts import HostStatus
 from fuzz.checks.protocol import DeviceStatus, ScreeningReport
-from fuzz.console import prometheus_there
+from fuzz.console import serving
 from fuzz.console.devices import readings
 from fuzz.console.metrics import CampaignMetrics, ScreeningMetrics, parse_address, served
 from fuzz.console.screening import DeviceView
-from fuzz.screening.screen import Tally
+from fuzz.screening.screen import Screen, Tally
 from oracle.errors import InfrastructureError, UsageError
 from runners.cuda.messages import DeviceHealth
 
@@ -88,9 +90,10 @@ def test_a_client_of_prometheus_reads_what_the_campaign_says() -> None:
 def screening() -> ScreeningMetrics:
     health = DeviceHealth(temperature_c=70, power_mw=500_000, sm_clock_mhz=1500, ecc_corrected=0)
     view = DeviceView(
-        device=device_status("GPU 0: NVIDIA H200", "GPU-1", health), tally=Tally(), programs=1,
-        launches=2, left_out=0, per_second=5e6,
-    )  # fmt: skip
+        device=device_status("GPU 0: NVIDIA H200", "GPU-1", health),
+        screen=cast(Screen, SimpleNamespace(tally=Tally())),
+        per_second=5e6,
+    )
     return ScreeningMetrics(lambda: [view])
 
 
@@ -166,8 +169,9 @@ def test_a_port_in_use_gets_a_sentence() -> None:
 def test_without_prometheus_client_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     monkeypatch.delitem(sys.modules, "fuzz.console.metrics", raising=False)
-    with pytest.raises(UsageError, match=r"warpfuzz\[metrics\]"), prometheus_there("9400"):
-        import fuzz.console.metrics  # noqa: F401
+    missing = pytest.raises(UsageError, match=r"warpfuzz\[metrics\]")
+    with missing, serving("9400", "CampaignMetrics"):
+        pass
 
 
 def test_a_device_says_what_it_draws_and_what_holds_it_back() -> None:

@@ -19,7 +19,7 @@ from fuzz.findings.replay import Subject
 from fuzz.findings.verdicts import differences
 from fuzz.runner import RunnerChoice, opened
 from fuzz.shrinking import runner_verdicts, shrink
-from oracle.forms import LdmatrixForm, MmaForm, ProductForm
+from oracle.forms import Form
 from oracle.isa import FORMS as ISA
 from oracle.isa import mma_form, mma_sync_form
 from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
@@ -38,12 +38,12 @@ from strategies.draws import derived_seed, draw
 from strategies.features import Focus
 from strategies.programs import is_valued, programs
 from strategies.programs.bare import alone, exact, image_of
-from strategies.programs.forms import store_form
+from strategies.programs.forms import access_form
 
 HALF = mma_form("wmma.mma.sync.aligned.row.col.m16n16k16.f16.f16")
 MODULE = Module.named("sm_90", "8.0")
 FORMS = tuple(form for form in ISA if is_valued(form, MODULE))
-WMMA = tuple(form for form in FORMS if isinstance(form, MmaForm | LdmatrixForm))
+WMMA = tuple(form for form in FORMS if form.mnemonic in ("wmma.mma", "ldmatrix"))
 ROUNDS = 12
 """Rounds of eight programs among which a fault has to show."""
 
@@ -109,7 +109,7 @@ def test_one_fault_has_one_culprit_whatever_types_and_shapes_it_shows_in(
     assert culprits(runner, fault, 2) == {key}
 
 
-def in_place(form: MmaForm = HALF) -> Program:
+def in_place(form: Form = HALF) -> Program:
     """A multiplication whose D goes to registers of A."""
     base = alone(form)
     program = base.program
@@ -122,7 +122,7 @@ def in_place(form: MmaForm = HALF) -> Program:
     return replace(program, steps=steps)
 
 
-def drawn_image(program: Program, form: MmaForm = HALF) -> np.ndarray:
+def drawn_image(program: Program, form: Form = HALF) -> np.ndarray:
     return image_of(program, {name: exact(form.matrix(name), 3) for name in "abc"})
 
 
@@ -167,9 +167,9 @@ def test_d_in_the_registers_of_a_multiplicand_is_believed_of_two_forms_at_once()
     check_in_place_is_believed(program)
 
 
-def sharing(form: ProductForm, d: str) -> Program:
+def sharing(form: Form, d: str) -> Program:
     """A multiplication whose D has registers that others have, too."""
-    if isinstance(form, MmaForm):
+    if form.mnemonic == "wmma.mma":
         program = alone(form).program
     else:
         names = {name: form.vector(name).registers for name in "abcd"}
@@ -243,7 +243,7 @@ REVERSED = "c.3 c.2 c.1 c.0"
     ],
 )  # fmt: skip
 def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
-    form: ProductForm, d: str, disturbs: Callable[..., bool], key: str
+    form: Form, d: str, disturbs: Callable[..., bool], key: str
 ) -> None:
     program, module = sharing(form, d), Module.named("sm_90", "8.7")
     broken = RewritingRunner(SimulatedRunner("sm_90"), [expanding(disturbs)])
@@ -258,8 +258,8 @@ def test_the_operand_is_named_that_is_right_in_registers_of_its_own(
     assert culprit_of(sound, program, image) is None
 
 
-def small_numbers(program: Program, form: ProductForm) -> np.ndarray:
-    if isinstance(form, MmaForm):
+def small_numbers(program: Program, form: Form) -> np.ndarray:
+    if form.mnemonic == "wmma.mma":
         return drawn_image(program, form)
     image = np.random.default_rng(1).choice(
         np.array([0x38, 0x30, 0xB8], np.uint8), program.image_bytes
@@ -341,7 +341,7 @@ def test_every_store_of_a_result_is_tried() -> None:
     base = alone(HALF)
     *loads, multiply, store = base.program.steps
     assert isinstance(store, Store)
-    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     turned = replace(store, place=replace(store.place, buffer="turned"))
     program = replace(
         base.program,
@@ -359,7 +359,7 @@ def test_nothing_is_looked_at_through_a_store_that_is_wrong() -> None:
     base = alone(HALF)
     *loads, multiply, store = base.program.steps
     assert isinstance(store, Store)
-    right = replace(store, form=store_form(store.form.matrix, "col", "global"))
+    right = replace(store, form=access_form(store.form.matrix(), "col", "global"))
     again = replace(base.multiply, c="d")
     program = replace(base.program, steps=(*loads, multiply, again, again, right))
     both = RewritingRunner(SimulatedRunner("sm_90"), [third_result_moved, rows_turned])

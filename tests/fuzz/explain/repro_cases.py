@@ -11,7 +11,7 @@ from corpus import Entry, Family, Kind, Origin, ShrinkStatus, create_corpus
 from fuzz.findings.case import Evidence, case_of, files_of
 from fuzz.findings.replay import Subject, attempt
 from fuzz.runner import RunnerChoice, opened
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, mma_form
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.operations import Operation
@@ -26,19 +26,19 @@ VALUED = tuple(form for form in MMA_FORMS if not (form.satfinite and form.d_type
 """The forms whose results are documented (9.7.14.4.5)."""
 HALF = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 _LOADS = {
-    (form.operand, form.layout, form.shape.name, form.type.name): form
+    (form.matrix().operand, form.layout, form.shape.name, form.type().name): form
     for form in LOAD_FORMS
     if form.space == "global"
 }
 _STORES = {
-    (form.layout, form.shape.name, form.type.name): form
+    (form.layout, form.shape.name, form.type().name): form
     for form in STORE_FORMS
     if form.space == "global"
 }
 
 
 def multiplication(
-    form: MmaForm, *, d_layout: str = "row", changes: tuple[Operation, ...] = (), times: int = 1
+    form: Form, *, d_layout: str = "row", changes: tuple[Operation, ...] = (), times: int = 1
 ) -> Program:
     """Load a, b and c, multiply (again and again, on the same accumulator), store d."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row", "d": d_layout}
@@ -64,7 +64,7 @@ def multiplication(
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
-def row_load(form: LdmatrixForm) -> Program:
+def row_load(form: Form) -> Program:
     """Copy rows to shared memory, ldmatrix, store the registers."""
     addresses = tuple(16 * (5 * lane % 32) for lane in range(32))
     return Program(
@@ -126,7 +126,7 @@ def stored(
     raise AssertionError(f"no image of {len(images)} comes out wrong with {planted}")
 
 
-def half() -> MmaForm:
+def half() -> Form:
     """Return the form that most is known of."""
     return mma_form(HALF)
 

@@ -15,7 +15,7 @@ from fuzz.explain.derivations import derivation, raw
 from fuzz.explain.dot_products import Element, derive
 from fuzz.explain.notation import decimal, exact, number, ordinal, pattern
 from oracle.formats import FORMATS, Format
-from oracle.forms import LdmatrixForm, MmaForm, MmaSyncForm
+from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS, MMA_SYNC_FORMS
 from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import model_for
@@ -42,7 +42,7 @@ def bits_of_result(event, row: int, column: int) -> int:
 @settings(max_examples=150)
 @given(st.sampled_from(VALUED), recipes(), st.integers(0, 10**4), st.sampled_from(OLDER))
 def test_a_multiplication_is_derived_to_the_bits_of_the_model(
-    form: MmaForm, recipe: Recipe, choice: int, target: str
+    form: Form, recipe: Recipe, choice: int, target: str
 ) -> None:
     number_ = int(target[3:])
     if form.a_type.name not in ("f16", "s8", "u8") and number_ < 80:
@@ -68,7 +68,7 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0**-14, 2.0**15, 655
 @settings(max_examples=60)
 @given(st.sampled_from(FLOAT_FORMS), st.integers(0, 10**6), st.sampled_from(["sm_80", "sm_90"]))
 def test_special_values_are_derived_to_the_bits_of_the_model(
-    form: MmaForm, seed: int, target: str
+    form: Form, seed: int, target: str
 ) -> None:
     generator = np.random.default_rng(seed)
     matrices = []
@@ -108,7 +108,7 @@ def number_bits(value: float, type_: Format) -> int:
 @settings(max_examples=60)
 @given(st.sampled_from(LDMATRIX_FORMS), st.integers(0, 31), st.integers(0, 3), st.integers(0, 99))
 def test_registers_are_derived_from_the_rows(
-    form: LdmatrixForm, lane: int, register: int, seed: int
+    form: Form, lane: int, register: int, seed: int
 ) -> None:
     program = row_load(form)
     image = np.random.default_rng(seed).integers(0, 256, program.image_bytes, np.uint8)
@@ -170,7 +170,7 @@ def test_every_step_of_a_page_has_words(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("form", MMA_SYNC_FORMS[::9], ids=lambda form: form.opcode)
-def test_a_register_of_mma_sync_is_derived_or_said_not_to_be(form: MmaSyncForm) -> None:
+def test_a_register_of_mma_sync_is_derived_or_said_not_to_be(form: Form) -> None:
     program = plain(form)
     (image,) = expand(Recipe(classes=(ValueClass.WIDE,), seed=4), program, 1)
     traced = trace(program, image, target="sm_90")

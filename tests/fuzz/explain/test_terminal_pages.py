@@ -193,7 +193,9 @@ def _program(opcode: str) -> Program:
         size = matrix.rows * matrix.columns * matrix.type.bits // 8
         buffers.append(Buffer(name=f"g{operand}", space="global", size=size))
         forms: Any = (
-            [one for one in LOAD_FORMS if one.operand == operand] if operand != "d" else STORE_FORMS
+            [one for one in LOAD_FORMS if one.matrix().operand == operand]
+            if operand != "d"
+            else STORE_FORMS
         )
         access = next(
             one for one in forms

@@ -47,7 +47,6 @@ from fuzz.checks.protocol import (
     Suspect,
 )
 from fuzz.cli import main
-from fuzz.commands.run import _devices
 from fuzz.commands.status import status_view
 from fuzz.console import dashboard, print_report
 from fuzz.console.metrics import CampaignMetrics
@@ -55,6 +54,7 @@ from fuzz.console.view import JsonWatching, LineWatching, heartbeat
 from fuzz.fleet import crew as fleet_crew
 from fuzz.fleet.crew import FleetCrew
 from fuzz.fleet.host import Begun, Code, Host
+from fuzz.options import Run, check_conflicts
 from fuzz.output import THEME
 from fuzz.runner import RunnerChoice
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
@@ -491,7 +491,7 @@ def test_without_ray_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_fleet_takes_all_gpus() -> None:
     with pytest.raises(UsageError, match="--fleet takes all"):
-        _devices({"devices": (1,), "fleet": "auto"}, "cuda")
+        check_conflicts(Run(devices=(1,), fleet="auto", runner="cuda"), "campaign")
 
 
 def test_what_takes_the_first_seconds_is_said_before_it_takes_them(

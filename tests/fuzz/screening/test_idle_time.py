@@ -12,7 +12,7 @@ import pytest
 from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.triage import Triage
-from fuzz.checks.program_rounds import RoundWorker
+from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.programs import Programs, ProgramTrier
 from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
@@ -116,7 +116,7 @@ def test_programs_that_differed_are_not_verified() -> None:
         with programs.opened(_Still()) as trier:
             drawn = job(programs, trier)
         with opened(programs.choice) as ready:
-            worker = RoundWorker(
+            worker = ProgramRounds(
                 ready, versions=trier.facts.versions, seed=5, selection=programs.selection,
                 smallest=False, pulse=_Still(),
             )  # fmt: skip

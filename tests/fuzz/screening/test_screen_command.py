@@ -24,7 +24,7 @@ from fuzz.commands import run, screen_fleet
 from fuzz.console.screening import ScreenedDevice, announce, rate_words, screening_view
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from fuzz.screening.distilling import candidates, describe, set_program
-from fuzz.screening.examining import Examiner, Kept, keep
+from fuzz.screening.examining import Examiner, ScreenFinding
 from fuzz.screening.screen import Pattern, Screen, Sighting
 from fuzz.screening.sets import ScreeningSet, write_set
 from oracle.errors import InfrastructureError, UsageError
@@ -90,14 +90,14 @@ def test_a_fault_of_one_multiprocessor_is_given_its_number_and_becomes_a_finding
         assert f"always multiprocessor {sm}" in tally.pattern
         assert "popc" in tally.pattern
         (finding,) = examiner.examine(screen, sightings[0])
-        kept = keep([], finding, corpus, known_with(None))
+        assert finding.keep(corpus, known_with(None))
         assert not examiner.examine(screen, sightings[0]), "nothing that is new"
-    assert kept is not None
     assert finding.case.kind is kind
     assert finding.case.family.key == f"{kind}/multiprocessor {sm} of GPU-123"
     assert f"multiprocessor {sm} of GPU 2: wmma.mma" in finding.case.family.title
     assert "none in" in finding.sentence
-    entry = corpus.get(kept.saved.id)
+    assert finding.saved is not None
+    entry = corpus.get(finding.saved.id)
     assert entry.finding.details["multiprocessor"] == sm
     assert entry.finding.runners[0].device
 
@@ -109,7 +109,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
     forms = selected_forms(Selection(pattern="wmma.mma*m8n8*"), target="sm_90", version="8.0")
     description = describe(MODULE, seed=0, covers={})
     examiner = Examiner(description=description, device="GPU 2")
-    kept: list[Kept] = []
+    kept: list[ScreenFinding] = []
     with opened(RunnerChoice(name="sim", target="sm_90", faults=("stuck-bit-on-one-sm",))) as ready:
         sightings: list[Sighting] = []
         screen = Screen(ready, description, seen=sightings.append)
@@ -119,12 +119,13 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
             screen.step()
         for sighting in sightings:
             for found in examiner.examine(screen, sighting):
-                keep(kept, found, corpus, known)
+                kept += [found] if found.keep(corpus, known) else []
     (one,) = kept
+    assert one.saved is not None
     case = corpus.get(one.saved.id).finding
-    assert len(one.finding.instructions) > 1
-    assert case.details["instructions"] == "; ".join(one.finding.instructions)
-    assert all(name in case.family.title for name in one.finding.instructions[:2])
+    assert len(one.instructions) > 1
+    assert case.details["instructions"] == "; ".join(one.instructions)
+    assert all(name in case.family.title for name in one.instructions[:2])
     assert [entry.id for entry in corpus.entries()] == [one.saved.id]
     device = ScreenedDevice(name="GPU 2", choice=ready.choice, screen=screen, kept=kept)
     assert device.is_wrong
@@ -132,7 +133,7 @@ def test_what_one_multiprocessor_gets_wrong_in_several_instructions_is_one_findi
         'schema = 1\n[[known]]\nid = "rma"\nkind = "violation"\nreason = "r"\nevidence = "e"\n'
         'match = { family_regex = ".*/multiprocessor 1 of GPU 2" }\n'
     )
-    one.known = known_with(tmp_path / "known.toml").match(one.finding.case)
+    one.known = known_with(tmp_path / "known.toml").match(one.case)
     assert not device.is_wrong
 
 
@@ -286,9 +287,8 @@ def test_what_is_announced_leaves_nothing_of_the_live_view_behind(
             screen.step()
             live.update(screening_view([device], 1.0), refresh=True)
         (found,) = examiner.examine(screen, sightings[0])
-        kept = keep([], found, corpus, known)
-        assert kept is not None
-        announce(kept, out, json=False)
+        assert found.keep(corpus, known)
+        announce(found, out, json=False)
         live.update(screening_view([device], 2.0), refresh=True)
     assert isinstance(out.file, io.StringIO)
     left = _on_screen(out.file.getvalue(), width)

@@ -48,7 +48,7 @@ def test_each_multiplication_alone_gives_what_it_gave_in_the_program(subject: Su
         assert not undefined(example.program, target=TARGET)
         after = execute(example.program, example.image[None], target=TARGET).images
         (store,) = (step for step in example.program.steps if isinstance(step, Store))
-        tile = Tile(matrix=store.form.matrix, layout=store.form.layout)
+        tile = Tile(matrix=store.form.matrix(), layout=store.form.layout)
         stored = read(after, example.program.offset(store.place.buffer), tile)[0]
         assert np.array_equal(stored, result)
 

@@ -44,7 +44,7 @@ def is_plain(step: Step) -> bool:
         and step.immediate == 0
         and step.place.offset == 0
         and step.form.space == "global"
-        and (step.form.layout == "row" or step.form.matrix.operand in "ab")
+        and (step.form.layout == "row" or step.form.matrix().operand in "ab")
     )
 
 

@@ -11,6 +11,7 @@ from test_matrix_on_a_stand_in import Quiet
 from corpus import Kind
 from fuzz.checks.compiler_rounds import MatrixRounds
 from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, Place
 from fuzz.findings.replay import Subject, attempt
@@ -92,7 +93,9 @@ def report_of(members):
             matrix, place, forms=FORMS, versions=Versions.only("8.4"), seed=3, disassembler=None,
             pulse=Quiet(),
         )  # fmt: skip
-        return rounds.report(RoundJob(number=0, drawn=Drawn(work=8, cases=999), limit=40))
+        return rounds.report(
+            RoundJob(number=0, drawn=Drawn(work=Work(count=8), cases=999), limit=40)
+        )
 
 
 def test_two_expansions_are_judged_by_the_figures_of_each(members) -> None:

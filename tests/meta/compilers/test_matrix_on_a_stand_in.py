@@ -8,6 +8,7 @@ from command_line import CudaSubprocess
 from corpus import Kind
 from fuzz.checks.compiler_rounds import MatrixRounds
 from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
@@ -60,7 +61,7 @@ def round_of(*, programs=4, **environment):
                 matrix, place, forms=forms, versions=Versions.only("8.0"), seed=3,
                 disassembler=None, pulse=Quiet(),
             )  # fmt: skip
-            drawn = Drawn(work=IMAGES, cases=32 * IMAGES)
+            drawn = Drawn(work=Work(count=IMAGES), cases=32 * IMAGES)
             return rounds.report(RoundJob(number=0, drawn=drawn, limit=programs * IMAGES))
 
 

@@ -15,9 +15,9 @@ from command_line import warpfuzz
 from running_campaigns import CORPUS, descendants, nothing_left, started, state, wait_for_cases
 
 from fuzz.campaign.crew import Event, Lost, ProcessCrew
-from fuzz.checks.program_rounds import Work
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Drawn, RoundJob
+from fuzz.checks.rounds import Work
 from fuzz.runner import RunnerChoice
 from strategies.draws import Selection
 from strategies.features import Focus

@@ -36,6 +36,7 @@ from fuzz.explain.folder import reproduction
 from fuzz.explain.terminal import page_of
 from fuzz.findings.making import ReplayOptions, commands_of
 from fuzz.findings.stored import Replays
+from fuzz.options import Legal, Run
 from fuzz.output import console
 from fuzz.screening.sets import Description, ScreeningSet, SetProgram, read_set, write_set
 from oracle.errors import InfrastructureError, WarpfuzzError
@@ -50,11 +51,6 @@ SECONDS = 10
 MEMORY = 1 << 30
 """Bytes for one answer, beside what the tests have already."""
 PROGRAM = multiplication(half())
-OPTIONS: dict[str, Any] = {
-    "runner": None, "target": None, "ptx_version": None, "ptx_pass": None, "only": "*",
-    "include_undefined": False, "faults": (), "level": None, "assemblers": (), "trust": False,
-    "compilers": None, "front_ends": (), "seed": None,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +180,7 @@ def _by_hand(path: Path, others: Mapping[str, bytes]) -> None:
 
 
 def _module(path: Path) -> None:
-    judge_file(path, target=None, ptx_version=None, json=True)
+    judge_file(Legal(file=path, json=True))
     case = {"kind": "violation", "details": {"runner": "sim"}}
     path.with_name("case.json").write_text(json.dumps(case))
     _by_hand(path.with_name("case.json"), {"module.ptx": path.read_bytes()})
@@ -210,8 +206,8 @@ def _state(path: Path) -> None:
         shutil.copy(path, store.folder / "state.json")
         state, _ = store.load()
     assert state is not None
-    resumed(OPTIONS, state)
-    _seed(OPTIONS, state)
+    resumed(Run(), state)
+    _seed(Run(), state)
     try:
         Counts().update(flattened(state.counts))
         Reached(ProgramCoverage).restore(state.coverage)

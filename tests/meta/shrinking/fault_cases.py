@@ -84,7 +84,7 @@ def elements(program: Program) -> list[tuple[Place, Tile, int, int]]:
     found = []
     for step in walk(program.steps):
         if isinstance(step, Load):
-            tile = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+            tile = Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
             for place in places(program, step.place):
                 found += [
                     (place, tile, row, column)
@@ -179,7 +179,7 @@ def with_defaults(subject: Subject) -> Iterator[Subject]:
     for index, step in enumerate(program.steps):
         if not isinstance(step, Load | Store):
             continue
-        old = Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+        old = Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
         new = replace(old, stride=None)
         plain = Place(buffer=step.place.buffer)
         changes: list[tuple[Step, Place, Tile]] = []

@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 from reference.dot_products import bit_dot, integer_dot
 
 from oracle import isa, mma, permitted
-from oracle.forms import MmaForm
 
 INTEGER_FORMS = [
-    form for form in isa.FORMS if isinstance(form, MmaForm) and not form.a_type.is_float
+    form for form in isa.FORMS if form.mnemonic == "wmma.mma" and not form.a_type.is_float
 ]
 RANGES = {"s8": (-128, 127), "u8": (0, 255), "s4": (-8, 7), "u4": (0, 15), "b1": (0, 1)}
 

@@ -9,12 +9,11 @@ from reference.numbers import BF16, F16, F32, TF32, decode, encode
 
 from oracle import isa, mma, permitted
 from oracle.errors import UsageError
-from oracle.forms import MmaForm
 from oracle.isa import mma_form
 from oracle.models import model_for
 from oracle.multiply import multiply
 
-ALL_FORMS = [form for form in isa.FORMS if isinstance(form, MmaForm)]
+ALL_FORMS = [form for form in isa.FORMS if form.mnemonic == "wmma.mma"]
 SATURATED_FLOATS = [form for form in ALL_FORMS if form.satfinite and form.a_type.is_float]
 FORMS = [form for form in ALL_FORMS if form not in SATURATED_FLOATS]
 TENSOR_FORMS = [f for f in FORMS if f.a_type.name in ("f16", "bf16", "tf32")]

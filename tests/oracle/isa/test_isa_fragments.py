@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracle.formats import FORMATS
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.isa import FORMS, LDMATRIX_FORMS, form_of
 from oracle.matrices import LANES, SHAPES, Matrix
 
@@ -91,10 +91,10 @@ def test_the_accumulator_of_double_precision_has_the_two_registers_of_the_exampl
 def matrices() -> list[Matrix]:
     found: dict[Matrix, None] = {}
     for form in FORMS:
-        if isinstance(form, MmaForm):
+        if form.mnemonic == "wmma.mma":
             found.update(dict.fromkeys(form.matrix(operand) for operand in "abcd"))
-        elif isinstance(form, LoadForm | StoreForm):
-            found[form.matrix] = None
+        elif form.is_access:
+            found[form.matrix()] = None
     return list(found)
 
 
@@ -155,23 +155,23 @@ def test_default_stride_times_leading_instances_is_the_whole_matrix(layout: str)
 def test_the_fragment_of_the_example_of_alignment_has_32_bytes() -> None:
     # "Fragment size in bytes = 32 (eight elements of type .f16x2)" (9.7.14.4.2)
     form = form_of("wmma.load.a.sync.aligned.row.m16n16k16.f16")
-    assert isinstance(form, LoadForm)
-    assert form.matrix.fragment_bytes == 32
+    assert form.mnemonic == "wmma.load"
+    assert form.matrix().fragment_bytes == 32
 
 
 # PTX ISA 9.7.14.5.15: "The destination operand r is a brace-enclosed vector expression consisting
 # of 1, 2, or 4 32-bit registers as per the value of .num"; "for matrix shape 16x16, two destination
 # registers r0 and r1"; "for matrix shape 8x16, one destination register r0".
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
-def test_ldmatrix_has_the_registers_of_its_number_and_shape(form: LdmatrixForm) -> None:
+def test_ldmatrix_has_the_registers_of_its_number_and_shape(form: Form) -> None:
     number = int(re.search(r"\.x(\d)", form.opcode)[1])  # type: ignore[index]
     assert form.registers == number * (2 if "m16n16" in form.opcode else 1)
     assert form.registers in (1, 2, 4)
 
 
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
-def test_ldmatrix_moves_every_element_into_a_register_as_16_or_8_bits(form: LdmatrixForm) -> None:
-    in_register = 16 if form.type == "b16" else 8
+def test_ldmatrix_moves_every_element_into_a_register_as_16_or_8_bits(form: Form) -> None:
+    in_register = 16 if form.texts["type"] == "b16" else 8
     assert form.registers * 32 * LANES == form.number * form.rows * form.columns * in_register
 
 
@@ -182,17 +182,17 @@ def test_ldmatrix_moves_every_element_into_a_register_as_16_or_8_bits(form: Ldma
 def test_packed_rows_have_the_elements_and_padding_of_the_table(
     format_: str, elements: int, bits: int, padding: int
 ) -> None:
-    found = [form for form in LDMATRIX_FORMS if form.source_format == format_]
+    found = [form for form in LDMATRIX_FORMS if form.texts["src_fmt"] == format_]
     assert {form.rows for form in found} == {8, 16}
     for form in found:
         assert (form.columns, form.element_bits) == (elements, bits)
-        assert elements * bits + padding == form.ROW_BYTES * 8
+        assert elements * bits + padding == ROW_BYTES * 8
 
 
 @pytest.mark.parametrize("form", LDMATRIX_FORMS, ids=lambda form: form.opcode)
-def test_unpacked_rows_fill_the_16_bytes_that_an_address_points_to(form: LdmatrixForm) -> None:
-    if not form.source_format:
-        assert form.columns * form.element_bits == form.ROW_BYTES * 8
+def test_unpacked_rows_fill_the_16_bytes_that_an_address_points_to(form: Form) -> None:
+    if not form.texts["src_fmt"]:
+        assert form.columns * form.element_bits == ROW_BYTES * 8
     assert form.addresses == form.number * form.rows <= LANES
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from instruction_texts import SECTION, forms
 
 from oracle.errors import UsageError
-from oracle.forms import Form
+from oracle.forms import Form, kind_of
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS, form_of, forms_by_opcode, ldmatrix_form, mma_form
 from oracle.legality import Explanation, Verdict, explain
-from oracle.mnemonics import MNEMONICS
 from oracle.opcodes import resolve
 from oracle.reasons import Rule
 from strategies.drafts import canonical
-from strategies.vocabulary import documented, foreign, kind_of, tokens
+from strategies.vocabulary import documented, foreign, tokens
 
 KINDS = tuple(dict.fromkeys(kind_of(slot.name) for form in FORMS for slot in form.slots))
 WORDS = st.sampled_from([word for word in tokens() if word])
@@ -144,7 +144,7 @@ def _vocabulary(mnemonic: str) -> set[str]:
     return {slot.text for form in FORMS if form.mnemonic == mnemonic for slot in form.slots}
 
 
-@given(st.sampled_from(tuple(MNEMONICS)), st.lists(WORDS, max_size=14))
+@given(st.sampled_from(tuple(INSTRUCTIONS)), st.lists(WORDS, max_size=14))
 def test_any_qualifiers_are_a_form_or_have_faults_with_sections(
     mnemonic: str, words: list[str]
 ) -> None:
@@ -162,16 +162,16 @@ def test_any_qualifiers_are_a_form_or_have_faults_with_sections(
 @given(st.text(".abwm:", max_size=8), st.sampled_from(["", "wmm", "wmma", "ldmatri", "ldmatrixx"]))
 def test_other_instructions_are_told_which_there_are(rest: str, head: str) -> None:
     opcode = head + rest
-    assume(not any(opcode == m or opcode.startswith(m + ".") for m in MNEMONICS))
+    assume(not any(opcode == m or opcode.startswith(m + ".") for m in INSTRUCTIONS))
     found = resolve(opcode)
     assert found.mnemonic is None
     (fault,) = found.faults
     assert fault.rule is Rule.INSTRUCTION
-    assert all(mnemonic in fault.text for mnemonic in MNEMONICS)
+    assert all(mnemonic in fault.text for mnemonic in INSTRUCTIONS)
     assert found.section == "9.7.14"
 
 
-@pytest.mark.parametrize("mnemonic", MNEMONICS)
+@pytest.mark.parametrize("mnemonic", INSTRUCTIONS)
 def test_a_bare_mnemonic_lacks_qualifiers_and_has_no_empty_one(mnemonic: str) -> None:
     rules = {fault.rule for fault in resolve(mnemonic).faults}
     assert Rule.MISSING_QUALIFIER in rules

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle.forms import LdmatrixForm, LoadForm, StoreForm
+from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS, LOAD_FORMS, STORE_FORMS
 from oracle.legality import Explanation, Verdict, explain
 from oracle.reasons import Rule
 from strategies.drafts import canonical
 
 PLACE = {"target": "sm_90", "ptx_version": "9.3"}
-ACCESSES: tuple[LoadForm | StoreForm, ...] = (*LOAD_FORMS, *STORE_FORMS)
+ACCESSES: tuple[Form, ...] = (*LOAD_FORMS, *STORE_FORMS)
 accesses = st.sampled_from(ACCESSES)
-ldmatrices = st.sampled_from([form for form in LDMATRIX_FORMS if form.type == "b16"])
+ldmatrices = st.sampled_from([form for form in LDMATRIX_FORMS if form.texts["type"] == "b16"])
 # The rules of 9.7.14.4.2 ask of f16 A in m8n32k16 by columns, and of B in m32n8k16 by rows, what
 # their default strides do not have: 16 bytes from one to the next, a fragment of 32.
 CONTRADICTORY = {("a", "m8n32k16", "col", "f16"), ("b", "m32n8k16", "row", "f16")}
 
 
-def default_stride(form: LoadForm | StoreForm) -> int:
+def default_stride(form: Form) -> int:
     """The extent of the leading dimension (9.7.14.4.2), from the dimensions in the opcode."""
     m, n, k = form.shape.m, form.shape.n, form.shape.k
-    operand = form.operand if isinstance(form, LoadForm) else "d"
+    operand = form.matrix().operand if form.mnemonic == "wmma.load" else "d"
     rows, columns = {"a": (m, k), "b": (k, n)}.get(operand, (m, n))
     return columns if form.layout == "row" else rows
 
@@ -37,21 +37,19 @@ def spelled(value: int) -> st.SearchStrategy[str]:
     return st.sampled_from([sign + text + u for sign in signs for text in bare for u in ("", "U")])
 
 
-def with_stride(form: LoadForm | StoreForm, stride: str) -> Explanation:
+def with_stride(form: Form, stride: str) -> Explanation:
     return explain(canonical(form, stride=stride).text, **PLACE)
 
 
 @given(accesses, st.data())
-def test_the_default_stride_is_legal_in_every_spelling(
-    form: LoadForm | StoreForm, data: st.DataObject
-) -> None:
+def test_the_default_stride_is_legal_in_every_spelling(form: Form, data: st.DataObject) -> None:
     text = data.draw(spelled(default_stride(form)))
     assert with_stride(form, text).verdict is Verdict.LEGAL
 
 
 @given(accesses, st.data())
 def test_a_stride_below_the_default_is_undefined_with_the_section_of_the_instruction(
-    form: LoadForm | StoreForm, data: st.DataObject
+    form: Form, data: st.DataObject
 ) -> None:
     # "Specifying a value lower than the default value results in undefined behavior."
     value = data.draw(st.integers(-(1 << 31), default_stride(form) - 1))
@@ -65,13 +63,13 @@ def test_a_stride_below_the_default_is_undefined_with_the_section_of_the_instruc
 
 @given(accesses, st.integers(1, 5000), st.data())
 def test_a_larger_stride_is_legal_exactly_if_it_keeps_every_row_aligned(
-    form: LoadForm | StoreForm, more: int, data: st.DataObject
+    form: Form, more: int, data: st.DataObject
 ) -> None:
     # "For each row of this matrix to be aligned at fragment size": stride in bytes is a multiple
     value = default_stride(form) + more
     found = with_stride(form, data.draw(spelled(value)))
-    fragment_bits = form.matrix.registers * (64 if form.type.name == "f64" else 32)
-    if value * form.type.bits % fragment_bits == 0:
+    fragment_bits = form.matrix().registers * (64 if form.type().name == "f64" else 32)
+    if value * form.type().bits % fragment_bits == 0:
         assert found.verdict is Verdict.LEGAL
     else:
         assert found.verdict is Verdict.UNDEFINED
@@ -82,10 +80,10 @@ def test_a_larger_stride_is_legal_exactly_if_it_keeps_every_row_aligned(
 
 def test_only_two_default_strides_contradict_the_rule_of_alignment() -> None:
     found = {
-        (operand, form.shape.name, form.layout, form.type.name)
+        (operand, form.shape.name, form.layout, form.type().name)
         for form in ACCESSES
-        for operand in [form.operand if isinstance(form, LoadForm) else "d"]
-        if default_stride(form) * form.type.bits % (8 * form.matrix.fragment_bytes)
+        for operand in [form.matrix().operand if form.mnemonic == "wmma.load" else "d"]
+        if default_stride(form) * form.type().bits % (8 * form.matrix().fragment_bytes)
     }
     assert found == CONTRADICTORY
 
@@ -94,7 +92,7 @@ def test_only_two_default_strides_contradict_the_rule_of_alignment() -> None:
     "stride", ["-0x80000001", "0x100000000", "4294967296", "9" * 30, "9" * 9000]
 )
 @given(form=accesses)
-def test_a_stride_beyond_32_bits_is_illegal(stride: str, form: LoadForm | StoreForm) -> None:
+def test_a_stride_beyond_32_bits_is_illegal(stride: str, form: Form) -> None:
     # "stride is an optional 32-bit integer operand"
     found = with_stride(form, stride)
     assert found.verdict is Verdict.ILLEGAL
@@ -106,38 +104,34 @@ def test_a_stride_beyond_32_bits_is_illegal(stride: str, form: LoadForm | StoreF
     ["1.0", "0f3F800000", "{%r0}", "[%r0]", "_", "09", "0b2", "0x", "1 6", "16u", "%", "--1", "1-"],
 )
 @given(form=accesses)
-def test_what_is_neither_register_nor_integer_is_no_stride(
-    stride: str, form: LoadForm | StoreForm
-) -> None:
+def test_what_is_neither_register_nor_integer_is_no_stride(stride: str, form: Form) -> None:
     found = with_stride(form, stride)
     assert found.verdict is Verdict.ILLEGAL
     assert [(r.rule, r.section) for r in found.reasons] == [(Rule.STRIDE, form.section)]
 
 
 @given(accesses, st.sampled_from(["%stride", "s", "%r1", "$s", "_s"]))
-def test_a_stride_in_a_register_is_taken_to_be_right(
-    form: LoadForm | StoreForm, stride: str
-) -> None:
+def test_a_stride_in_a_register_is_taken_to_be_right(form: Form, stride: str) -> None:
     assert with_stride(form, stride).legal
 
 
 ADDRESSED = st.one_of(accesses, ldmatrices)
 
 
-def alignment(form: LoadForm | StoreForm | LdmatrixForm) -> tuple[int, str]:
+def alignment(form: Form) -> tuple[int, str]:
     """Bytes and section: the fragment's size (9.7.14.4.2), a row of 16 bytes (9.7.14.5.15)."""
-    if isinstance(form, LdmatrixForm):
+    if form.mnemonic == "ldmatrix":
         return 16, "9.7.14.5.15"
-    return form.matrix.registers * (8 if form.type.name == "f64" else 4), "9.7.14.4.2"
+    return form.matrix().registers * (8 if form.type().name == "f64" else 4), "9.7.14.4.2"
 
 
-def with_address(form: LoadForm | StoreForm | LdmatrixForm, address: str) -> Explanation:
+def with_address(form: Form, address: str) -> Explanation:
     return explain(canonical(form, address=address).text, **PLACE)
 
 
 @given(ADDRESSED, st.integers(0, (1 << 32) - 1), st.integers(-200, 200), st.data())
 def test_an_address_that_is_a_number_has_to_be_aligned(
-    form: LoadForm | StoreForm | LdmatrixForm, base: int, offset: int, data: st.DataObject
+    form: Form, base: int, offset: int, data: st.DataObject
 ) -> None:
     text = f"[{data.draw(spelled(base).filter(lambda t: ' ' not in t))}"
     if offset and data.draw(st.booleans()):
@@ -156,7 +150,7 @@ def test_an_address_that_is_a_number_has_to_be_aligned(
 
 @given(ADDRESSED, st.integers(-(1 << 31), (1 << 31) - 1), st.sampled_from(["%addr", "tile", "p"]))
 def test_an_offset_of_a_register_or_variable_is_taken_to_keep_it_aligned(
-    form: LoadForm | StoreForm | LdmatrixForm, offset: int, base: str
+    form: Form, offset: int, base: str
 ) -> None:
     assert with_address(form, f"[{base}]").legal
     assert with_address(form, f"[{base}+{offset}]").legal
@@ -176,7 +170,7 @@ def test_an_offset_of_a_register_or_variable_is_taken_to_keep_it_aligned(
 @settings(max_examples=8)
 @given(form=ADDRESSED)
 def test_any_other_address_is_illegal_with_the_section_on_addresses(
-    address: str, form: LoadForm | StoreForm | LdmatrixForm
+    address: str, form: Form
 ) -> None:
     found = with_address(form, address)
     assert found.verdict is Verdict.ILLEGAL
@@ -184,14 +178,14 @@ def test_any_other_address_is_illegal_with_the_section_on_addresses(
 
 
 @given(accesses)
-def test_all_that_is_undefined_is_said_at_once(form: LoadForm | StoreForm) -> None:
+def test_all_that_is_undefined_is_said_at_once(form: Form) -> None:
     found = explain(canonical(form, address="[1]", stride="0").text, **PLACE)
     assert found.verdict is Verdict.UNDEFINED
     assert {r.rule for r in found.reasons} == {Rule.STRIDE_BELOW_DEFAULT, Rule.ALIGNMENT}
 
 
 @given(accesses)
-def test_what_is_illegal_is_not_called_undefined(form: LoadForm | StoreForm) -> None:
+def test_what_is_illegal_is_not_called_undefined(form: Form) -> None:
     text = canonical(form, stride="0").text
     assert explain(text, **PLACE).verdict is Verdict.UNDEFINED
     assert explain(text, target="sm_62", ptx_version="9.3").verdict is Verdict.ILLEGAL

@@ -19,12 +19,12 @@ from oracle import (
     movmatrix,
     stmatrix,
 )
-from oracle.forms import MmaSyncForm, StmatrixForm
+from oracle.forms import Form
 from oracle.isa import MMA_SYNC_FORMS, STMATRIX_FORMS, form_of
 from oracle.lane_fragments import pack, unpack
 from oracle.models import model_for
 
-STORES = [form for form in STMATRIX_FORMS if form.type == "b16"]
+STORES = [form for form in STMATRIX_FORMS if form.texts["type"] == "b16"]
 MOVE = "movmatrix.sync.aligned.m8n8.trans.b16"
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
@@ -60,7 +60,7 @@ def test_a_model_in_place_of_the_targets_decides() -> None:
     assert (mma_sync(F16, *operands, model=replace(model, dots=rows)) == 0x7FC0_0000).all()
 
 
-def held(form: MmaSyncForm, operand: str, lane: int) -> Iterator[tuple[int, int, int]]:
+def held(form: Form, operand: str, lane: int) -> Iterator[tuple[int, int, int]]:
     """Yield (multiplication, row, column) of the elements of a lane, as the tables have them."""
     bits = form.type(operand).bits
     if form.groups == 4:
@@ -85,7 +85,7 @@ def held(form: MmaSyncForm, operand: str, lane: int) -> Iterator[tuple[int, int,
                 yield 0, 4 * per * strip + per * thread + j, group
 
 
-def quad_pair(form: MmaSyncForm, operand: str, lane: int) -> Iterator[tuple[int, int, int]]:
+def quad_pair(form: Form, operand: str, lane: int) -> Iterator[tuple[int, int, int]]:
     """9.7.14.5.1: quad pair q is lanes 4 q to 4 q + 3 and the sixteen-higher ones."""
     q, high, thread = lane % 16 // 4, 4 * (lane >= 16), lane % 4
     for i in range(4 if operand in "ab" else 8):
@@ -99,7 +99,7 @@ def quad_pair(form: MmaSyncForm, operand: str, lane: int) -> Iterator[tuple[int,
             yield q, (lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)
 
 
-def registers(form: MmaSyncForm, operand: str, matrices: Any, patterns: Any) -> Any:
+def registers(form: Form, operand: str, matrices: Any, patterns: Any) -> Any:
     """Put matrices (groups, rows, columns) of indices into lanes, one bit pattern after another."""
     bits = form.type(operand).bits
     words = np.zeros((32, form.words(operand)), np.uint32)
@@ -112,7 +112,7 @@ def registers(form: MmaSyncForm, operand: str, matrices: Any, patterns: Any) -> 
     return words
 
 
-def decoded(form: MmaSyncForm, d: Any) -> dict[tuple[int, int, int], float]:
+def decoded(form: Form, d: Any) -> dict[tuple[int, int, int], float]:
     """Return the numbers of D by place, each of which must stand in one lane."""
     kinds = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "s32": np.int32}
     found: dict[tuple[int, int, int], float] = {}
@@ -127,7 +127,7 @@ def decoded(form: MmaSyncForm, d: Any) -> dict[tuple[int, int, int], float]:
 
 
 @pytest.mark.parametrize("form", MMA_SYNC_FORMS, ids=lambda form: form.opcode)
-def test_small_integers_give_the_product_of_the_matrices(form: MmaSyncForm) -> None:
+def test_small_integers_give_the_product_of_the_matrices(form: Form) -> None:
     rng = np.random.default_rng(len(form.opcode))
     m, n, k, g = form.shape.m, form.shape.n, form.shape.k, form.groups
     a = rng.integers(0, 4, (g, m, k))
@@ -157,7 +157,7 @@ def test_small_integers_give_the_product_of_the_matrices(form: MmaSyncForm) -> N
 
 
 @given(st.sampled_from(STORES), st.integers(0, 2**32 - 1))
-def test_ldmatrix_reads_what_stmatrix_wrote(form: StmatrixForm, key: int) -> None:
+def test_ldmatrix_reads_what_stmatrix_wrote(form: Form, key: int) -> None:
     rng = np.random.default_rng(key)
     shared = rng.integers(0, 256, (2, 1024), np.uint8)
     rows = (16 * rng.permutation(64)[:32]).astype(np.uint32)
@@ -185,7 +185,7 @@ def test_movmatrix_moves_each_element_to_its_mirror(key: int) -> None:
 
 def arrays(**changes: Any) -> dict[str, Any]:
     form = form_of(F16)
-    assert isinstance(form, MmaSyncForm)
+    assert form.mnemonic == "mma"
     given_ = {x: np.zeros((5, 32, form.words(x)), np.uint32) for x in "abc"}
     return given_ | changes
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oracle import isa
 from oracle.definedness import undefined
-from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.matrices import Matrix
 from oracle.operations import operations
@@ -45,16 +45,23 @@ def buffers() -> tuple[Buffer, ...]:
 
 
 @cache
-def _loads(**wanted: object) -> st.SearchStrategy[LoadForm]:
+def _loads(**wanted: object) -> st.SearchStrategy[Form]:
     return st.sampled_from(
-        [form for form in isa.LOAD_FORMS if all(getattr(form, k) == v for k, v in wanted.items())]
+        [
+            form
+            for form in isa.LOAD_FORMS
+            if all(
+                getattr(form if k in ("space", "layout") else form.matrix(), k) == v
+                for k, v in wanted.items()
+            )
+        ]
     )
 
 
 @cache
-def _stores(matrix: Matrix, spaces: tuple[str, ...]) -> st.SearchStrategy[StoreForm]:
+def _stores(matrix: Matrix, spaces: tuple[str, ...]) -> st.SearchStrategy[Form]:
     return st.sampled_from(
-        [form for form in isa.STORE_FORMS if form.matrix == matrix and form.space in spaces]
+        [form for form in isa.STORE_FORMS if form.matrix() == matrix and form.space in spaces]
     )
 
 
@@ -76,8 +83,8 @@ def _load(draw: st.DrawFn, names: Names, name: str, **wanted: object) -> list[St
     buffer = draw(st.sampled_from(["data", "out", "tile"]))
     spaces = ("", "global") if buffer != "tile" else ("", "shared", "shared::cta")
     form = draw(_loads(space=draw(st.sampled_from(spaces)), **wanted))
-    place, stride = _access(draw, form.matrix, form.layout, buffer)
-    names[name] = (form.matrix, form.layout if form.operand in "ab" else None)
+    place, stride = _access(draw, form.matrix(), form.layout, buffer)
+    names[name] = (form.matrix(), form.layout if form.matrix().operand in "ab" else None)
     return [Load(form=form, fragment=name, place=place, stride=stride)]
 
 
@@ -103,13 +110,13 @@ def _multiply(draw: st.DrawFn, names: Names) -> list[Step]:
     return [*steps, Multiply(form=form, d=d, a="a", b="b", c=c)]
 
 
-def family(form: MmaForm) -> tuple[object, ...]:
+def family(form: Form) -> tuple[object, ...]:
     """What is drawn evenly: otherwise forms of f16 would be most of all."""
     return (form.a_type.name, form.c_type.name, form.d_type.name, form.satfinite, form.op)
 
 
 @cache
-def _family(wanted: tuple[object, ...]) -> st.SearchStrategy[MmaForm]:
+def _family(wanted: tuple[object, ...]) -> st.SearchStrategy[Form]:
     return st.sampled_from([form for form in isa.MMA_FORMS if family(form) == wanted])
 
 

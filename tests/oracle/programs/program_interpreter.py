@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from oracle.formats import Format, Kind
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.models import model_for
 from oracle.multiply import multiply
@@ -128,10 +128,10 @@ class _Interpreter:
 
     def size(self, step: Load | Store) -> tuple[int, int, int]:
         shape = step.form.shape
-        operand = step.form.operand if isinstance(step, Load) else "d"
+        operand = step.form.matrix().operand if isinstance(step, Load) else "d"
         rows = shape.k if operand == "b" else shape.m
         columns = shape.k if operand == "a" else shape.n
-        return rows, columns, step.form.type.bits
+        return rows, columns, step.form.type().bits
 
     def element(self, step: Load | Store, i: int, j: int) -> tuple[Memory, int]:
         """Memory and bit position of an element of a matrix."""
@@ -161,7 +161,7 @@ def register(step: LoadRows, rows: list[int], lane: int, index: int) -> int:
     return word
 
 
-def product(form: MmaForm, a: Rows, b: Rows, c: Rows) -> Rows:
+def product(form: Form, a: Rows, b: Rows, c: Rows) -> Rows:
     if form.a_type.is_float:
         arrays = [
             np.array(matrix, dtype=type_.raw)
@@ -175,7 +175,7 @@ def product(form: MmaForm, a: Rows, b: Rows, c: Rows) -> Rows:
     ]
 
 
-def _integer(form: MmaForm, row: list[int], column: list[int], start: int) -> int:
+def _integer(form: Form, row: list[int], column: list[int], start: int) -> int:
     total = _signed(start, 32)
     for x, y in zip(row, column, strict=True):
         if form.op == "xor":

@@ -12,7 +12,6 @@ from oracle import isa
 from oracle.definedness import Cause, check_defined, undefined
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.formats import FORMATS
-from oracle.forms import LoadForm, StoreForm
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
@@ -41,13 +40,13 @@ def at(offset: int = 0, buffer: str = "data") -> Place:
 
 def load(opcode: str, name: str, place: Place, stride: int | None = None) -> Load:
     form = isa.form_of(f"wmma.load.{opcode}")
-    assert isinstance(form, LoadForm)
+    assert form.mnemonic == "wmma.load"
     return Load(form=form, fragment=name, place=place, stride=stride)
 
 
 def store(opcode: str, name: str, place: Place, stride: int | None = None) -> Store:
     form = isa.form_of(f"wmma.store.{opcode}")
-    assert isinstance(form, StoreForm)
+    assert form.mnemonic == "wmma.store"
     return Store(form=form, fragment=name, place=place, stride=stride)
 
 
@@ -89,19 +88,19 @@ def test_lines_must_start_at_multiples_of_the_fragment_size(stride: int, defined
 
 def test_every_default_stride_is_defined_left_out_or_spelled_out() -> None:
     accumulators = {
-        (form.shape, form.type): Load(form=form, fragment="x", place=at())
+        (form.shape, form.type()): Load(form=form, fragment="x", place=at())
         for form in isa.LOAD_FORMS
-        if form.operand == "c" and form.space == ""
+        if form.matrix().operand == "c" and form.space == ""
     }
     for form in isa.LOAD_FORMS + isa.STORE_FORMS:
         place = at(buffer="tile" if form.space.startswith("shared") else "out")
-        for stride in (None, form.matrix.default_stride(form.layout)):
-            if isinstance(form, LoadForm):
+        for stride in (None, form.matrix().default_stride(form.layout)):
+            if form.mnemonic == "wmma.load":
                 steps: tuple[Step, ...] = (
                     Load(form=form, fragment="x", place=place, stride=stride),
                 )
             else:
-                first = accumulators[form.shape, form.type]
+                first = accumulators[form.shape, form.type()]
                 steps = (first, Store(form=form, fragment="x", place=place, stride=stride))
             assert reasons(*FILL, *steps) == [], form.opcode
 

@@ -71,7 +71,7 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
     form = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.s32.s8.s8.s32")
     loads = tuple(
         Load(
-            form=next(f for f in LOAD_FORMS if (f.matrix, f.layout, f.space) == (m, "row", "")),
+            form=next(f for f in LOAD_FORMS if (f.matrix(), f.layout, f.space) == (m, "row", "")),
             fragment=m.operand,
             place=Place(buffer="data", offset=offset),
         )
@@ -84,7 +84,7 @@ def test_every_image_goes_its_own_way_through_loops_and_branches(
     )  # fmt: skip
     add = Multiply(form=form, d="c", a="a", b="b", c="c")
     store = Store(
-        form=next(f for f in STORE_FORMS if (f.matrix, f.layout) == (form.matrix("d"), "row")
+        form=next(f for f in STORE_FORMS if (f.matrix(), f.layout) == (form.matrix("d"), "row")
                   and f.space == ""),
         fragment="c", place=Place(buffer="out"),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from program_interpreter import register
 
 from oracle.errors import UndefinedProgramError, UsageError
-from oracle.forms import LdmatrixForm
+from oracle.forms import Form
 from oracle.isa import LDMATRIX_FORMS
 from oracle.lane_steps import LoadRows
 from oracle.matrix_moves import ldmatrix
@@ -16,7 +16,7 @@ X1 = "ldmatrix.sync.aligned.m8n8.x1.shared.b16"
 
 
 @given(form=st.sampled_from(LDMATRIX_FORMS), seed=st.integers(0, 999))
-def test_every_lane_gets_what_the_layout_says(form: LdmatrixForm, seed: int) -> None:
+def test_every_lane_gets_what_the_layout_says(form: Form, seed: int) -> None:
     rng = np.random.default_rng(seed)
     shared = rng.integers(0, 256, (3, 2048), dtype=np.uint8)
     addresses = (16 * rng.integers(0, 128, (3, 32))).astype(np.uint32)
@@ -68,7 +68,7 @@ def test_packed_elements_are_widened_to_bytes_with_zeros_above() -> None:
 
 
 @given(form=st.sampled_from(LDMATRIX_FORMS), lane=st.integers(0, 31))
-def test_addresses_of_lanes_beyond_the_rows_are_not_used(form: LdmatrixForm, lane: int) -> None:
+def test_addresses_of_lanes_beyond_the_rows_are_not_used(form: Form, lane: int) -> None:
     shared = np.random.default_rng(0).integers(0, 256, 512, dtype=np.uint8)
     addresses = (16 * np.arange(32)).astype(np.uint32)
     moved = addresses.copy()

@@ -14,7 +14,7 @@ from oracle.enclosure import enclosure
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.execution import execute, run
 from oracle.formats import Format
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.models import model_for
 from oracle.operations import Operation
@@ -38,19 +38,21 @@ BUFFERS = (
 OPCODE = "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32"
 
 
-def _load(form: MmaForm, operand: str, place: Place, type_: str = "") -> Load:
+def _load(form: Form, operand: str, place: Place, type_: str = "") -> Load:
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, "row")
     load = next(
         f for f in isa.LOAD_FORMS
-        if (f.operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
-        and f.type.name == (type_ or form.matrix(operand).type.name)
+        if (f.matrix().operand, f.layout, f.shape, f.space) == (operand, layout, form.shape, "")
+        and f.type().name == (type_ or form.matrix(operand).type.name)
     )  # fmt: skip
     return Load(form=load, fragment=operand, place=place)
 
 
-def _store(form: MmaForm, place: Place, fragment: str = "d") -> Store:
+def _store(form: Form, place: Place, fragment: str = "d") -> Store:
     store = next(
-        f for f in isa.STORE_FORMS if (f.matrix, f.layout, f.space) == (form.matrix("d"), "row", "")
+        f
+        for f in isa.STORE_FORMS
+        if (f.matrix(), f.layout, f.space) == (form.matrix("d"), "row", "")
     )
     return Store(form=store, fragment=fragment, place=place)
 
@@ -149,7 +151,7 @@ def test_what_any_permitted_arithmetic_leads_to_is_permitted(program: Program, s
 def test_programs_without_floating_point_have_one_permitted_result(
     program: Program, seed: int
 ) -> None:
-    products = [f for f in requirements(program) if isinstance(f, MmaForm)]
+    products = [f for f in requirements(program) if f.mnemonic == "wmma.mma"]
     assume(not any(form.d_type.is_float for form in products))
     images = program_draws.images(program, seed, 2)
     permission = permitted(program, images)

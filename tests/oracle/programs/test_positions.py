@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracle import isa
 from oracle.definedness import Cause, undefined
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, StmatrixForm
+from oracle.forms import Form
 from oracle.image import locate, position, writable
 from oracle.lane_steps import (
     LoadRegisters,
@@ -66,7 +66,9 @@ def every_step(draw: st.DrawFn) -> Program:
     """Draw programs in which results that are only bounded go through every kind of step."""
     rows = draw(st.sampled_from(isa.LDMATRIX_FORMS))
     # Of .b8, which element goes where is not known.
-    back = draw(st.sampled_from([form for form in isa.STMATRIX_FORMS if form.type == "b16"]))
+    back = draw(
+        st.sampled_from([form for form in isa.STMATRIX_FORMS if form.texts["type"] == "b16"])
+    )
     # Where they are stored is what ldmatrix loads, in another order.
     unit = draw(st.sampled_from((0, 256, 1024)))
     order = draw(st.permutations(range(32)))
@@ -262,7 +264,7 @@ UNITS = st.tuples(st.integers(0, 255), st.integers(1, 256))
     target=st.sampled_from(("sm_75", "sm_90")),
 )
 def test_ldmatrix_reads_what_copies_of_its_rows_read(
-    form: LdmatrixForm,
+    form: Form,
     rows: list[int],
     far: int,
     filled: tuple[int, int] | None,
@@ -317,7 +319,7 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
     spare=st.integers(1, 64),
 )
 def test_stmatrix_writes_what_copies_to_its_rows_write(
-    form: StmatrixForm, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
+    form: Form, rows: list[int], read: tuple[int, int], barrier: bool, spare: int
 ) -> None:
     """What is undefined of a copy behind one is of a copy behind the others."""
     buffers = (

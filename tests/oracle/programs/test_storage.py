@@ -8,12 +8,11 @@ from program_interpreter import Memory
 
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import LAYOUTS
 from oracle.isa import LOAD_FORMS, STORE_FORMS
-from oracle.matrices import SHAPES, Matrix
+from oracle.matrices import LAYOUTS, SHAPES, Matrix
 from oracle.storage import Tile, read, write
 
-MATRICES = sorted({form.matrix for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)
+MATRICES = sorted({form.matrix() for form in (*LOAD_FORMS, *STORE_FORMS)}, key=repr)
 
 # 9.7.14.4.2, "Default value for stride": shape, A row, A column, B row, B column, accumulator
 # row, accumulator column.
@@ -81,7 +80,7 @@ def test_element_i_j_lies_at_line_times_stride_plus_position(
 @pytest.mark.parametrize("index", range(6))
 def test_the_default_stride_is_that_of_the_page(shape: str, index: int) -> None:
     operand, layout = "abc"[index // 2], LAYOUTS[index % 2]
-    types = {form.type for form in LOAD_FORMS if form.shape.name == shape}
+    types = {form.type() for form in LOAD_FORMS if form.shape.name == shape}
     for type_ in types:
         matrix = Matrix(operand=operand, shape=SHAPES[shape], type=type_)
         assert Tile(matrix=matrix, layout=layout).elements == DEFAULT_STRIDES[shape][index]

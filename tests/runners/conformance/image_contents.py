@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from single_multiplies import Access, program
 
 from oracle.formats import Format
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.program import Program
 from runners.protocol import Images
 
 
-def contents(form: MmaForm, access: Access, count: int, seed: int) -> tuple[Program, Images]:
+def contents(form: Form, access: Access, count: int, seed: int) -> tuple[Program, Images]:
     """Return the program and images: half random bits, half numbers of everyday size."""
     made = program(form, access)
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.forms import MmaSyncForm, MovmatrixForm, StmatrixForm
+from oracle.forms import Form
 from oracle.held import Registers
 from oracle.isa import LDMATRIX_FORMS, MOVMATRIX_FORMS, STMATRIX_FORMS
 from oracle.lane_steps import (
@@ -20,15 +20,15 @@ from oracle.program import Program
 from oracle.steps import Barrier, Copy, Step
 
 (MOVMATRIX,) = MOVMATRIX_FORMS
-assert isinstance(MOVMATRIX, MovmatrixForm)
+assert MOVMATRIX.mnemonic == "movmatrix"
 ROWS = tuple(range(0, 512, 16))
 
 
-def held(form: MmaSyncForm, operand: str) -> Registers:
+def held(form: Form, operand: str) -> Registers:
     return Registers.of(form.vector(operand))
 
 
-def plain(form: MmaSyncForm, *, over: str = "d", offset: int = 16) -> Program:
+def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
     """Load A, B and C by lane, multiply into `over`, store."""
     buffers, steps = [], []
     for operand in "abc":
@@ -49,16 +49,16 @@ def plain(form: MmaSyncForm, *, over: str = "d", offset: int = 16) -> Program:
     return Program(buffers=tuple(buffers), steps=(*steps, multiply, store))
 
 
-def stmatrix(number: int, *, transposed: bool) -> StmatrixForm:
+def stmatrix(number: int, *, transposed: bool) -> Form:
     return next(
         form
         for form in STMATRIX_FORMS
-        if (form.number, form.transposed, form.type, form.space)
+        if (form.number, form.transposed, form.texts["type"], form.space)
         == (number, transposed, "b16", "shared")
     )
 
 
-def through_shared(form: MmaSyncForm, *, transposed: bool) -> Program:
+def through_shared(form: Form, *, transposed: bool) -> Program:
     """Load A and B by ldmatrix where they fit, pack and turn D, store it by stmatrix."""
     buffers, fills, loads = [], [], list[LaneStep]()
     for operand in "abc":
@@ -74,7 +74,7 @@ def through_shared(form: MmaSyncForm, *, transposed: bool) -> Program:
             rows = next(
                 one
                 for one in LDMATRIX_FORMS
-                if (one.number, one.transposed, one.type, one.space, one.rows)
+                if (one.number, one.transposed, one.texts["type"], one.space, one.rows)
                 == (has.registers, transposed, "b16", "shared", 8)
             )
             loads.append(LoadRows(form=rows, registers=operand, buffer=shared, addresses=ROWS))
@@ -143,7 +143,7 @@ def moves(count: int) -> Program:
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
 
-def programs(form: MmaSyncForm) -> dict[str, Program]:
+def programs(form: Form) -> dict[str, Program]:
     """Return the programs of a form by the names of their kernels."""
     found = {
         "plain": plain(form),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.forms import LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
 from oracle.matrices import Matrix
 from oracle.places import Buffer, Place
@@ -41,19 +41,19 @@ class Access:
 
 
 @cache
-def load_forms() -> dict[tuple[str, str, str, str, str], LoadForm]:
+def load_forms() -> dict[tuple[str, str, str, str, str], Form]:
     """Map (operand, layout, shape, space, type) to the form of wmma.load."""
     return {
-        (form.operand, form.layout, form.shape.name, form.space, form.type.name): form
+        (form.matrix().operand, form.layout, form.shape.name, form.space, form.type().name): form
         for form in LOAD_FORMS
     }
 
 
 @cache
-def store_forms() -> dict[tuple[str, str, str, str], StoreForm]:
+def store_forms() -> dict[tuple[str, str, str, str], Form]:
     """Map (layout, shape, space, type) to the form of wmma.store."""
     return {
-        (form.layout, form.shape.name, form.space, form.type.name): form for form in STORE_FORMS
+        (form.layout, form.shape.name, form.space, form.type().name): form for form in STORE_FORMS
     }
 
 
@@ -97,7 +97,7 @@ class _Tile:
         return self.offset + -(-elements * self.matrix.type.bits // 8) + 32
 
 
-def program(form: MmaForm, access: Access) -> Program:
+def program(form: Form, access: Access) -> Program:
     """Return a program of one multiplication."""
     shared = "shared" in access.space
     space = "" if access.space == "generic shared" else access.space

@@ -9,7 +9,7 @@ from single_multiplies import VARIANTS, Access, program
 
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.targets import Module
 from runners.emission import emit
 from runners.protocol import Compiled, Failure, Ran, Runner, Trouble
@@ -31,7 +31,7 @@ ACCESSES = tuple(
     ids=lambda form: form.opcode,
 )
 def test_rows_aligned_to_the_fragment_give_the_oracles_image_or_a_trap(
-    runner: Runner, form: MmaForm, access: Access
+    runner: Runner, form: Form, access: Access
 ) -> None:
     """Never a wrong image: where the machine asks for more than the page, it says so."""
     made = program(form, access)

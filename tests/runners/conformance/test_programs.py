@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from oracle.execution import execute
-from oracle.forms import LdmatrixForm, MmaForm
+from oracle.forms import Form
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Buffer, Place
 from oracle.program import Program, requirements
@@ -44,9 +44,9 @@ def _check(runner: Runner, program: Program, seed: int, target: str, version: st
     assert wrong.size == 0, f"wrong bytes, the first at (image, byte) {wrong[0]}: {ran.sms}"
 
 
-def _removed(form: object) -> bool:
+def _removed(form: Form) -> bool:
     """Whether a form was removed with PTX ISA 6.5: `.satfinite` of floats (9.7.14.4.5)."""
-    return isinstance(form, MmaForm) and form.satfinite and form.d_type.is_float
+    return form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float
 
 
 @pytest.mark.stand_in
@@ -57,7 +57,7 @@ def test_any_defined_program_gives_the_oracles_images(
 ) -> None:
     forms = requirements(program)
     assume(not any(_removed(form) for form in forms))
-    assume(all(form.type == "b16" for form in forms if isinstance(form, LdmatrixForm)))
+    assume(all(form.texts["type"] == "b16" for form in forms if form.mnemonic == "ldmatrix"))
     _check(runner, program, seed, "sm_80", "7.8")
 
 
@@ -105,7 +105,7 @@ def test_copies_of_any_size_and_alignment_move_these_bytes_and_no_other(
 _LDMATRIX = tuple(
     form
     for form in program_draws.isa.LDMATRIX_FORMS
-    if form.type == "b16" and form.space != "shared::cta"
+    if form.texts["type"] == "b16" and form.space != "shared::cta"
 )
 
 
@@ -119,7 +119,7 @@ _LDMATRIX = tuple(
 )
 def test_ldmatrix_takes_rows_from_wherever_each_lane_points(
     runner: Runner,
-    form: LdmatrixForm,
+    form: Form,
     rows: list[int] | int,
     immediate: int,
     place: int,

@@ -8,7 +8,7 @@ from image_contents import contents
 from single_multiplies import VARIANTS, accesses, program
 
 from oracle.execution import execute
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.protocol import Compiled, Ran, Runner
@@ -25,7 +25,7 @@ def test_the_suite_has_138_variants_in_140_ways() -> None:
 
 
 @pytest.mark.parametrize("form", VARIANTS, ids=lambda form: form.opcode)
-def test_whole_images_equal_the_oracles(runner: Runner, layout: int, form: MmaForm) -> None:
+def test_whole_images_equal_the_oracles(runner: Runner, layout: int, form: Form) -> None:
     number = VARIANTS.index(form)
     # A stride that shares no factor with the number of accesses: the samples reach all of them.
     first = _SAMPLE * (2 * number + layout)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from lane_programs import programs
 from single_multiplies import VARIANTS, Access, accesses, program
 
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm, StoreForm
+from oracle.forms import Form
 from oracle.isa import MMA_SYNC_FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module
@@ -87,15 +87,11 @@ def test_every_form_of_mma_sync_assembles_in_every_way(assembler: PtxasCompiler)
     _assembles(assembler, made, "sm_90", "8.7")
 
 
-def _is_plain(form: object) -> bool:
+def _is_plain(form: Form) -> bool:
     """Whether a form is one of PTX ISA 6.1 on sm_70: f16 matrices, no `::cta`, no ldmatrix."""
-    match form:
-        case LoadForm() | StoreForm():
-            return form.type.name in ("f16", "f32") and form.space != "shared::cta"
-        case MmaForm():
-            return form.a_type.name == "f16" and not form.satfinite
-        case _:
-            return False
+    if form.is_access:
+        return form.type().name in ("f16", "f32") and form.space != "shared::cta"
+    return form.mnemonic == "wmma.mma" and form.a_type.name == "f16" and not form.satfinite
 
 
 @pytest.mark.parametrize(
@@ -129,8 +125,8 @@ _drawn: list[Program] = []
 @given(made=program_draws.programs(most=6))
 def _draw(made: Program) -> None:
     for form in requirements(made):
-        assume(not (isinstance(form, MmaForm) and form.satfinite and form.d_type.is_float))
-        assume(not isinstance(form, LdmatrixForm) or form.type == "b16")
+        assume(not (form.mnemonic == "wmma.mma" and form.satfinite and form.d_type.is_float))
+        assume(form.mnemonic != "ldmatrix" or form.texts["type"] == "b16")
     _drawn.append(made)
 
 

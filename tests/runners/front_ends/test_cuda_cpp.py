@@ -8,7 +8,6 @@ from functools import cache
 
 import pytest
 
-from oracle.forms import LoadForm, MainForm, MmaForm
 from oracle.held import Fragment
 from oracle.isa import FORMS
 from oracle.operations import Operation
@@ -31,7 +30,7 @@ _WORD_OF_API = re.compile(r"wmma::(?:load_matrix|store_matrix|mma|bmma)_sync\(")
 
 @cache
 def _drawn() -> tuple[Program, ...]:
-    forms = tuple(form for form in FORMS if isinstance(form, MainForm))
+    forms = tuple(form for form in FORMS if form.is_main)
     found = draw(programs(Focus(), module=MODULE, forms=forms), 80, 5)[1:]
     return tuple(program for program in found if is_named(program))[:39]
 
@@ -48,7 +47,7 @@ def test_every_matrix_instruction_is_said_once_where_its_step_is(number: int) ->
     said = api.is_said(program)
     for form in requirements(program):
         inline = f'"{form.opcode} ' in text
-        of_wmma = isinstance(form, LoadForm | MmaForm) or form.mnemonic == "wmma.store"
+        of_wmma = form.mnemonic.startswith("wmma.")
         assert inline != (of_wmma and said), form.opcode
     steps = sum(step.uses != () and "wmma" in _mnemonic(step) for step in walk(program.steps))
     assert len(_WORD_OF_API.findall(text)) == (steps if said else 0)
@@ -71,7 +70,7 @@ def test_what_the_api_leaves_undefined_is_inline_ptx() -> None:
     load = next(
         form
         for form in FORMS
-        if isinstance(form, LoadForm) and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
+        if form.mnemonic == "wmma.load" and form.opcode.endswith("a.sync.aligned.row.m16n16k16.f16")
     )
     program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
     (place,) = [step.place for step in program.steps if isinstance(step, Load)][:1]
@@ -92,7 +91,7 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
     loads = {
         form.layout: form
         for form in FORMS
-        if isinstance(form, LoadForm)
+        if form.mnemonic == "wmma.load"
         and re.fullmatch(r"wmma.load.a.sync.aligned.\w+.m16n16k16.f16", form.opcode)
     }
     program = next(one for one in _drawn() if any(isinstance(s, Load) for s in one.steps))
@@ -103,7 +102,7 @@ def test_names_of_both_layouts_are_arrays_of_registers() -> None:
     steps: list[Step] = []
     for form in loads.values():
         negate = Elementwise(
-            operation=Operation.NEGATE, matrix=form.matrix, source="a", destination="b"
+            operation=Operation.NEGATE, matrix=form.matrix(), source="a", destination="b"
         )
         steps += [Load(form=form, fragment="a", place=place), negate]
     assert api.layouts_of(Program(buffers=(buffer,), steps=tuple(steps[:2]))) is not None
@@ -129,7 +128,7 @@ def test_constants_with_which_an_operation_vanishes_are_hidden(
     matrix = next(
         form.matrix("c")
         for form in FORMS
-        if isinstance(form, MmaForm) and form.c_type.name == type_
+        if form.mnemonic == "wmma.mma" and form.c_type.name == type_
     )
     step = Elementwise(
         operation=operation, matrix=matrix, source="s", destination="d", constant=constant
@@ -145,7 +144,7 @@ def test_integers_do_not_overflow_as_signed_ones() -> None:
     matrix = next(
         form.matrix("c")
         for form in FORMS
-        if isinstance(form, MmaForm) and form.c_type.name == "s32"
+        if form.mnemonic == "wmma.mma" and form.c_type.name == "s32"
     )
     for operation in (Operation.MULTIPLY, Operation.ADD, Operation.NEGATE):
         step = Elementwise(
@@ -165,7 +164,7 @@ def test_fragments_of_multiplicands_have_a_layout_and_accumulators_none() -> Non
 
 
 def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:
-    forms = tuple(form for form in FORMS if isinstance(form, MmaForm) and api.has_word(form))
+    forms = tuple(form for form in FORMS if form.mnemonic == "wmma.mma" and api.has_word(form))
     shares = []
     for bytes_ in (1, api.POINTER_BYTES):
         drawn = draw(programs(Focus(line_bytes=bytes_), module=MODULE, forms=forms), 30, 8)[1:]

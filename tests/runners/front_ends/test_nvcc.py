@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from types import UnionType
 
 import numpy as np
 import pytest
 
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import MainForm, MmaForm
 from oracle.isa import FORMS
 from oracle.operations import operations
 from oracle.program import Program
@@ -40,8 +38,8 @@ _PLANTED = {
 }
 
 
-def _drawn(forms: type | UnionType, count: int, *, line_bytes: int) -> dict[str, Program]:
-    some = tuple(form for form in FORMS if isinstance(form, forms))
+def _drawn(mnemonic: str, count: int, *, line_bytes: int) -> dict[str, Program]:
+    some = tuple(form for form in FORMS if form.is_main and form.mnemonic.startswith(mnemonic))
     strategy = programs(Focus(line_bytes=line_bytes), module=MODULE, forms=some)
     drawn = [one for one in draw(strategy, 4 * count + 8, 7)[1:] if is_named(one)][:count]
     return {f"kernel_{index}": program for index, program in enumerate(drawn)}
@@ -76,7 +74,7 @@ def _wrong(front_end: FrontEnd, named: dict[str, Program]) -> list[str]:
 
 @pytest.mark.parametrize("level", [0, 3])
 def test_drawn_programs_give_the_oracles_images_through_nvcc(found: nvcc.Nvcc, level: int) -> None:
-    named = _drawn(MainForm, 5, line_bytes=1) if level else _drawn(MmaForm, 2, line_bytes=32)
+    named = _drawn("", 5, line_bytes=1) if level else _drawn("wmma.mma", 2, line_bytes=32)
     with found.opened(level) as front_end:
         assert _wrong(front_end, named) == []
 
@@ -85,7 +83,7 @@ def test_every_operation_on_elements_is_cuda_cpp(found: nvcc.Nvcc) -> None:
     fragments = {
         api.fragment_type(form.matrix(operand), layout): form.matrix(operand)
         for form in FORMS
-        if isinstance(form, MmaForm)
+        if form.mnemonic == "wmma.mma"
         for operand, layout in (("a", form.a_layout), ("b", form.b_layout), ("c", None))
     }
     lines = [HEAD]
@@ -117,7 +115,7 @@ def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: 
     script = tmp_path / "planted.py"
     script.write_text(f"import re, sys\nptx = sys.stdin.read()\nprint({_PLANTED[planted]})\n")
     command = f"{found.command} | {shlex.quote(sys.executable)} {shlex.quote(str(script))}"
-    named = _drawn(MmaForm, 2, line_bytes=32)
+    named = _drawn("wmma.mma", 2, line_bytes=32)
     assert any(map(api.is_said, named.values()))
     with find(f"nvcc:{command}").opened(3) as front_end:
         assert front_end.name == f"nvcc ({command}) at -O3"
@@ -126,7 +124,7 @@ def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: 
 
 def test_what_nvcc_cannot_be_asked_is_unsupported(found: nvcc.Nvcc) -> None:
     assert found.knows("sm_90", "8.0")
-    (program,) = _drawn(MmaForm, 1, line_bytes=1).values()
+    (program,) = _drawn("wmma.mma", 1, line_bytes=1).values()
     with found.opened(3) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_90", version="8.0", kernels=()))
         assert isinstance(by_hand, Failure)

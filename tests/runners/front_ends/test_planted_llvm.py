@@ -13,7 +13,6 @@ import pytest
 from planted_llvm import FAULTS
 
 from oracle.execution import execute
-from oracle.forms import MmaForm
 from oracle.isa import FORMS
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -38,7 +37,7 @@ def _command(fault: str) -> str:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_front_end_is_seen_among_a_few_programs(fault: str) -> None:
-    forms = tuple(form for form in FORMS if isinstance(form, MmaForm))
+    forms = tuple(form for form in FORMS if form.mnemonic == "wmma.mma")
     found = draw(programs(Focus(), module=MODULE, forms=forms), 20, 7)[1:]
     drawn = [program for program in found if is_named(program)][:8]
     named = {f"kernel_{index}": program for index, program in enumerate(drawn)}

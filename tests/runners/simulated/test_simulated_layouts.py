@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_kernels import ACCUMULATORS, BITS, FRAGMENTS, SHAPES
 
-from runners.simulated.fragments import gather, scatter
-from runners.simulated.layouts import Layout, dimensions, layout_of, registers
+from runners.simulated.layouts import Layout, dimensions, gather, opaque_layout, scatter
 from runners.simulated.warps import DTYPES
+from runners.simulated.wmma import fragment_architecture
 
 KINDS = [
     *((role, shape, kind) for kind, shape in FRAGMENTS for role in ("a", "b")),
@@ -29,18 +29,18 @@ def test_fragments_have_the_registers_of_the_page() -> None:
             expected = FRAGMENTS[kind, shape]["ab".index(role)]
         else:
             expected = 2 if shape in ("m8n8k32", "m8n8k128") else ACCUMULATORS[kind]
-        assert registers(role, shape, kind) == expected, (role, shape, kind)
+        assert opaque_layout(role, shape, kind, "row", 0).count == expected, (role, shape, kind)
 
 
 def test_fragments_that_the_page_does_not_list_do_not_exist() -> None:
-    assert registers("a", "m16n16k8", "f16") is None
-    assert registers("c", "m8n8k4", "f32") is None
+    assert fragment_architecture("a", "m16n16k8", "f16") is None
+    assert fragment_architecture("c", "m8n8k4", "f32") is None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 99])
 def test_every_element_is_held_equally_often(seed: int) -> None:
     for (role, shape, kind), order in product(KINDS, ("row", "col")):
-        layout = layout_of(role, shape, kind, order, seed)
+        layout = opaque_layout(role, shape, kind, order, seed)
         rows, columns = dimensions(role, shape)
         counts = np.bincount(layout.elements.reshape(-1), minlength=rows * columns)
         assert counts.size == rows * columns, (role, shape, kind, order)
@@ -51,7 +51,7 @@ def test_every_element_is_held_equally_often(seed: int) -> None:
 
 def test_layouts_of_different_seeds_differ_in_every_fragment() -> None:
     for kind in KINDS:
-        layouts = [layout_of(*kind, "row", seed).elements for seed in (0, 1, 2)]
+        layouts = [opaque_layout(*kind, "row", seed).elements for seed in (0, 1, 2)]
         for one, other in combinations(layouts, 2):
             assert (one != other).any(), kind
 
@@ -59,7 +59,7 @@ def test_layouts_of_different_seeds_differ_in_every_fragment() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_row_and_column_major_fragments_differ_for_multiplicands_alone(seed: int) -> None:
     for kind in KINDS:
-        row, column = (layout_of(*kind, order, seed).elements for order in ("row", "col"))
+        row, column = (opaque_layout(*kind, order, seed).elements for order in ("row", "col"))
         assert bool((row != column).any()) == (kind[0] in "ab"), kind
 
 
@@ -69,7 +69,7 @@ def test_what_is_scattered_is_gathered(
     form: tuple[str, str, str], layout_seed: int, seed: int
 ) -> None:
     role, shape, kind = form
-    layout = layout_of(role, shape, kind, "row", layout_seed)
+    layout = opaque_layout(role, shape, kind, "row", layout_seed)
     rows, columns = dimensions(role, shape)
     rng = np.random.default_rng(seed)
     bits = BITS[kind]
@@ -79,7 +79,7 @@ def test_what_is_scattered_is_gathered(
 
 
 def test_the_copy_that_counts_differs_between_layouts() -> None:
-    first, second = (layout_of("a", "m16n16k16", "f16", "row", seed) for seed in (0, 1))
+    first, second = (opaque_layout("a", "m16n16k16", "f16", "row", seed) for seed in (0, 1))
 
     def uses(layout: Layout) -> set[tuple[int, int]]:
         return set(zip(*(part.tolist() for part in layout.homes), strict=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from runners.simulated.binary import F32, NAMED
-from runners.simulated.counted import count_bits, multiply_integers
+from runners.simulated.products import count_bits, multiply_integers
 from runners.simulated.truncated import multiply
 from runners.simulated.units import BitOperation, BitUnit, IntegerUnit, float_unit
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle import isa
-from oracle.forms import LdmatrixForm, LoadForm, MmaForm
+from oracle.forms import ROW_BYTES, Form
 from oracle.image import position
 from oracle.lane_steps import LoadRows, StoreRegisters
 from oracle.places import Buffer, Place, Word
@@ -39,7 +39,7 @@ BITS = (B1_XOR, B1_AND)
 GUARD = 48
 
 
-def load_form(form: MmaForm, operand: str, space: str = "global", layout: str = "row") -> LoadForm:
+def load_form(form: Form, operand: str, space: str = "global", layout: str = "row") -> Form:
     """The wmma.load of an operand, in the layout that the multiplication has for it."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand, layout)
     return next(
@@ -49,7 +49,7 @@ def load_form(form: MmaForm, operand: str, space: str = "global", layout: str = 
     )
 
 
-def store(form: MmaForm, fragment: str, place: Place) -> Store:
+def store(form: Form, fragment: str, place: Place) -> Store:
     """A row-major wmma.store of a result to global memory."""
     row = next(
         each
@@ -60,7 +60,7 @@ def store(form: MmaForm, fragment: str, place: Place) -> Store:
 
 
 def tile(step: Load | Store) -> Tile:
-    return Tile(matrix=step.form.matrix, layout=step.form.layout, stride=step.stride)
+    return Tile(matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride)
 
 
 @cache
@@ -134,7 +134,7 @@ def long() -> Long:
         store(form, "f", Place(buffer="out")),
         LoadRows(
             form=rows, registers="r", buffer="rows",
-            addresses=tuple(LdmatrixForm.ROW_BYTES * (31 - lane) for lane in range(32)),
+            addresses=tuple(ROW_BYTES * (31 - lane) for lane in range(32)),
         ),
         StoreRegisters(registers="r", count=4, place=Place(buffer="out", offset=1024)),
     )  # fmt: skip
@@ -147,7 +147,7 @@ def long() -> Long:
     )
     program = Program(buffers=buffers, steps=steps)
     places = {name: (position(program, step.place), tile(step)) for name, step in loads.items()}
-    in_image = Tile(matrix=first.matrix, layout="row", stride=20)
+    in_image = Tile(matrix=first.matrix(), layout="row", stride=20)
     return Long(program, {"q": (64, in_image), **places})
 
 

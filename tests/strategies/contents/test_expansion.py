@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oracle.errors import UsageError
-from oracle.forms import LdmatrixForm
+from oracle.forms import Form
 from oracle.image import position
 from oracle.isa import LDMATRIX_FORMS, form_of
 from oracle.lane_steps import LoadRegisters, LoadRows, MultiplyLanes
@@ -179,7 +179,7 @@ def test_matrices_are_those_that_are_read_back() -> None:
 
 
 @pytest.mark.parametrize("form", [one for one in LDMATRIX_FORMS if one.registers == 1], ids=str)
-def test_padding_of_ldmatrix_comes_from_nowhere(form: LdmatrixForm) -> None:
+def test_padding_of_ldmatrix_comes_from_nowhere(form: Form) -> None:
     """An operand that has any is no matrix of the image; without any, it is."""
     product = form_of("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32")
     out = Place(buffer="out")
@@ -195,5 +195,5 @@ def test_padding_of_ldmatrix_comes_from_nowhere(form: LdmatrixForm) -> None:
         Buffer(name="out", space="global", size=512), Buffer(name="tile", space="shared", size=512),
     )  # fmt: skip
     (found,) = readings(Program(buffers=buffers, steps=steps)).products
-    assert (found.a is None) == bool(form.source_format)
+    assert (found.a is None) == bool(form.texts["src_fmt"])
     assert found.b is not None

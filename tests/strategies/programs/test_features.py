@@ -7,17 +7,15 @@ from dataclasses import replace
 import pytest
 from drawn_programs import drawn
 
-from oracle.formats import FORMATS
-from oracle.forms import MmaForm
+from oracle.forms import Form
 from oracle.isa import mma_form
-from oracle.matrices import SHAPES
 from oracle.operations import Operation
 from oracle.places import Buffer, Place, Word
 from oracle.program import Program
 from oracle.steps import Elementwise, Load, Loop, Multiply, Step, Store
 from strategies.features import Dimension, Feature, features_of
 from strategies.fragment_flow import most_live
-from strategies.programs.forms import load_form, store_form
+from strategies.programs.forms import access_form
 
 FORM = mma_form("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32")
 OUTER = 4096
@@ -25,7 +23,7 @@ OUTER = 4096
 
 
 def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object) -> Load:
-    form = load_form(FORM.matrix(operand), "row", "global")
+    form = access_form(FORM.matrix(operand), "row", "global")
     return Load(
         form=form, fragment=str(more.pop("name", operand)),
         place=Place(buffer=str(more.pop("buffer", "g" + operand)), offset=at), stride=stride,
@@ -34,11 +32,11 @@ def load(operand: str, *, at: int = 0, stride: int | None = None, **more: object
 
 
 def store(name: str = "d", *, buffer: str = "gd", at: int = 0, stride: int | None = None) -> Store:
-    form = store_form(FORM.matrix("d"), "row", "global")
+    form = access_form(FORM.matrix("d"), "row", "global")
     return Store(form=form, fragment=name, place=Place(buffer=buffer, offset=at), stride=stride)
 
 
-def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: MmaForm = FORM) -> Step:
+def product(d: str = "d", a: str = "a", b: str = "b", c: str = "c", form: Form = FORM) -> Step:
     return Multiply(form=form, d=d, a=a, b=b, c=c)
 
 
@@ -143,8 +141,8 @@ def test_live_fragments_are_those_that_are_stored_later(count: int) -> None:
 
 
 def test_types_and_shapes_count_where_they_differ() -> None:
-    shape = replace(FORM, shape=SHAPES["m8n32k16"])
-    type_ = replace(FORM, a_type=FORMATS["bf16"], b_type=FORMATS["bf16"])
+    shape = FORM.varied(shape="m8n32k16")
+    type_ = FORM.varied(atype="bf16", btype="bf16")
     assert Feature.SEVERAL_SHAPES in features_of(program(product(), product(form=shape)))
     assert Feature.SEVERAL_TYPES in features_of(program(product(), product(form=type_)))
     both = {Feature.SEVERAL_SHAPES, Feature.SEVERAL_TYPES}

@@ -11,7 +11,6 @@ from corpus.programs import decode_program, encode_program
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.execution import execute
-from oracle.forms import MmaForm, MmaSyncForm
 from oracle.isa import FORMS
 from oracle.lane_steps import SetRegisters
 from oracle.permission import permitted
@@ -183,8 +182,8 @@ def test_a_round_for_front_ends_has_programs_that_they_can_say() -> None:
 def test_an_expansion_that_writes_too_early_is_seen(
     fault: str, features: tuple[Feature, ...]
 ) -> None:
-    kind = MmaForm if fault.startswith("mma") else MmaSyncForm
-    forms = tuple(form for form in VALUED if isinstance(form, kind))
+    mnemonic = "wmma.mma" if fault.startswith("mma") else "mma"
+    forms = tuple(form for form in VALUED if form.mnemonic == mnemonic)
     random = np.random.default_rng(3)
     with SimulatedRunner("sm_90", faults=[by_name(fault)]) as runner:
         for feature in features:

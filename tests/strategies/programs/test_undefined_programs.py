@@ -53,7 +53,7 @@ def test_every_access_stays_in_the_image_or_the_warps_shared_memory(
         match step:
             case Load() | Store():
                 size = Tile(
-                    matrix=step.form.matrix, layout=step.form.layout, stride=step.stride
+                    matrix=step.form.matrix(), layout=step.form.layout, stride=step.stride
                 ).extent
                 runs = [(step.place.buffer, step.place.offset, size)]
             case LoadRows():

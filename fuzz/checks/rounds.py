@@ -1,0 +1,328 @@
+"""A round of programs: draw, compile, fill, run, compute, compare, whoever compiles them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus import Family, Kind, Origin
+from fuzz.checks.protocol import Pulse, RoundJob, RoundReport, Stage, Stored, Suspect
+from fuzz.compilers.matrix import Building, Built, Matrix, Variant
+from fuzz.compilers.members import Device, Member
+from oracle.errors import DeviceLostError
+from oracle.execution import CHUNK_IMAGES, execute, expansions
+from oracle.forms import Form
+from oracle.permission import contradicting
+from oracle.program import Program
+from oracle.targets import Module
+from runners.emission import emit, emit_all
+from runners.front_ends import line_bytes
+from runners.front_ends.protocol import is_named
+from runners.isolation import Isolation
+from runners.kernels import KernelModule
+from runners.protocol import Compiled, Failure, Images, Ran, Runner
+from strategies.features import Focus
+from strategies.program_coverage import Batch, ProgramCoverage
+from strategies.program_draws import Versions, round_batches, round_key, up_to
+
+_BYTES_COMPARED_AT_ONCE = 4 << 20
+"""Most bytes of images that the oracle is asked for together: they are compared while they are in
+the cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a round is about."""
+
+    focuses: tuple[Focus, ...] | None = None
+    """What each program should be about; None: what the key of the round chooses."""
+    count: int
+    """Images of each program."""
+
+
+class OwnCompiler(Matrix):
+    """A runner as the only one who compiles, for itself."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(cast(Device, runner), (Member(here=None, level=3),), jobs=1)
+
+    def start(self, module: KernelModule, members: Sequence[Member] | None = None) -> Building:
+        """Compile a module."""
+        made: Future[Compiled | Failure] = Future()
+        made.set_result(self.device.compile(module))
+        return Building(module=module, waiting=dict.fromkeys(self.members, made))
+
+    def variants(self, built: Built, entry: str) -> Sequence[Variant]:
+        """Return the code of a kernel, if there is one."""
+        made = (one for one in built.made.values() if isinstance(one, Compiled))
+        return [Variant(members=self.members, compiled=one) for one in made]
+
+
+class Rounds(ABC):
+    """Carries out rounds.
+
+    Parameters
+    ----------
+    compilers
+        Who compiles.
+    front_ends
+        Those of them that are front ends, as they are spelled.
+    target
+        Of all modules.
+    forms
+        What is selected.
+    versions
+        What rounds draw the PTX ISA version from.
+    seed
+        Of the campaign.
+    pulse
+        Is told of every stage.
+    parts
+        Draws whose programs share a module.
+    """
+
+    def __init__(
+        self,
+        compilers: Matrix,
+        *,
+        front_ends: Sequence[str],
+        target: str,
+        forms: Sequence[Form],
+        versions: Versions,
+        seed: int,
+        pulse: Pulse,
+        parts: int = 1,
+    ) -> None:
+        self._compilers, self._target, self._forms = compilers, target, tuple(forms)
+        self._versions, self._seed, self._pulse, self._parts = versions, seed, pulse, parts
+        self._written = bool(front_ends)
+        self._line_bytes = max(map(line_bytes, front_ends), default=1)
+        # Other members than front ends are asked about shared registers in every second program.
+        every = None if len(front_ends) < len(compilers.members) else False
+        self._shares_registers = (every, False) if front_ends else (None,)
+
+    def report(self, job: RoundJob) -> RoundReport:
+        """Carry out a round, up to its limit or until the coordinator wants an end.
+
+        Raises
+        ------
+        WarpfuzzError
+            If the device cannot run what compilers write, or lacks something.
+        """
+        report = RoundReport(number=job.number, skip=job.skip, coverage=ProgramCoverage())
+        self._job, self._report = job, report
+        try:
+            report.complete = self._carry_out()
+        except DeviceLostError as error:
+            report.lost = str(error)
+        finally:
+            self._compilers.forget()
+            self._pulse.enter(Stage.WAIT)
+        return report
+
+    def _carry_out(self) -> bool:
+        """Tell whether all of the round was done."""
+        job, report = self._job, self._report
+        self._pulse.enter(Stage.DRAW, round=job.number)
+        drawn = self._drawn(job)
+        last = None if job.limit is None else job.skip + job.limit
+        batches = up_to(last, drawn, self._cases)
+        if not batches:
+            return True
+        built = self._built((one.entry, one.version, one.program) for one in batches)
+        if self._leaves_cases(batches, built):
+            batches.extend(drawn)
+        place = 0
+        """Cases of the round before the program at hand."""
+        for batch in batches:
+            if self._pulse.interrupted or (job.limit is not None and report.cases >= job.limit):
+                return False
+            own = self._own(batch, built.get(batch.entry))
+            end = place + self._cases(batch, own)
+            if job.skip + report.cases < end:
+                self._work_on(batch, own, place, end)
+                if job.skip + report.cases < end:
+                    return False
+            place = end
+        self._ended(built)
+        return True
+
+    def _drawn(self, job: RoundJob) -> Iterator[Batch]:
+        for part in range(self._parts):
+            for batch in round_batches(
+                self._forms,
+                target=self._target,
+                version=self._versions,
+                key=round_key(self._seed, job.number * self._parts + part),
+                focuses=job.drawn.work.focuses,
+                count=job.drawn.work.count,
+                line_bytes=self._line_bytes,
+                shares_registers=self._shares_registers,
+            ):
+                yield self._as_compiled(batch, part)
+
+    def _built(self, programs: Iterable[tuple[str, str, Program]]) -> Mapping[str, Built]:
+        """Compile programs, those of a PTX ISA version in one module.
+
+        What a front end cannot say is left out: it would cost the others their module.
+
+        Parameters
+        ----------
+        programs
+            The entry, the version, and the program of each.
+
+        Returns
+        -------
+        Mapping
+            By entry: the module, as those made it who read its version.
+        """
+        modules: dict[str, dict[str, Program]] = {}
+        for entry, version, program in programs:
+            if not self._written or is_named(program):
+                modules.setdefault(version, {})[entry] = program
+        emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
+        self._pulse.enter(Stage.COMPILE)
+        building = [self._compilers.start(one) for one in emitted]
+        made = [one.wait(self._pulse.beat) for one in building]
+        return {kernel.entry: one for one in made for kernel in one.module.kernels}
+
+    def _module(self, version: str) -> Module:
+        return Module.named(self._target, version)
+
+    def _emitted(self, batch: Batch, entry: str = "kernel") -> KernelModule:
+        return emit(batch.program, module=self._module(batch.version), entry=entry)
+
+    def _own(self, batch: Batch, built: Built | None) -> Built:
+        """Return a program as each member compiled it: by itself where not in the module.
+
+        Its neighbours in the module may be to blame.
+        """
+        if built is not None and not built.failed:
+            return built
+        made = {} if built is None else built.made
+        members = None if built is None else tuple(built.failed)
+        module = self._emitted(batch, batch.entry)
+        self._pulse.enter(Stage.COMPILE)
+        again = self._compilers.start(module, members).wait(self._pulse.beat)
+        return Built(module=module, made={**made, **again.made})
+
+    def _work_on(self, batch: Batch, built: Built, place: int, end: int) -> None:
+        """Work on the images of a program until they are done, or there is a reason to stop.
+
+        Parameters
+        ----------
+        place, end
+            Cases of the round before it, and with it.
+        """
+        job, report = self._job, self._report
+        variants = self._compilers.variants(built, batch.entry)
+        if job.skip <= place:
+            assert isinstance(report.coverage, ProgramCoverage)
+            report.coverage.add(batch)
+            self._count(batch, built, variants)
+        size = self._images_at_once(batch)
+        while not self._pulse.interrupted and not report.lost:
+            first = job.skip + report.cases - place
+            left = end - place - first
+            if job.limit is not None:
+                left = min(left, job.limit - report.cases)
+            if left <= 0:
+                return
+            self._compare(batch, built, variants, first, min(size, left))
+
+    def _wrong(
+        self,
+        batch: Batch,
+        target: str,
+        images: Images,
+        collect: Callable[[], Ran | Isolation | Failure],
+        known: dict[tuple[str, ...], list[Images]] | None = None,
+    ) -> NDArray[np.intp]:
+        """Return the numbers of the images that came out wrong, as far as the device brings any.
+
+        Parameters
+        ----------
+        target
+            Whose model says what is right.
+        known
+            What it expects, by what multiplications expand to there; it is added to. None where no
+            other binary is judged by it.
+        """
+        size = max(1, min(CHUNK_IMAGES, _BYTES_COMPARED_AT_ONCE // batch.program.image_bytes))
+        parts = [slice(start, start + size) for start in range(0, len(images), size)]
+        every: list[Images] | None = None
+        if known is not None:
+            every = known.setdefault(expansions(batch.program, target=target), [])
+        found = []
+        for number, part in enumerate(parts):
+            self._pulse.enter(Stage.ORACLE)  # while the device works
+            if every is not None and number < len(every):
+                expected = every[number]
+            else:
+                expected = execute(batch.program, images[part], target=target).images
+                if every is not None:
+                    every.append(expected)
+            self._pulse.enter(Stage.RUN)
+            ran = collect()
+            if isinstance(ran, Failure):
+                break
+            self._pulse.enter(Stage.COMPARE)
+            wrong = contradicting(
+                batch.program, images[part], ran.images[part], target=target, expected=expected
+            )
+            found.append(part.start + wrong)
+        return np.concatenate(found) if found else np.zeros(0, np.intp)
+
+    def _told(self, family: Family) -> bool:
+        """Whether cases of a family are only counted: it is settled, or there is one already."""
+        return family.key in self._job.settled or family.key in self._report.suspects
+
+    def _suspect(self, family: Family, kind: Kind, cases: int, stored: Stored | None) -> None:
+        """Add cases of a family to the report; they are stored if they are the first."""
+        there = self._report.suspects.get(family.key)
+        if there is not None:
+            there.cases += cases
+            return
+        self._report.suspects[family.key] = Suspect(
+            family=family, kind=kind, cases=cases, stored=stored
+        )
+
+    def _origin(self, image: int | None = None) -> Origin:
+        return Origin(seed=self._seed, round=self._job.number, image=image)
+
+    # What depends on who compiles
+
+    @abstractmethod
+    def _cases(self, batch: Batch, built: Built | None = None) -> int:
+        """Return the cases of a program; before it was compiled, the most."""
+
+    @abstractmethod
+    def _as_compiled(self, batch: Batch, part: int) -> Batch:
+        """Return a program of one of the round's draws as it stands in the module."""
+
+    def _leaves_cases(self, batches: Sequence[Batch], built: Mapping[str, Built]) -> bool:
+        """Whether programs have fewer cases than was thought, so that others have their turn."""
+        return False
+
+    def _images_at_once(self, batch: Batch) -> int:
+        """Return the images of a program that are filled, run and compared together."""
+        return batch.count
+
+    @abstractmethod
+    def _count(self, batch: Batch, built: Built, variants: Sequence[Variant]) -> None:
+        """Count a program, and report who did not compile it."""
+
+    @abstractmethod
+    def _compare(
+        self, batch: Batch, built: Built, variants: Sequence[Variant], first: int, count: int
+    ) -> None:
+        """Count some images of a program as cases, and report which came out wrong."""
+
+    def _ended(self, built: Mapping[str, Built]) -> None:  # noqa: B027
+        """Hear that all programs of the round were tried."""

@@ -1,0 +1,800 @@
+"""The options of every command, each declared once, and which of them contradict each other.
+
+A command is a class: its words and the function that carries it out, its help, and a field for
+each argument and option in the order of `--help`. An instance is what a person asked for. Options
+that several commands have stand in `OPTIONS`; a command changes what is other for it. Nothing heavy
+is imported here: `--help` reads all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Self, dataclass_transform
+
+import click
+
+from oracle.errors import UsageError
+from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION
+
+DEFAULT_CORPUS = Path("warpfuzz-corpus")
+_COUNT = click.IntRange(min=1)
+_SEED = click.IntRange(min=0, max=2**64 - 1)
+_LEVEL = click.IntRange(0, 3)
+_DEVICE = click.IntRange(min=0)
+_PROCESSES = click.IntRange(1, 1024)
+"""More than a machine has cores; a slip beyond it would fill the memory with processes first."""
+_FOLDER = click.Path(path_type=Path)
+_HARDWARE = click.Choice(["sim", "cuda"])
+
+
+class Declared:
+    """An option or an argument of a command; the type of its field says the rest of it.
+
+    Parameters
+    ----------
+    names
+        As a person types it; by itself as the field is called.
+    shown
+        What `click.Option` or `click.Argument` takes of it.
+    """
+
+    def __init__(self, kind: type[click.Parameter], *names: str, **shown: Any) -> None:
+        self.kind, self.names, self.shown = kind, names, shown
+
+    def parameter(self, name: str, annotation: str) -> click.Parameter:
+        """Return the option or argument of a field of this name and type."""
+        shown, is_option = dict(self.shown), self.kind is click.Option
+        names = [*(self.names or (f"--{name.replace('_', '-')}",) if is_option else ()), name]
+        if "type" not in shown and "Path" in annotation:
+            shown["type"] = _FOLDER
+        if annotation.startswith("tuple["):
+            shown |= {"multiple": True} if is_option else {"nargs": -1}
+        if annotation == "bool" and "default" not in shown:
+            shown["is_flag"] = True
+        default = shown.get("default")
+        if is_option and default is not True and default not in (None, "*"):
+            shown["show_default"] = True
+        return self.kind(names, **shown)
+
+    def default(self, annotation: str) -> Any:
+        """Return the value of a field of this type where nobody gives one."""
+        nothing = () if annotation.startswith("tuple[") else False if annotation == "bool" else None
+        return self.shown.get("default", nothing)
+
+    def spelled(self, name: str) -> str:
+        """Return the option as a person types it."""
+        return self.names[0] if self.names else f"--{name.replace('_', '-')}"
+
+
+def option(says: str, *names: str, **shown: Any) -> Any:
+    """Declare an option of one command, with its help."""
+    return Declared(click.Option, *names, help=says, **shown)
+
+
+def argument(**shown: Any) -> Any:
+    """Declare an argument."""
+    return Declared(click.Argument, **shown)
+
+
+def shared(name: str, says: str = "", **others: Any) -> Any:
+    """Return an option of `OPTIONS`, with another help or default where one is given."""
+    row = OPTIONS[name]
+    others = {"help": says, **others} if says else others
+    return Declared(click.Option, *row.names, **{**row.shown, **others})
+
+
+OPTIONS: Mapping[str, Declared] = {
+    "json": option("One JSON object per line, nothing else."),
+    "corpus": option("Folder where findings are kept.", default=DEFAULT_CORPUS),
+    "target": option("Value of .target."),
+    "ptx_version": option("Value of .version."),
+    "only": option("Forms whose opcode fits: 'wmma.load.*f64', 'ldmatrix'.", default="*"),
+    "runner": option("Where programs run.  [default: what found them]", type=_HARDWARE),
+    "time": option("How long: 90, 10m, 2h, 1w.  [default: 60 if no --cases]"),
+    "seed": option("Same seed, same set.", type=_SEED, default=0),
+    "workers": option("", type=_PROCESSES),
+    "devices": option(
+        "Number of a GPU; again for others.  [default: all]", "--device", type=_DEVICE
+    ),
+    "fleet": option(
+        "Use all GPUs of a Ray cluster: `auto`, `ray://HOST:PORT`, or `local` for this "
+        "machine alone.",
+        metavar="ADDRESS",
+    ),
+    "gpus": option(
+        "Take so many GPUs of the --fleet at most; without GPUs, so many actors.", type=_COUNT
+    ),
+    "faults": option("Plant a fault; again for others.", "--fault"),
+    "ptx_pass": option("Command that every module's PTX goes through, from input to output."),
+    "again_faults": option(
+        "Plant a fault; again for others; 'none'.  [default: those of the finding]", "--fault"
+    ),
+    "again_ptx_pass": option(
+        "Command that every module's PTX goes through; 'none'.  [default: the finding's, "
+        "with --trust]",
+        "--ptx-pass",
+    ),
+    "again_front_end": option(
+        "Compiler that writes the PTX; 'none'; of `bisect` several, with commas between "
+        "them.  [default: the finding's, with --trust where it names a program; of `bisect` the "
+        "versions that are here]",
+        "--front-end",
+    ),
+    "trust": option("Run the commands and programs that findings name."),
+    "assembler": option("Path or version of a ptxas.  [default: the driver's compiler]"),
+    "assemblers": option("", "--assembler"),
+    "level": option("-O level of code for a GPU.", "--opt", type=_LEVEL),
+    "levels": option("", "--opt"),
+    "compilers": option(""),
+    "model": option(
+        "TOML file of the model that judges results, as `warpfuzz measure` writes it.  "
+        "[default: the built-in one of the target]"
+    ),
+    "disassembler": option("An nvdisasm, for changed expansions.  [default: the one that is here]"),
+    "at_least": option(
+        "Fewer that were compared (of assemblers: judged) end with 3.  [default: 1]", type=_COUNT
+    ),
+    "known": option("More known discrepancies, a TOML file."),
+    "junit": option("Write JUnit XML, too: a test for each finding."),
+    "report": option("Write the final report as .svg or .html, too."),
+    "metrics": option("Serve figures there in Prometheus' format.", metavar="[HOST:]PORT"),
+}
+"""Options that several commands have."""
+COMMANDS: list[type[Options]] = []
+"""In the order in which they are declared."""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Options:
+    """What a person asked of a command: a value for each of its options, which stays as it is.
+
+    Parameters
+    ----------
+    given
+        Names of those that were typed; others have their defaults.
+    """
+
+    words: ClassVar[str]
+    """The command, without `warpfuzz`."""
+    runs: ClassVar[str]
+    """Module of `fuzz.commands` and function; the function tells whether it found something."""
+    given: frozenset[str] = frozenset()
+
+    def __init_subclass__(cls, *, words: str, runs: str) -> None:
+        cls.words, cls.runs = words, runs
+        COMMANDS.append(cls)
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(
+            {name: one.default(its_type) for name, one, its_type in self.declared()} | values
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name} of {self.words} cannot change")
+
+    @classmethod
+    def declared(cls) -> list[tuple[str, Declared, str]]:
+        """Return the name, the declaration and the type of each argument and option, in order."""
+        types = cls.__annotations__
+        found = ((name, vars(cls).get(name)) for name in types)
+        return [(name, one, types[name]) for name, one in found if isinstance(one, Declared)]
+
+    @classmethod
+    def declaration(cls, name: str) -> Any:
+        """Return how this command declares an option, for another one."""
+        return vars(cls)[name]
+
+    def carried_out_by(self) -> str:
+        """Return the module and the function for these options."""
+        return f"fuzz.commands.{self.runs}"
+
+    def but(self, **changes: Any) -> Self:
+        """Return the same with other values."""
+        return type(self)(**{**vars(self), **changes})
+
+    def picked(self, *names: str) -> dict[str, Any]:
+        """Return the values of these options."""
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def spelled(cls, name: str) -> str:
+        """Return an option as a person types it."""
+        return next(one.spelled(own) for own, one, _ in cls.declared() if own == name)
+
+    def is_set(self, name: str) -> bool:
+        """Whether an option was typed, or has another value than by itself."""
+        default = next(one.default(type_) for own, one, type_ in self.declared() if own == name)
+        return name in self.given or getattr(self, name) != default
+
+
+class Run(Options, words="run", runs="run:run_campaign"):
+    """Run a campaign: draw cases, compare, shrink and keep what disagrees."""
+
+    runner: str | None = option(
+        "What is judged: an assembler, the simulated device, or a GPU.  [default: the best "
+        "there is: cuda, else ptxas, else sim; with --fleet cuda]",
+        type=click.Choice(["ptxas", "sim", "cuda"]),
+    )
+    time: str | None = shared("time")
+    cases: int | None = option("How many cases.", type=_COUNT)
+    findings: int | None = option("End after so many families that are not known.", type=_COUNT)
+    quiet_time: str | None = option("End when nothing new was found or reached for so long.")
+    seed: int | None = shared(
+        "seed", "Same seed, same cases.  [default: a random one, which is shown]", default=None
+    )
+    shard: str | None = option(
+        "Only the I-th of N parts of the rounds of --seed: one for each job of an array.",
+        metavar="I/N",
+    )
+    corpus: Path = shared("corpus")
+    resume: bool = option(
+        "Go on with the campaign of the corpus, with its options, and its limits if none are "
+        "given; they count all of it."
+    )
+    new: bool = option(
+        "Begin a campaign where another one was: its state is put aside, its findings stay."
+    )
+    trust: bool = shared(
+        "trust", "With --resume: run the commands that the campaign's state names."
+    )
+    workers: int | None = shared(
+        "workers", "Processes that share the work, with --fleet of each GPU.  [default: cores]"
+    )
+    devices: tuple[int, ...] = shared("devices")
+    fleet: str | None = shared("fleet")
+    gpus: int | None = shared("gpus")
+    repeat: float = option(
+        "Percent of the rounds of a fleet that a second GPU of the same kind carries out, too.",
+        type=click.FloatRange(0, 100),
+        default=1.0,
+    )
+    target: str | None = shared("target", "Only this .target; otherwise all there are.")
+    ptx_version: str | None = shared(
+        "ptx_version", "Only this .version; otherwise all that can be read."
+    )
+    only: str = shared("only")
+    screen: bool = option(
+        "Screen in the idle time of a GPU with what is verified already (`warpfuzz screen "
+        "--help` says how); the simulated device has none.  [default: --screen]",
+        "--screen/--no-screen",
+        default=True,
+    )
+    include_undefined: bool = option(
+        "Now and then run programs that the ISA leaves undefined, apart; they are counted, "
+        "not judged."
+    )
+    assemblers: tuple[str, ...] = shared(
+        "assemblers",
+        "Path or version of a ptxas; again for others, which are compared with the first. "
+        "With --runner cuda: the one that compiles for it.  [default there: the driver's]",
+    )
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    front_ends: tuple[str, ...] = option(
+        "Compiler that writes the PTX, at the level of --opt: `llvm` (LLVM IR), `nvcc` or "
+        "`nvrtc` (CUDA C++), the one that is here; `llvm:15`, `nvrtc:12.4` (a version); "
+        "`llvm:FOLDER` (its opt and llc; of the others a toolkit); `llvm:COMMAND`, `nvcc:COMMAND` "
+        "(source from input, PTX to output; {level}, {target} and {ptx} are filled in). Several "
+        "(llvm:14,llvm:22, or again; `all`: those that are here), or several levels, are "
+        "compared.  [default: warpfuzz writes it]",
+        "--front-end",
+    )
+    model: str | None = shared("model")
+    levels: str | None = shared(
+        "levels", "-O level of code for a GPU; with --compilers or --front-end several: 0,1,2,3."
+    )
+    compilers: str | None = shared(
+        "compilers",
+        "Compare compilers with each other and the oracle: versions, paths or folders of "
+        "ptxas with commas between them; `installed`, `all`, `driver`.",
+    )
+    disassembler: Path | None = shared("disassembler")
+    at_least: int | None = shared("at_least")
+    known: Path | None = shared("known")
+    report: Path | None = shared("report")
+    metrics: str | None = shared("metrics")
+    json: bool = shared("json")
+    # What the command finds out of them.
+    level: int | None = None
+    front_end: str | None = None
+    matrix: bool = False
+    """Whether compilers are compared with each other."""
+    chosen: bool = False
+    """Whether somebody chose the runner."""
+
+
+class Replay(Options, words="replay", runs="replay:replay_path"):
+    """Run saved cases again: a corpus, the folder of a finding, a .ptx file, or `record`.
+
+    What is left out is as each finding was made. `record`, where no folder here has that name, is
+    what ships with warpfuzz.
+    """
+
+    path: Path = argument()
+    times: int = option("How often each.", type=_COUNT, default=1)
+    assembler: str | None = option(
+        "Path or version of a ptxas.  [default: the one of the finding]",
+        "--assembler",
+        "--compiler",
+    )
+    baseline: str | None = option(
+        "Path or version of another: only what comes out otherwise with it counts. 'none': "
+        "without --fault and --ptx-pass."
+    )
+    target: str | None = shared("target", "Another .target.  [default: the one of the finding]")
+    level: int | None = shared("level")
+    runner: str | None = shared("runner")
+    junit: Path | None = shared("junit")
+    known: Path | None = shared("known")
+    at_least: int | None = shared("at_least")
+    quiet: bool = option("Print only what counts and is not known.")
+    trust: bool = shared("trust")
+    faults: tuple[str, ...] = shared("again_faults")
+    ptx_pass: str | None = shared("again_ptx_pass")
+    front_end: str | None = shared("again_front_end")
+    model: str | None = shared("model")
+    json: bool = shared("json")
+
+
+class Repro(Options, words="repro", runs="repro:reproduce"):
+    """Write a folder that reproduces a finding without warpfuzz: CASE is its folder or its id."""
+
+    case: str = argument()
+    corpus: Path = shared("corpus")
+    output: Path | None = option("The folder.  [default: repro-ID]")
+    disassembler: Path | None = shared(
+        "disassembler", "Path of an nvdisasm.  [default: the one here]"
+    )
+    bisected: Path | None = option(
+        "File with what `bisect --json` printed: which compilers are wrong.  [default: as found]"
+    )
+    json: bool = shared("json")
+
+
+class Bisect(Options, words="bisect", runs="bisect:bisect_case"):
+    """Find the first compiler version and -O level that changes a finding's result."""
+
+    case: str = argument()
+    corpus: Path = shared("corpus")
+    compilers: str | None = shared(
+        "compilers",
+        "Versions, paths or folders of ptxas with commas between them; `installed`, or `all` "
+        "to fetch what is missing.  [default: installed]",
+    )
+    levels: str | None = shared("levels", "-O levels: 0,1,2,3.  [default: all]")
+    target: str | None = shared("target", "Another .target.  [default: that of the finding]")
+    ptx_version: str | None = shared(
+        "ptx_version",
+        "Value of .version.  [default: that of the finding, or the highest that a compiler knows]",
+    )
+    runner: str | None = shared("runner")
+    times: int | None = option(
+        "Runs of each compiler.  [default: as many as the failure's rate asks for]", type=_COUNT
+    )
+    disassembler: Path | None = shared(
+        "disassembler",
+        "An nvdisasm, for notes of changed expansions.  [default: the one that is here]",
+    )
+    at_least: int | None = shared("at_least")
+    trust: bool = shared("trust")
+    faults: tuple[str, ...] = shared("again_faults")
+    ptx_pass: str | None = shared("again_ptx_pass")
+    front_end: str | None = shared("again_front_end")
+    model: str | None = shared("model")
+    json: bool = shared("json")
+
+
+class Explain(Options, words="explain", runs="legality:explain_one"):
+    """Say whether an instruction is legal, and why not; `add` and the like are not judged."""
+
+    instruction: str = argument()
+    target: str = shared("target", default=DEFAULT_TARGET)
+    ptx_version: str = shared("ptx_version", default=DEFAULT_VERSION)
+    json: bool = shared("json")
+
+
+class Legal(Options, words="legal", runs="legality:judge_file"):
+    """Judge a file: one verdict for each line, in order (- is standard input).
+
+    Verdicts are legal, illegal, undefined, and not judged, for other instructions of PTX. Of a
+    .ptx file that is a module, the matrix instructions are judged.
+    """
+
+    file: Path = argument(type=click.Path(path_type=Path, allow_dash=True))
+    target: str | None = shared(
+        "target", f"Value of .target.  [default: the module's, else {DEFAULT_TARGET}]"
+    )
+    ptx_version: str | None = shared(
+        "ptx_version", f"Value of .version.  [default: the module's, else {DEFAULT_VERSION}]"
+    )
+    json: bool = shared("json")
+
+
+class Isa(Options, words="isa", runs="isa:list_forms"):
+    """List the documented forms."""
+
+    target: str | None = Run.declaration("target")
+    ptx_version: str | None = Run.declaration("ptx_version")
+    only: str = shared("only")
+    json: bool = shared("json")
+
+
+class Bench(Options, words="bench", runs="bench:bench"):
+    """Plant faults, and measure after how many images each is found."""
+
+    only: str = shared("only", "Faults whose name fits: 'f64-*', 'subnormals'.")
+    seeds: int = option("How many campaigns.", type=_COUNT, default=20)
+    seed: int = shared("seed", "The first; the others come after it.")
+    limit: int = option("Images after which a campaign gives up.", type=_COUNT, default=100_000)
+    baseline_limit: int = option(
+        "The same where contents are uniform or normal.", type=_COUNT, default=1_000
+    )
+    contents: tuple[str, ...] = option(
+        "What fills the images; again for others.  [default: all]",
+        type=click.Choice(["warpfuzz", "uniform", "normal"]),
+    )
+    jobs: int | None = shared("workers", "Processes.  [default: one for each core]")
+    names: bool = option("List the faults, and plant none.", "--list")
+    lines: bool = option("Count the lines that campaigns end with.")
+    images: int = option("Images of each campaign of --lines.", type=_COUNT, default=4_000)
+    coverage: bool = option("Draw programs only, and count what they reach.")
+    programs: int = option("How many for --coverage.", type=_COUNT, default=10_000)
+    target: str | None = shared(
+        "target", "Value of .target.  [default: sm_100a, which has every form]"
+    )
+    ptx_version: str | None = shared(
+        "ptx_version", "Value of .version.  [default: one that knows the target]"
+    )
+    json: bool = shared("json")
+
+
+class Measure(Options, words="measure", runs="measure:measure_device"):
+    """Find out by probes how a device computes, and write it down as a model."""
+
+    runner: str | None = shared(
+        "runner", "What is measured: a GPU, or the simulated device.  [default: cuda]"
+    )
+    device: int = option("Number of the GPU.", type=_DEVICE, default=0)
+    target: str | None = shared("target", "Architecture of the simulated device.  [default: sm_90]")
+    ptx_version: str | None = shared(
+        "ptx_version", "Value of .version.  [default: the first that has all forms of the target]"
+    )
+    output: Path | None = option("Write the model to this TOML file.")
+    only: str = shared("only", "Units of forms whose opcode fits: 'wmma.mma.*bf16*'; a part.")
+    images: int | None = option(
+        "Random images that confirm each unit.  [default: 1,048,576 on a GPU, else 1,024]",
+        type=_COUNT,
+    )
+    seed: int = shared("seed", "Of the random images.", type=click.IntRange(0, 2**31 - 1))
+    workers: int | None = shared(
+        "workers", "Processes that confirm on a GPU.  [default: cores less one]"
+    )
+    faults: tuple[str, ...] = shared("faults")
+    assembler: str | None = shared(
+        "assembler", "A ptxas whose code is measured, by path or version.  [default: the driver's]"
+    )
+    compilers: str | None = shared(
+        "compilers",
+        "Several, with commas: versions, paths, all, driver. The model says which computes how.",
+    )
+    json: bool = shared("json")
+
+
+class Distill(Options, words="distill", runs="distill:make_set"):
+    """Make a screening set: programs, images and what must come out, in one file."""
+
+    images: int = option("About how many.", type=click.IntRange(min=4), default=8192)
+    output: Path = option("The file.", required=True)
+    seed: int = shared("seed")
+    target: str = shared("target", "Value of .target: of the GPUs.", default=DEFAULT_TARGET)
+    ptx_version: str | None = Bench.declaration("ptx_version")
+    only: str = shared("only", "Forms whose opcode fits: 'wmma.mma*f64', 'ldmatrix'.")
+    model: str | None = shared("model")
+    json: bool = shared("json")
+
+
+class Screen(Options, words="screen", runs="screen:screen"):
+    """Run every image of a set on every multiprocessor, again and again, and compare there.
+
+    Without a set, one is made while the GPU works on what is there already.
+    """
+
+    path: Path | None = argument(metavar="[SET]", required=False)
+    time: str = shared("time", "How long: 90, 10m, 2h, 1w.", default="60")
+    devices: tuple[int, ...] = shared("devices")
+    pattern: str = option(
+        "Load all the time, or in steps from idle to full of 1 ms to 1 s.",
+        type=click.Choice(["steady", "bursts"]),
+        default="steady",
+    )
+    fleet: str | None = shared("fleet")
+    gpus: int | None = shared("gpus")
+    runner: str | None = shared(
+        "runner", "What is screened: GPUs, or the simulated device.  [default: cuda]"
+    )
+    seed: int = shared(
+        "seed", "Of the set that is made where none is given, and of the steps of `bursts`."
+    )
+    target: str | None = shared(
+        "target", "Value of .target where no set is given.  [default: the device's]"
+    )
+    corpus: Path = shared("corpus")
+    assembler: str | None = shared("assembler")
+    level: int | None = shared("level")
+    faults: tuple[str, ...] = shared("faults")
+    ptx_pass: str | None = shared("ptx_pass")
+    model: str | None = shared("model")
+    known: Path | None = shared("known")
+    junit: Path | None = shared("junit", "Write JUnit XML, too: a test for a multiprocessor.")
+    report: Path | None = shared("report")
+    metrics: str | None = shared("metrics")
+    json: bool = shared("json")
+
+    def carried_out_by(self) -> str:
+        """Return the module and the function: others for a cluster."""
+        runs = self.runs if self.fleet is None else "screen_fleet:screen_fleet"
+        return f"fuzz.commands.{runs}"
+
+
+class Status(Options, words="status", runs="status:show_status"):
+    """Show campaigns that run elsewhere, or have ended, from the files in their corpora.
+
+    Several, such as the shards of an array, are summed up.
+    """
+
+    corpora: tuple[Path, ...] = argument(metavar="[CORPUS]...")
+    watch: bool = option("Again and again, until no campaign runs any more.")
+    json: bool = shared("json")
+
+
+class Doctor(Options, words="doctor", runs="doctor:examine"):
+    """Say what is here, what is missing, and what each missing part would give."""
+
+    json: bool = shared("json")
+
+
+class CompilersList(Options, words="compilers list", runs="compilers:list_compilers"):
+    """List the assemblers and front ends that are here."""
+
+    json: bool = shared("json")
+
+
+class CompilersFetch(Options, words="compilers fetch", runs="compilers:fetch_compilers"):
+    """Fetch assemblers (13.5 11.8) and front ends (llvm:15) through pip, into the cache."""
+
+    versions: tuple[str, ...] = argument(required=True)
+    json: bool = shared("json")
+
+
+class CorpusList(Options, words="corpus list", runs="corpus:list_findings"):
+    """List families, worst first, each with its smallest finding.
+
+    `record`, where no folder here has that name, is what ships with warpfuzz.
+    """
+
+    path: Path = argument(default=DEFAULT_CORPUS)
+    known: Path | None = shared("known")
+    json: bool = shared("json")
+
+
+class CorpusShow(Options, words="corpus show", runs="corpus:show_finding"):
+    """Show a finding with everything that is known of it: FINDING is its folder or its id."""
+
+    finding: str = argument()
+    corpus: Path = shared("corpus")
+    json: bool = shared("json")
+
+
+class CorpusMerge(Options, words="corpus merge", runs="corpus:merge_corpora"):
+    """Add the findings of other corpora, folders or exported .zip files, to the first.
+
+    It is made if it is not there. What it has stays as it is.
+    """
+
+    destination: Path = argument()
+    sources: tuple[Path, ...] = argument(required=True)
+    json: bool = shared("json")
+
+
+class CorpusPrune(Options, words="corpus prune", runs="corpus:prune_corpus"):
+    """Keep the smallest finding of each family."""
+
+    path: Path = argument(default=DEFAULT_CORPUS)
+    dry_run: bool = option("Only say what would go.")
+    json: bool = shared("json")
+
+
+class CorpusDiff(Options, words="corpus diff", runs="corpus:compare_corpora"):
+    """Compare two corpora; exit code 1 if they differ."""
+
+    left: Path = argument()
+    right: Path = argument()
+    json: bool = shared("json")
+
+
+class CorpusCheck(Options, words="corpus check", runs="corpus:check_corpus"):
+    """Read everything in a corpus, and say what is wrong with it; exit code 3 if anything is."""
+
+    path: Path = argument(default=DEFAULT_CORPUS)
+    json: bool = shared("json")
+
+
+class CorpusMarkKnown(Options, words="corpus mark-known", runs="corpus:mark_finding"):
+    """Mark the family of a finding as known: FINDING is its folder or its id.
+
+    Commands that are given the file with --known count and show what is known, and do not end
+    with 1 for it.
+    """
+
+    finding: str = argument()
+    corpus: Path = shared("corpus")
+    reason: str = option("Why it needs not be reported.", required=True)
+    evidence: str | None = option("A text or a page that shows it.  [default: the finding]")
+    until: datetime | None = option(
+        "The last day on which it holds: 2027-01-31.  [default: for good]",
+        type=click.DateTime(formats=["%Y-%m-%d"]),
+    )
+    known: Path = option("The TOML file that it is added to.", default=Path("known.toml"))
+    json: bool = shared("json")
+
+
+class CorpusExport(Options, words="corpus export", runs="corpus:export_corpus"):
+    """Write a corpus into one file, .zip or .jsonl."""
+
+    path: Path = argument()
+    file: Path = argument()
+    json: bool = shared("json")
+
+
+class CorpusImport(Options, words="corpus import", runs="corpus:import_by_hand"):
+    """Add a case written by hand, a folder with a module and a description; or an exported .zip."""
+
+    folder: Path = argument()
+    corpus: Path = shared("corpus")
+    json: bool = shared("json")
+
+
+_NO_GPU = (
+    "--device {value} names a GPU, and the runner is {o.runner}; leave it out, or choose --runner "
+    "cuda"
+)
+_OF_SEARCHES = "seeds limit baseline_limit contents"
+"""Options of `bench` that only the search for planted faults goes by."""
+CONFLICTS: Mapping[str, tuple[tuple[str, Callable[[Any], object], str], ...]] = {
+    "run": (
+        (
+            "new", lambda o: o.resume,
+            "--resume goes on with a campaign, and --new begins one; leave one out",
+        ),
+        (
+            "disassembler", lambda o: o.compilers is None,
+            "--disassembler {value} shows which machine instructions compilers choose; say with "
+            "--compilers which, or leave it out",
+        ),
+    ),
+    # When the runner is known, and what a resumed campaign was begun with.
+    "campaign": (
+        (
+            "assemblers", lambda o: o.matrix,
+            "--compilers, or several of --front-end, name all the compilers there are; leave "
+            "--assembler out",
+        ),
+        (
+            "faults ptx_pass", lambda o: o.matrix,
+            "planted faults and PTX passes change what every compiler gets or writes, and they are "
+            "compared on the same program; leave --fault and --ptx-pass out",
+        ),
+        (
+            "front_ends", lambda o: o.compilers is not None,
+            "--compilers names assemblers, which are compared on the same PTX, and --front-end "
+            "what writes PTX; leave one of the two out",
+        ),
+        (
+            "include_undefined", lambda o: o.matrix,
+            "--include-undefined runs programs whose results nobody promises, and --compilers "
+            "reports every result that differs; leave one of the two out",
+        ),
+        (
+            "front_ends", lambda o: o.matrix and o.runner == "ptxas",
+            "--front-end writes programs that run, and --runner ptxas runs none; choose --runner "
+            "sim or cuda",
+        ),
+        (
+            "faults ptx_pass front_ends levels", lambda o: not o.matrix and o.runner == "ptxas",
+            "--fault, --ptx-pass, --front-end and --opt change programs that run, and --runner "
+            "ptxas only asks whether instructions are accepted; choose --runner sim or cuda",
+        ),
+        (
+            "model", lambda o: o.runner == "ptxas",
+            "--model judges what programs compute, and --runner ptxas runs none; leave it out, or "
+            "choose --runner sim or cuda",
+        ),
+        (
+            "include_undefined", lambda o: o.runner == "ptxas",
+            "--include-undefined is for campaigns that run programs, and --runner ptxas only asks "
+            "whether instructions are accepted; leave it out, or choose --runner sim or cuda",
+        ),
+        (
+            "assemblers", lambda o: o.runner != "ptxas" and len(o.assemblers) > 1,
+            "{count} assemblers are given, and --runner {o.runner} compiles with one; run a "
+            "campaign for each",
+        ),
+        (
+            "devices", lambda o: o.fleet is not None,
+            "--device {value} names a GPU of this machine, and --fleet takes all that the cluster "
+            "has; leave one of the two out",
+        ),
+        ("devices", lambda o: o.runner != "cuda", _NO_GPU),
+        (
+            "devices", lambda o: o.matrix and len(o.devices) > 1,
+            "--device names {count} GPUs, and compilers are compared on one and the same; name "
+            "one",
+        ),
+    ),
+    "module of replay": (
+        (
+            "baseline junit known at_least runner target level faults ptx_pass", lambda o: True,
+            "{option} is for findings, and {o.path} is a module by itself, which is only given to "
+            "ptxas; leave it out, or make a case of it (`warpfuzz corpus import FOLDER`)",
+        ),
+    ),
+    "bench": (
+        (
+            "images", lambda o: not o.lines,
+            "--images is how many a campaign of --lines has; add --lines, or leave it",
+        ),
+        (
+            f"{_OF_SEARCHES} coverage programs", lambda o: o.lines,
+            "{option} means nothing for --lines, which runs one campaign for each fault; leave one "
+            "of the two out",
+        ),
+        (
+            "programs", lambda o: not o.coverage,
+            "--programs is how many --coverage draws; add --coverage, or leave it",
+        ),
+        (
+            f"only {_OF_SEARCHES}", lambda o: o.coverage,
+            "{option} is about planted faults, and --coverage plants none; leave one of the two "
+            "out",
+        ),
+    ),
+    "measure": (
+        (
+            "assembler", lambda o: o.compilers is not None,
+            "--assembler {value} names one compiler and --compilers {o.compilers} several; leave "
+            "one of the two out",
+        ),
+    ),
+    "screen": (("devices", lambda o: o.runner != "cuda", _NO_GPU),),
+    "screen --fleet": (
+        (
+            "devices report metrics", lambda o: True,
+            "{option} is for the GPUs of one machine, and --fleet takes all of a cluster; leave "
+            "one of the two out",
+        ),
+    ),
+}  # fmt: skip
+"""By command: options, where they contradict others, and what is said then.
+
+In a sentence, {option} is the first of these options that was given, {value} its value (the first
+of several, of which there are {count}), and {o} all options.
+"""
+
+
+def check_conflicts(options: Options, command: str) -> None:
+    """Raise UsageError for the first row of `CONFLICTS` whose options were given where it holds."""
+    for names, holds, sentence in CONFLICTS[command]:
+        given = [name for name in names.split() if options.is_set(name)]
+        if given and holds(options):
+            name, value = options.spelled(given[0]), getattr(options, given[0])
+            several = value if isinstance(value, tuple) else (value,)
+            raise UsageError(
+                sentence.format(
+                    option=name,
+                    value=several[0],
+                    count=len(several),
+                    o=options,
+                )
+            )

@@ -1,0 +1,20 @@
+"""The warp-level matrix instructions, a row for each: everything that the ISA says of one.
+
+Forms, legality, availability, drafts and explanations are derived from these rows. A new
+instruction is a row in a file of its own here, and a place in INSTRUCTIONS.
+"""
+
+from __future__ import annotations
+
+from oracle.instructions.ldmatrix import LDMATRIX_ROW
+from oracle.instructions.mma_sync import MMA_SYNC_ROW
+from oracle.instructions.movmatrix import MOVMATRIX_ROW
+from oracle.instructions.row import Instruction
+from oracle.instructions.stmatrix import STMATRIX_ROW
+from oracle.instructions.wmma import WMMA_LOAD, WMMA_MMA, WMMA_STORE
+
+_ROWS = (
+    WMMA_LOAD, WMMA_MMA, WMMA_STORE, LDMATRIX_ROW, MMA_SYNC_ROW, STMATRIX_ROW, MOVMATRIX_ROW,
+)  # fmt: skip
+INSTRUCTIONS: dict[str, Instruction] = {row.mnemonic: row for row in _ROWS}
+"""Rows by mnemonic, in the order in which they are listed to a user."""

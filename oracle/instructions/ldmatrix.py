@@ -1,0 +1,89 @@
+"""ldmatrix (PTX ISA 9.7.14.5.15): a row."""
+
+from __future__ import annotations
+
+from oracle.forms import LDMATRIX
+from oracle.instructions.row import (
+    EXPLICIT_CTA,
+    SHARED_SPACES,
+    SPECIFIC_TARGETS,
+    Block,
+    Instruction,
+    Note,
+    Quote,
+    Where,
+)
+from oracle.targets import PtxVersion
+
+_TYPED = ".shape.num{.trans}{.ss}.type"
+_PACKED = {"space": SHARED_SPACES, "dst_fmt": ("b8x16",), "src_fmt": ("b6x16_p32", "b4x16_p64")}
+_WIDE: Where = ({"shape": "m16n16 m8n16"},)
+
+LDMATRIX_ROW = Instruction(
+    mnemonic="ldmatrix",
+    name="ldmatrix",
+    section=LDMATRIX,
+    fragments=LDMATRIX,
+    operands=("r", "p"),
+    syntax="sync aligned shape num trans? space? type? dst_fmt? src_fmt?",
+    blocks=(
+        Block(
+            _TYPED,
+            {"shape": ("m8n8",), "num": ("x1", "x2", "x4"), "trans": ("", "trans"),
+             "space": SHARED_SPACES, "type": ("b16",)},
+        ),
+        Block(
+            _TYPED,
+            {"shape": ("m16n16",), "num": ("x1", "x2"), "trans": ("trans",),
+             "space": SHARED_SPACES, "type": ("b8",)},
+        ),
+        Block(
+            ".m8n16.num{.ss}.dst_fmt.src_fmt",
+            {"shape": ("m8n16",), "num": ("x1", "x2", "x4"), **_PACKED},
+        ),
+        Block(
+            ".m16n16.num.trans{.ss}.dst_fmt.src_fmt",
+            {"shape": ("m16n16",), "num": ("x1", "x2"), "trans": ("trans",), **_PACKED},
+        ),
+    ),
+    notes=(
+        Note(text="Introduced in PTX ISA version 6.5.", since=PtxVersion(6, 5)),
+        EXPLICIT_CTA,
+        Note(
+            text="Support for .m16n16, .m8n16 shapes introduced in PTX ISA version 8.6.",
+            since=PtxVersion(8, 6),
+            where=_WIDE,
+        ),
+        Note(
+            text="Support for .b8 type with ldmatrix is introduced in PTX ISA version 8.6.",
+            since=PtxVersion(8, 6),
+            where=({"type": "b8"},),
+        ),
+        Note(
+            text="Support for .src_fmt, .dst_fmt qualifiers introduced in PTX ISA version 8.6.",
+            since=PtxVersion(8, 6),
+            where=({"dst_fmt": "b8x16"},),
+        ),
+        Note(text="Requires sm_75 or higher.", target=75),
+        # Three lists of the page, word for word the same, one for the shapes, one for .b8 and one
+        # for the formats; each of those forms has one of the shapes.
+        Note(
+            text=f"Shapes .m16n16, .m8n16 {SPECIFIC_TARGETS}",
+            specific=True,
+            where=_WIDE,
+        ),
+    ),
+    quotes=(
+        Quote(
+            text="Collectively load one or more matrices across all threads in a warp from the "
+            "location indicated by the address operand `p`, from `.shared` state space into "
+            "destination register `r`.",
+        ),
+        Quote(
+            text="Each thread in a warp loads fragments of a row, with thread 0 receiving the "
+            "first fragment in its register `r`, and so on. A group of four threads loads an "
+            "entire row of the matrix",
+        ),
+    ),
+    fertile=(("shape", "num", "type"), ("shape", "dst_fmt", "src_fmt")),
+)  # fmt: skip

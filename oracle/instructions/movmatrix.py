@@ -1,0 +1,33 @@
+"""movmatrix (PTX ISA 9.7.14.5.17): a row."""
+
+from __future__ import annotations
+
+from oracle.forms import MOVMATRIX
+from oracle.instructions.row import Block, Instruction, Note, Quote
+from oracle.targets import PtxVersion
+
+MOVMATRIX_ROW = Instruction(
+    mnemonic="movmatrix",
+    name="movmatrix",
+    section=MOVMATRIX,
+    fragments=MOVMATRIX,
+    operands=("to", "from"),
+    syntax="sync aligned shape trans type",
+    blocks=(
+        Block(
+            ".shape.trans.type",
+            {"shape": ("m8n8",), "trans": ("trans",), "type": ("b16",)},
+        ),
+    ),
+    notes=(
+        Note(text="Introduced in PTX ISA version 7.8.", since=PtxVersion(7, 8)),
+        Note(text="Requires sm_75 or higher.", target=75),
+    ),
+    quotes=(
+        Quote(
+            text="Move a row-major matrix across all threads in a warp, reading elements from "
+            "source a, and writing the transposed elements to destination d.",
+        ),
+    ),
+    fertile=(("shape", "type"), ("shape", "trans")),
+)

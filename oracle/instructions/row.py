@@ -1,0 +1,215 @@
+"""What a row about an instruction has: its operands, its qualifiers, its forms, its notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from oracle.forms import Form, Slot, kind_of
+from oracle.targets import Module, PtxVersion
+
+STATE_SPACES = ("", "global", "shared", "shared::cta")
+"""Spellings of `{.ss}` of wmma.load and wmma.store; "" is generic addressing."""
+SHARED_SPACES = ("", "shared", "shared::cta")
+"""Spellings of `{.ss}` of ldmatrix and stmatrix."""
+ROUNDINGS = ("", "rn", "rz", "rm", "rp")
+"""Spellings of `{.rnd}` of the f64 forms."""
+SATURATIONS = ("", "satfinite")
+
+Where = tuple[Mapping[str, str], ...]
+"""To which forms something applies: to those that one of the mappings describes, or to all if there
+is none. A mapping names slots, or kinds of slots, and the texts of which one has to stand there."""
+
+
+def describes(where: Where, form: Form) -> bool:
+    """Tell whether something applies to a form."""
+    return not where or any(
+        all(
+            any(
+                text in (texts.split() or [""])
+                for slot, text in form.slots
+                if name in (slot, kind_of(slot))
+            )
+            for name, texts in some.items()
+        )
+        for some in where
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Note:
+    """One note of a page: what it says, and which versions and targets it asks for."""
+
+    text: str
+    """The page's own words."""
+    where: Where = ()
+    since: PtxVersion | None = None
+    """First PTX ISA version that has it."""
+    until: PtxVersion | None = None
+    """First PTX ISA version that has it no more."""
+    deprecated: PtxVersion | None = None
+    """First PTX ISA version that advises against it."""
+    target: int | None = None
+    """Smallest target number."""
+    specific: bool = False
+    """Whether the note asks for one of the architecture- or family-specific targets of
+    9.7.14.5.15."""
+
+    def refusal(self, module: Module) -> str | None:
+        """Say why the version or the target of a module does not satisfy the note, if so."""
+        version, target = module.version, module.target
+        if (self.since is not None and version < self.since) or (
+            self.until is not None and version >= self.until
+        ):
+            return f"{self.text} The PTX ISA version here is {version}."
+        if self.target is not None and target.number < self.target:
+            return f"{self.text} The target here is {target.name}."
+        if self.specific and not _has_specific_shapes(module):
+            return f"{self.text} Here: {target.name} and PTX ISA version {version}."
+        return None
+
+
+def _has_specific_shapes(module: Module) -> bool:
+    """Tell whether the target has the shapes, types and formats that ldmatrix got in 8.6.
+
+    The page: sm_100a, sm_101a (sm_110a from 9.0) and sm_120a; from 8.8 also sm_100f, sm_101f
+    (sm_110f from 9.0) and sm_120f "or higher in the same family", which takes in the "a" targets
+    of a family's younger members.
+    """
+    version, target = module.version, module.target
+    if not target.is_specific or target.family is None or not module.exists:
+        return False
+    oldest = target.number == target.family
+    return (oldest and target.suffix == "a") or version >= PtxVersion(8, 8)
+
+
+SPECIFIC_TARGETS = (
+    "are supported on sm_100a, sm_101a (renamed to sm_110a from PTX ISA version 9.0), sm_120a and, "
+    "from PTX ISA version 8.8, on sm_100f, sm_101f (renamed to sm_110f from 9.0), sm_120f or "
+    "higher in the same family."
+)
+"""How the pages list the targets of a note that is `specific`."""
+EXPLICIT_CTA = Note(
+    text="Support for ::cta sub-qualifier introduced in PTX ISA version 7.8.",
+    since=PtxVersion(7, 8),
+    where=({"space": "shared::cta"},),
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Quote:
+    """What the page says that an instruction does."""
+
+    text: str
+    section: str = ""
+    """Where it stands, if not in the instruction's own section."""
+    where: Where = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """Forms under one heading of the page: every combination of what may stand in the slots."""
+
+    heading: str
+    slots: Mapping[str, tuple[str, ...]]
+    """Texts by slot, the last changes first. Several slots in one key ("atype btype") change
+    together: to one text for all of them, or to one for each, parted by spaces."""
+
+    def texts(self) -> Iterator[dict[str, str]]:
+        """Iterate over what stands in the slots."""
+        for chosen in product(*self.slots.values()):
+            found: dict[str, str] = {}
+            for names, text in zip(self.slots, chosen, strict=True):
+                slots = names.split()
+                texts = text.split(" ")
+                found |= zip(slots, texts * len(slots) if len(texts) == 1 else texts, strict=True)
+            yield found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Instruction:
+    """One instruction of the PTX ISA: all that its forms have in common, and which they are."""
+
+    mnemonic: str
+    name: str
+    """As people call it: "mma.sync" for `mma`."""
+    section: str
+    """Section of the PTX ISA that describes the instruction."""
+    fragments: str
+    """Section that says how many registers its vectors have."""
+    operands: tuple[str, ...]
+    """Kinds in the order of the syntax, what is written first: "p" an address, "stride" an optional
+    stride, "to" and "from" a register each; every other is a vector of registers."""
+    opaque: bool = False
+    """Whether it is left open which lane holds which element of its vectors."""
+    syntax: str
+    """Slots in the order of the page's syntax; one that may be left out ends in "?"."""
+    aligned_since: PtxVersion | None = None
+    """First PTX ISA version in which `.aligned` has to be written; None: it always has to be."""
+    blocks: tuple[Block, ...]
+    """The forms, in the order of the page."""
+    notes: tuple[Note, ...]
+    """In the order of the page."""
+    quotes: tuple[Quote, ...] = ()
+    fertile: tuple[tuple[str, ...], ...]
+    """Sets of slots whose combinations are tried: shapes and types, where a compiler's tables have
+    most room for holes. Several slots in one text ("atype btype") get the same qualifier."""
+
+    @cached_property
+    def slots(self) -> tuple[str, ...]:
+        """Names of the slots in the order of the page's syntax."""
+        return tuple(self.syntax.replace("?", "").split())
+
+    @property
+    def implicit_types(self) -> bool:
+        """Whether the types of A and B may be left out, which are .f16 then."""
+        return "atype?" in self.syntax
+
+    @cached_property
+    def most(self) -> dict[str, int]:
+        """How many qualifiers of each kind there are at most."""
+        return _counted(self.slots)
+
+    @cached_property
+    def required(self) -> dict[str, int]:
+        """How many qualifiers of a kind every form has; `.aligned` was once left out."""
+        found = _counted(name for name in self.syntax.split() if not name.endswith("?"))
+        found.pop("aligned")
+        return found
+
+    def form(self, texts: Mapping[str, str], heading: str = "") -> Form:
+        """Return the form with these texts in its slots, documented or not."""
+        given = {"sync": "sync", "aligned": "aligned", **texts}
+        return Form(
+            mnemonic=self.mnemonic, section=self.section, operands=self.operands,
+            opaque=self.opaque, page_family=heading,
+            slots=tuple(Slot(name, given.get(name, "")) for name in self.slots),
+        )  # fmt: skip
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """Every documented form."""
+        return tuple(
+            self.form(texts, block.heading) for block in self.blocks for texts in block.texts()
+        )
+
+    def notes_of(self, form: Form) -> tuple[Note, ...]:
+        """Return the notes that apply to a form, in the order of the page."""
+        return tuple(note for note in self.notes if describes(note.where, form))
+
+    def quotes_of(self, form: Form) -> tuple[tuple[str, str], ...]:
+        """Return (section, text) of what the ISA says that a form does."""
+        return tuple(
+            (quote.section or self.section, quote.text)
+            for quote in self.quotes
+            if describes(quote.where, form)
+        )
+
+
+def _counted(slots: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for slot in slots:
+        found[kind_of(slot)] = found.get(kind_of(slot), 0) + 1
+    return found

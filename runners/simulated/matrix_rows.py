@@ -1,0 +1,202 @@
+"""ldmatrix, stmatrix and movmatrix: rows of 8 x 8 matrices (PTX ISA 9.7.14.5.15 to .17).
+
+Layouts, with lane t, and how sure they are:
+
+- `.m8n8.b16`: register i holds row t / 4 of matrix i, elements 2 (t mod 4) and the next, the first
+  in the low half. With `.trans`, element (r, c) is found at row c of memory. The page's figure 104
+  and text; measured on an H200.
+- `.m8n16` with a source format: register i holds row t / 4 of matrix i, bytes 4 (t mod 4) to
+  4 (t mod 4) + 3, the first lowest. The page's text and figure 106; CUTLASS's traits of the same
+  instruction agree. Not measured.
+- `.m16n16.trans`: matrix i has 16 row addresses, from lanes 16 i on; registers 2 i and 2 i + 1
+  hold rows t / 4 and t / 4 + 8 of the transposed matrix ("4 consecutive columns across 2 rows"):
+  register 2 i + h, byte j is byte t / 4 + 8 h of memory row 4 (t mod 4) + j. The page's text and
+  figure 105; CUTLASS's traits agree. Not measured.
+- A row of 16 narrow elements occupies 16 bytes: for `.b4x16_p64` 8 bytes of data, for
+  `.b6x16_p32` 12, lowest element in the lowest bits, and padding behind. An element lands in the
+  low bits of its byte, with zeros above (CUTLASS shifts 4-bit values up by two afterwards, which
+  says where they were). Not measured.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runners.simulated.access import space_named
+from runners.simulated.layouts import Layout, gather, scatter
+from runners.simulated.matrices import Form, writing
+from runners.simulated.memory import WINDOWS, Space
+from runners.simulated.operands import Operands
+from runners.simulated.silicon import Silicon
+from runners.simulated.syntax import Operand
+from runners.simulated.traffic import read_runs, write_runs
+from runners.simulated.units import RowUnit
+from runners.simulated.warps import LANES, Mask, Operation, Values, Warps, spread
+
+_ROW_BYTES = 16
+"""What one address stands for, padding included; also its alignment."""
+
+# What may be combined: shape, type, whether `.trans` stands there (None is either), largest .num.
+_LOADED: dict[tuple[str, str], tuple[bool | None, int]] = {
+    ("m8n8", "b16"): (None, 4),
+    ("m8n16", "b8x16.b6x16_p32"): (False, 4),
+    ("m8n16", "b8x16.b4x16_p64"): (False, 4),
+    ("m16n16", "b8"): (True, 2),
+    ("m16n16", "b8x16.b6x16_p32"): (True, 2),
+    ("m16n16", "b8x16.b4x16_p64"): (True, 2),
+}
+_PACKED_BITS = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
+"""Bits in memory of elements that are bytes in registers."""
+# Up to this architecture every lane's address has to be valid, used or not (the page's note).
+_ALL_LANES_UP_TO = 75
+
+
+@lru_cache(maxsize=64)
+def _layout(shape: str, number: int, transposed: bool) -> Layout:
+    """Return where so many matrices, of 16-bit or 8-bit elements, are in registers."""
+    rows, columns = map(int, shape[1:].split("n"))
+    parts = 2 if columns == 8 else 4
+    matrix, half, lane, part = np.meshgrid(
+        np.arange(number), np.arange(rows // 8), np.arange(LANES), np.arange(parts), indexing="ij"
+    )
+    row, column = lane // 4 + 8 * half, parts * (lane % 4) + part
+    if transposed:
+        row, column = column, row
+    elements = (matrix * rows + row) * columns + column
+    return Layout(bits=32 // parts, elements=elements.reshape(-1, LANES, parts))
+
+
+def _expanded(rows: Values, bits: int, unit: RowUnit) -> Values:
+    """Take 16 elements of 4 or 6 bits out of each row's 16 bytes, a byte for each."""
+    data = rows[:, : 2 * bits]
+    if unit.swapped_nibbles:
+        data = data[:, ::-1]
+    every_bit = np.unpackbits(data, axis=1, bitorder="little").reshape(len(rows), 16, bits, -1)
+    values = np.zeros((len(rows), 16, rows.shape[-1]), np.uint8)
+    for position in range(bits):
+        values |= every_bit[:, :, position] << np.uint8(position)
+    if unit.signed:
+        sign = np.uint8(1 << (bits - 1))
+        values = (values ^ sign) - sign
+    return values
+
+
+def _rewired(words: list[Values], unit: RowUnit) -> list[Values]:
+    """Return registers as a unit takes or gives them; a sound one leaves them as they are."""
+    if unit.exchanged_registers and len(words) > 1:
+        words = [words[1], words[0], *words[2:]]
+    if unit.swapped_halves:
+        words = [(word >> np.uint32(16)) | (word << np.uint32(16)) for word in words]
+    return words
+
+
+def _starts(
+    operands: Operands, place: Operand, match: re.Match[str], unit: RowUnit
+) -> Callable[[Warps], NDArray[np.uint64]]:
+    """Return what computes (32, warps or 1) addresses of rows in shared memory."""
+    space = space_named(match["space"])
+    address = operands.address(place, space)
+
+    def compute(warps: Warps) -> NDArray[np.uint64]:
+        every = address(warps)
+        every = spread(every, (LANES, every.shape[1]))
+        if space is Space.GENERIC:
+            # Outside the shared window this wraps to an address that no block has.
+            every = every - np.uint64(WINDOWS[Space.SHARED])
+        return np.roll(every, -unit.rotation, axis=0) if unit.rotation else every
+
+    return compute
+
+
+def _load(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode ldmatrix."""
+    shape, kind, number = match["shape"], match["type"], int(match["num"])
+    transposed = match["trans"] is not None
+    trans, largest = _LOADED.get((shape, kind), (None, 0))
+    if number > largest or trans not in (None, transposed):
+        operands.unsupported("this combination of qualifiers is not known")
+    if shape == "m8n8":
+        operands.need(75)
+    elif not silicon.target.has_narrow_rows:
+        operands.lacks("sm_100a, sm_110a, sm_120a or one of their families")
+    unit = silicon.unit(operands.instruction.opcode, RowUnit(transposed=transposed))
+    layout = _layout(shape, number, unit.transposed)
+    target, place = operands.expect(2)
+    names = operands.registers(target, layout.count, 32)
+    starts = _starts(operands, place, match, unit)
+    used = number * (16 if shape == "m16n16" else 8)
+    checked = LANES if silicon.architecture <= _ALL_LANES_UP_TO else used
+    width = layout.bits // 8
+
+    def compute(warps: Warps, mask: Mask) -> list[Values]:
+        rows = read_runs(
+            warps, Space.SHARED, starts(warps)[:checked], _ROW_BYTES // width, width, mask,
+            alignment=_ROW_BYTES,
+        )[:used]  # fmt: skip
+        if kind in _PACKED_BITS:
+            rows = _expanded(rows, _PACKED_BITS[kind], unit)
+        return _rewired(scatter(rows.reshape(-1, rows.shape[2]), layout), unit)
+
+    return writing(operands, silicon, names, compute)
+
+
+def _store(operands: Operands, silicon: Silicon, match: re.Match[str]) -> Operation:
+    """Decode stmatrix of 16-bit elements, the reverse of ldmatrix."""
+    number, opcode = int(match["num"]), operands.instruction.opcode
+    operands.need(90)
+    unit = silicon.unit(opcode, RowUnit(transposed=match["trans"] is not None))
+    corrupt = silicon.corruption(opcode)
+    layout = _layout("m8n8", number, unit.transposed)
+    place, given = operands.expect(2)
+    sources = operands.sources(given, number, 32)
+    starts = _starts(operands, place, match, unit)
+
+    def execute(warps: Warps, mask: Mask) -> None:
+        mask = warps.whole(mask)
+        size = warps.indices.size
+        words = _rewired([spread(source(warps), (LANES, size)) for source in sources], unit)
+        if corrupt is not None:
+            words = corrupt(words, warps.site())
+        rows = gather(words, layout, size).reshape(8 * number, 8, size)
+        addresses = starts(warps)[: 8 * number]
+        write_runs(warps, Space.SHARED, addresses, rows, mask, alignment=_ROW_BYTES)
+
+    return execute
+
+
+def _move(operands: Operands, silicon: Silicon, _: re.Match[str]) -> Operation:
+    """Decode movmatrix: lane 4 g + t gets elements (2 t, g) and (2 t + 1, g)."""
+    target, given = operands.expect(2)
+    operands.need(75)
+    unit = silicon.unit(operands.instruction.opcode, RowUnit(transposed=True))
+    names = [operands.destination(target, 32)]
+    source = operands.source(given, 32)
+    held, moved = _layout("m8n8", 1, False), _layout("m8n8", 1, unit.transposed)
+
+    def compute(warps: Warps, _: Mask) -> list[Values]:
+        words = scatter(gather([source(warps)], held, warps.indices.size), moved)
+        return [np.roll(word, -unit.rotation, axis=0) for word in _rewired(words, unit)]
+
+    return writing(operands, silicon, names, compute)
+
+
+_SHARED = r"(?:\.(?P<space>shared(?:::cta)?))?"
+FORMS: tuple[Form, ...] = (
+    (
+        re.compile(
+            r"ldmatrix\.sync\.aligned\.(?P<shape>m8n8|m8n16|m16n16)\.x(?P<num>[124])"
+            rf"(?P<trans>\.trans)?{_SHARED}\.(?P<type>b16|b8|b8x16\.b6x16_p32|b8x16\.b4x16_p64)"
+        ),
+        _load,
+    ),
+    (
+        re.compile(
+            rf"stmatrix\.sync\.aligned\.m8n8\.x(?P<num>[124])(?P<trans>\.trans)?{_SHARED}\.b16"
+        ),
+        _store,
+    ),
+    (re.compile(r"movmatrix\.sync\.aligned\.m8n8\.trans\.b16"), _move),
+)
