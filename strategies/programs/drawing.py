@@ -101,7 +101,7 @@ def programs(
             f"{focus.form.opcode} does not exist on {module}; "
             f"`warpfuzz explain '{focus.form.opcode}'` says where it does"
         )
-    anything = known.multiplications or known.row_loads or known.lane_multiplications or known.moves
+    anything = known.fragment_products or known.row_loads or known.register_products or known.moves
     if focus.form is None and not anything:
         raise UsageError(
             f"{module} has none of the forms that are given; "
@@ -136,7 +136,7 @@ class _ProgramDraw:
         builder, wanted = self.builder, self.wanted
         dice = builder.dice()
         main = main_form(builder, builder.focus.form, dice, rows=not wanted)
-        # On fragments, and then ldmatrix only stands beside them; or on registers known by lane.
+        # On opaque fragments, beside which ldmatrix may stand, or on registers of a known layout.
         opaque = main.opaque or main.is_load
         if opaque:
             builder.plain_spaces = not dice.below(3)
@@ -162,7 +162,7 @@ class _ProgramDraw:
         if main.is_product:
             self._multiply(main, number, controls, hoisted=hoisted)
         elif not opaque:
-            known = builder.palette.lane_multiplications
+            known = builder.palette.register_products
             if known and dice.once_in(2) and not (self.one or wanted):
                 multiply_all(builder, [dice.one_of(dice.one_of(families(known)))], hoisted=False)
             self._move(main, controls)
@@ -188,8 +188,8 @@ class _ProgramDraw:
         number = dice.one_of(_SIZES)
         if main.is_load:
             alone = wanted <= _OF_ROWS_ALONE
-            alone &= number == 1 or not builder.palette.multiplications
-            if alone or not builder.everything.multiplications:
+            alone &= number == 1 or not builder.palette.fragment_products
+            if alone or not builder.everything.fragment_products:
                 return 0
         if self.one:
             return 1
@@ -308,7 +308,7 @@ class _ProgramDraw:
     def _lengthen(self, *, opaque: bool) -> None:
         builder = self.builder
         full = builder.memory.size(shared=False) > 2 * TIGHT
-        if not opaque or self.one or full or not builder.everything.multiplications:
+        if not opaque or self.one or full or not builder.everything.fragment_products:
             _copy(builder)
             return
         form = multiplication(builder, builder.dice())

@@ -45,10 +45,10 @@ def operand_of(form: Form, operand: str) -> Held:
 class Palette:
     """The forms from which programs for a target are put together."""
 
-    multiplications: tuple[Form, ...]
+    fragment_products: tuple[Form, ...]
     """Those of fragments that were asked for; if none was, all that the target has."""
-    lane_multiplications: tuple[Form, ...]
-    """Those of registers whose layout is known."""
+    register_products: tuple[Form, ...]
+    """Those of registers of a known layout."""
     row_loads: tuple[Form, ...]
     row_stores: tuple[Form, ...]
     transpositions: tuple[Form, ...]
@@ -128,11 +128,11 @@ def palette(forms: tuple[Form, ...], module: Module) -> Palette:
     there = tuple(form for form in forms if is_available(form, module))
     products = tuple(form for form in there if form in VALUED_FORMS)
     if not products and any(form.is_access for form in there):
-        products = everything(module).multiplications
+        products = everything(module).fragment_products
     lanes = tuple(form for form in there if not form.opaque and is_valued(form, module))
     return Palette(
-        multiplications=products,
-        lane_multiplications=tuple(form for form in lanes if form.is_product),
+        fragment_products=products,
+        register_products=tuple(form for form in lanes if form.is_product),
         row_loads=tuple(form for form in lanes if form.is_load),
         row_stores=tuple(form for form in lanes if form.is_store),
         transpositions=tuple(f for f in lanes if not (f.is_product or f.is_load or f.is_store)),

@@ -22,7 +22,7 @@ class LiveValue:
 
     name: str
     holds: Held
-    """A fragment of wmma, or registers whose contents are known lane by lane."""
+    """A fragment of wmma, whose layout is opaque, or registers of a known layout."""
     depth: int
     """Of the scope that first wrote the name."""
     pending: bool = False

@@ -1,4 +1,4 @@
-"""How registers known lane by lane come from memory and go there: on their own, or in rows."""
+"""How registers of a known layout come from memory and go there: on their own, or in rows."""
 
 from __future__ import annotations
 

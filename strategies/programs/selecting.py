@@ -38,12 +38,12 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
         users = _users(known, form) or _users(builder.everything, form)
         return dice.one_of(_suited(users, builder))
     groups: list[tuple[Form, ...]] = []
-    lanes: list[tuple[Form, ...]] = list(families(known.lane_multiplications))
+    lanes: list[tuple[Form, ...]] = list(families(known.register_products))
     lanes += [(form,) for form in known.moves]
     if lanes and builder.wants(OF_LANES):
         return dice.one_of(dice.one_of(lanes))
-    if known.multiplications:
-        groups += families(_suited(known.multiplications, builder))
+    if known.fragment_products:
+        groups += families(_suited(known.fragment_products, builder))
     if rows or not groups:
         groups += known.row_families
         groups += lanes
@@ -52,7 +52,7 @@ def main_form(builder: Builder, form: Form | None, dice: Dice, *, rows: bool) ->
 
 def multiplication(builder: Builder, dice: Dice) -> Form:
     """Choose any multiplication of fragments that fits what is asked for."""
-    known = builder.palette.multiplications or builder.everything.multiplications
+    known = builder.palette.fragment_products or builder.everything.fragment_products
     return dice.one_of(dice.one_of(families(_suited(known, builder))))
 
 
@@ -68,9 +68,9 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
     hold it, as their A or B, or are any.
     """
     opaque = main.opaque
-    known: Sequence[Form] = builder.palette.lane_multiplications
+    known: Sequence[Form] = builder.palette.register_products
     if opaque:
-        known = builder.palette.multiplications or builder.everything.multiplications
+        known = builder.palette.fragment_products or builder.everything.fragment_products
     forms = [main]
     needs = unmet(builder, main) if opaque else []
     while len(forms) < number:
@@ -149,7 +149,7 @@ def _users(known: Palette, form: Form) -> tuple[Form, ...]:
     matrix = form.matrix()
     return tuple(
         f
-        for f in known.multiplications
+        for f in known.fragment_products
         if f.matrix(matrix.operand) == matrix
         and {"a": f.a_layout, "b": f.b_layout}.get(matrix.operand, form.layout) == form.layout
     )
