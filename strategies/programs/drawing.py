@@ -19,7 +19,7 @@ from strategies.programs.accesses import STORES, TIGHT, load
 from strategies.programs.builder import Builder, Dice
 from strategies.programs.controlling import BRANCHES, LOOPS, around
 from strategies.programs.elements import change
-from strategies.programs.forms import everything, families, palette
+from strategies.programs.forms import Palette, everything, families, palette
 from strategies.programs.products import (
     LIVE,
     complete_registers,
@@ -108,12 +108,12 @@ def programs(
             f"`warpfuzz isa --target {module.target.name} --ptx-version {module.version}` lists "
             "what there is"
         )
-    return _programs(focus, module, forms)
+    return _programs(focus, module, known)
 
 
 @st.composite
-def _programs(draw: st.DrawFn, focus: Focus, module: Module, forms: tuple[Form, ...]) -> Program:
-    builder = Builder(draw, palette(forms, module), everything(module), focus)
+def _programs(draw: st.DrawFn, focus: Focus, module: Module, known: Palette) -> Program:
+    builder = Builder(draw, known, everything(module), focus)
     program = _ProgramDraw(builder).program()
     return with_shared_registers(program, builder.dice, focus, module.target.name)
 

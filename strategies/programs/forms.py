@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from oracle.availability import is_available
 from oracle.forms import Form
@@ -70,7 +70,7 @@ class Palette:
             groups.setdefault(form.texts["type"] or form.texts["src_fmt"], []).append(form)
         return tuple(map(tuple, groups.values()))
 
-    @property
+    @cached_property
     def plain_row_loads(self) -> tuple[Form, ...]:
         """Loads of rows of 16-bit elements."""
         return tuple(form for form in self.row_loads if form.texts["type"] == "b16")

@@ -96,7 +96,8 @@ def beside(builder: Builder, main: Form, number: int) -> list[Form]:
                 form for form in known if operand_of(form, "d").words < operand_of(form, "a").words
             ]
         elif kind == "kin":
-            others = [f for f in known if operand_of(f, "c") == operand_of(last, "d")]
+            d = operand_of(last, "d")
+            others = [form for form in known if operand_of(form, "c") == d]
         elif kind == "next":
             others = [form for form in known if _takes(form, last)]
         elif kind == "any":
