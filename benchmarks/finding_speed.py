@@ -27,7 +27,7 @@ from corpus.known import Known
 from fuzz.bench.campaigns import Silence
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
-from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob
 from fuzz.runner import RunnerChoice, opened
 
@@ -38,19 +38,19 @@ def measured(seconds: float, *, seed: int, choice: RunnerChoice) -> dict[str, ob
     """Run a campaign for a while."""
     check = Programs(choice=choice, seed=seed)
     with TemporaryDirectory() as folder, opened(check.choice) as ready, ExitStack() as stack:
-        trier = ProgramTrier(ready, check, Silence(), stack)
-        drawing = check.drawing(trier.facts)
+        opened_check = check.on_runner(ready, Silence(), stack)
+        plan = check.plan(opened_check.facts)
         triage = Triage(
             corpus=create_corpus(Path(folder) / "corpus", generator="bench"),
             known=Known(entries=()),
-            shrinks=drawing.shrinks,
+            shrinks=plan.shrinks,
         )
-        reached = drawing.coverage()
+        reached = plan.coverage()
         images = bad = number = 0
         begun, examining = time.process_time(), 0.0
         while time.process_time() - begun < seconds:
-            drawn = drawing.round(number, reached)
-            done = trier.round(RoundJob(number=number, drawn=drawn, settled=triage.settled))
+            drawn = plan.round(number, reached)
+            done = opened_check.round(RoundJob(number=number, drawn=drawn, settled=triage.settled))
             images, number = images + done.cases, number + 1
             reached.merge(done.coverage)
             for suspect in done.suspects.values():
@@ -58,7 +58,7 @@ def measured(seconds: float, *, seed: int, choice: RunnerChoice) -> dict[str, ob
                 triage.suspect(suspect)
             at = time.process_time()
             while (job := triage.next_job(SHRINK_SECONDS)) is not None:
-                triage.examined(job, trier.examine(job))
+                triage.examined(job, opened_check.examine(job))
             examining += time.process_time() - at
         spent = time.process_time() - begun
     return {

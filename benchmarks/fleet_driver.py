@@ -162,9 +162,9 @@ class Timed:
 
 def template() -> bytes:
     """Return the report of a round, pickled."""
-    with CHECK.opened(Heart(Beats(1), 0)) as trier:
-        drawn = CHECK.drawing(trier.facts).round(0, ProgramCoverage())
-        report: RoundReport = trier.round(RoundJob(number=0, drawn=drawn))
+    with CHECK.opened(Heart(Beats(1), 0)) as opened_check:
+        drawn = CHECK.plan(opened_check.facts).round(0, ProgramCoverage())
+        report: RoundReport = opened_check.round(RoundJob(number=0, drawn=drawn))
     return pickle.dumps(replace(report, suspects={}), 5)
 
 

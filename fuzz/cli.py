@@ -74,8 +74,6 @@ _GROUPS = {
 
 
 def _command(kind: type[Options]) -> click.Command:
-    """Return the command whose options a class declares."""
-
     def run(**values: object) -> Exit:
         context = click.get_current_context()
         default = ParameterSource.DEFAULT

@@ -30,15 +30,7 @@ from oracle.errors import InfrastructureError, UsageError
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """Return a number and its noun: "1 family", "1,200 families".
-
-    Parameters
-    ----------
-    one
-        The noun for 1.
-    many
-        The noun for all other numbers; with an s at its end unless it is given.
-    """
+    """Return a number and its noun: "1 family", "1,200 families"."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
@@ -48,19 +40,7 @@ T = TypeVar("T")
 def tracked(
     things: Iterable[T], what: str, *, json: bool, out: Console | None = None
 ) -> Iterator[T]:
-    """Iterate, with a progress bar where somebody can see it; nothing of it stays.
-
-    Parameters
-    ----------
-    things
-        What is worked on; the bar knows how far it is if they have a length.
-    what
-        What is done to them, in a word.
-    json
-        Whether the output is for programs.
-    out
-        Where else lines are printed meanwhile; standard error by itself.
-    """
+    """Iterate, with a progress bar where somebody can see it; nothing of it stays."""
     out = out or console(stderr=True)
     if json or not out.is_terminal or out.is_dumb_terminal:
         yield from things
@@ -111,15 +91,7 @@ def starting(*, lines: bool) -> Iterator[Callable[[str], None]]:
 def fetcher(
     fetch: Callable[[str, Callable[[int, int], None]], T], *, json: bool
 ) -> Iterator[Callable[[str], T]]:
-    """Give a function that fetches a compiler by its name and shows how far it is.
-
-    Parameters
-    ----------
-    fetch
-        Fetches: takes the name, and what is told the bytes that are there and that there will be.
-    json
-        Whether the output is for programs.
-    """
+    """Give a function that fetches a compiler by its name and shows how far it is."""
     out = console(stderr=json)
     hidden = not out.is_terminal or out.is_dumb_terminal
     # Where nobody watches, not even an empty line is left of the bar.
@@ -218,11 +190,6 @@ class _Escapes(dict[int, str]):
     Those move a cursor, change what is shown around them, end a line, or cannot be written: C0, C1
     with ESC and CSI, the marks of Unicode's UAX 9, and bytes that are no text, which Python keeps
     as lone surrogates.
-
-    Parameters
-    ----------
-    kept
-        Signs that stay nevertheless.
     """
 
     def __init__(self, kept: str) -> None:
@@ -314,19 +281,7 @@ def duration(seconds: float) -> str:
 
 
 def bar(share: float, width: int, style: str, *, ascii_only: bool = False) -> Text:
-    """Return a bar of text, so that it stays in reports and without colours.
-
-    Parameters
-    ----------
-    share
-        What is filled, 0 to 1; more and less are cut.
-    width
-        Columns of the whole.
-    style
-        Of the filled part.
-    ascii_only
-        Whether the output takes no other signs.
-    """
+    """Return a bar of text, so that it stays in reports and without colours."""
     share = min(1.0, max(0.0, share)) if share == share else 0.0
     if ascii_only:
         filled = round(share * width)
@@ -417,13 +372,7 @@ def check_junit(path: Path) -> None:
 
 
 def write_junit(path: Path, tests: Sequence[Test], *, suite: str) -> None:
-    """Write a file of JUnit XML.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be written.
-    """
+    """Write a file of JUnit XML."""
     counts = {
         "tests": str(len(tests)),
         "failures": str(sum(test.result == "failure" for test in tests)),

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from oracle.definedness import check_defined
 from oracle.image import check_images
-from oracle.models import NO_FIGURES, Confidence, Model, model_for, weakest
-from oracle.models.files import model_of
+from oracle.models import NO_FIGURES, Confidence, Model, model_for, model_of, weakest
 from oracle.places import Uniform, Word
 from oracle.program import Program, requirements
 from oracle.steps import Branch, Loop, Step

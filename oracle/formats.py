@@ -58,6 +58,16 @@ class Format:
         return self.name != "e4m3"
 
     @property
+    def infinity(self) -> int:
+        """Pattern of an exponent field of ones: of infinity, where there is one."""
+        return ((1 << self.exponent_bits) - 1) << (self.bits - 1 - self.exponent_bits)
+
+    @property
+    def magnitude(self) -> int:
+        """Pattern of all bits but the sign."""
+        return (1 << (self.bits - 1)) - 1
+
+    @property
     def ignored_bits(self) -> int:
         """Low-order bits of the word that the arithmetic ignores: 13 for tf32, else 0."""
         if not self.is_float:

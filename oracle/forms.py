@@ -182,6 +182,11 @@ class Form:
         return self.matrices[operand].type
 
     @cached_property
+    def types(self) -> str:
+        """Element types of D, A, B and C: "f32.f16.f16.f32"."""
+        return ".".join(self.type(operand).name for operand in "dabc")
+
+    @cached_property
     def d_type(self) -> Format:
         """Element type of D."""
         return self.type("d")

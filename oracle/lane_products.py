@@ -13,7 +13,7 @@ from oracle.forms import Form
 from oracle.isa import mma_sync_form
 from oracle.lane_fragments import pack, unpack
 from oracle.matrices import LANES
-from oracle.models.files import model_of
+from oracle.models import model_of
 from oracle.multiply import chunk_tiles, product, takes_upper_halves
 from oracle.scratch import own_scratch
 

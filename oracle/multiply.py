@@ -15,8 +15,7 @@ from oracle.batches import chunks, matrices
 from oracle.enclosure import enclosure
 from oracle.forms import Form
 from oracle.isa import mma_form
-from oracle.models import Model, model_for
-from oracle.models.files import model_of
+from oracle.models import Model, model_for, model_of
 from oracle.scratch import own_scratch
 from oracle.transposition import in_order
 

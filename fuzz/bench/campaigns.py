@@ -14,7 +14,7 @@ from fuzz.bench.pooling import Report, Stopping, Watcher, run_all
 from fuzz.campaign.campaign import SHRINK_SECONDS
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
-from fuzz.checks.protocol import RoundJob, ShrinkJob, Stage
+from fuzz.checks.protocol import Examined, RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
 from oracle.availability import is_available
@@ -76,17 +76,7 @@ def campaigns_of(
 def measure_reach(
     campaigns: Sequence[Campaign], *, jobs: int, watcher: Watcher
 ) -> tuple[Reach, ...]:
-    """Draw programs as campaigns do, and count what they reach.
-
-    Parameters
-    ----------
-    campaigns
-        All of one target and version, of which everything is listed, reached or not.
-    jobs
-        Processes; the counts do not depend on it.
-    watcher
-        Is told now and then the number of a campaign, and the programs drawn and left.
-    """
+    """Draw programs as campaigns do, and count what they reach."""
     total = ProgramCoverage()
     for coverage in run_all(reached_by, campaigns, jobs=jobs, watcher=watcher):
         total.merge(coverage)
@@ -187,40 +177,35 @@ class Silence:
 
 
 def lines_of(task: LinesTask, report: Report, stopping: Stopping) -> Lines:
-    """Run a campaign and return its lines.
-
-    Raises
-    ------
-    WarpfuzzError
-        As a campaign does.
-    """
+    """Run a campaign and return its lines."""
     check = Programs(choice=task.choice, seed=task.seed)
-    with TemporaryDirectory() as folder, check.opened(Silence()) as trier:
-        drawing = check.drawing(trier.facts)
+    with TemporaryDirectory() as folder, check.opened(Silence()) as opened_check:
+        plan = check.plan(opened_check.facts)
         triage = Triage(
             corpus=create_corpus(Path(folder) / "corpus", generator="bench"),
             known=task.known,
-            shrinks=drawing.shrinks,
+            shrinks=plan.shrinks,
         )
         taken: dict[str, float] = {}
         seconds: list[float] = []
         images = number = 0
-        reached = drawing.coverage()
+        reached = plan.coverage()
         while images < task.images and not stopping():
             job = RoundJob(
                 number=number,
-                drawn=drawing.round(number, reached),
+                drawn=plan.round(number, reached),
                 limit=task.images - images,
                 settled=triage.settled,
             )
-            done = trier.round(job)
+            done = opened_check.round(job)
             images, number = images + done.cases, number + 1
             reached.merge(done.coverage)
             for suspect in done.suspects.values():
                 triage.suspect(suspect)
             while (examination := triage.next_job(SHRINK_SECONDS)) is not None:
                 begun = time.process_time()
-                examined = trier.examine(examination)
+                examined = opened_check.examine(examination)
+                assert isinstance(examined, Examined)
                 triage.examined(examination, examined)
                 triage.sweep()
                 spent = time.process_time() - begun

@@ -123,11 +123,6 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
         Shell pattern over names of faults; a bare word may stand anywhere.
     target, version
         Of the modules in which the faults are to be found.
-
-    Raises
-    ------
-    UsageError
-        If nothing is selected.
     """
     wanted = pattern if any(c in pattern for c in "*?[") else f"*{pattern}*"
     faults = [fault for name, fault in _BY_NAME.items() if fnmatchcase(name, wanted)]
@@ -143,7 +138,6 @@ def chosen(pattern: str, *, target: str, version: str) -> tuple[Subject, ...]:
 
 @cache
 def _drawn(target: str, version: str) -> tuple[Form, ...]:
-    """Return the forms of which programs are drawn."""
     module = Module(parse_target(target), parse_version(version))
     return tuple(
         form
@@ -153,13 +147,7 @@ def _drawn(target: str, version: str) -> tuple[Form, ...]:
 
 
 def unobservable(fault: Fault, *, target: str, version: str) -> str:
-    """Return why no program for a target can show a fault; "" where one can.
-
-    Raises
-    ------
-    UsageError
-        If there is no such target or version.
-    """
+    """Return why no program for a target can show a fault; "" where one can."""
     if fault.rare:
         return "so rare that screening has to look for it (`warpfuzz screen SET`)"
     if any(fault.opcodes.search(form.opcode) for form in _drawn(target, version)):
@@ -196,15 +184,6 @@ class Mutant:
 
     It is used without a runner around it: runners keep modules, and a hundred of them would keep
     thousands. A trap is what a runner would report as a failure.
-
-    Parameters
-    ----------
-    fault
-        None for a sound device.
-    target
-        Architecture of the device.
-    layout
-        Which fragment layout it has.
     """
 
     def __init__(self, fault: Fault | None, *, target: str, layout: int) -> None:

@@ -30,8 +30,6 @@ Work = Callable[[Task, Report, Stopping], Result]
 
 
 class _Mailbox(Protocol):
-    """The part of a queue between processes that is used here."""
-
     def put(self, item: tuple[int, int, int]) -> None: ...
 
     def get_nowait(self) -> tuple[int, int, int]: ...
@@ -42,7 +40,6 @@ _stop: Event | None = None
 
 
 def _begin(mailbox: _Mailbox, stop: Event) -> None:
-    """Prepare a process of the pool."""
     global _mailbox, _stop
     _mailbox, _stop = mailbox, stop
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
@@ -89,11 +86,6 @@ def run_all(
         How many at the same time; 1 needs no other process.
     watcher
         Is told now and then how far a task is.
-
-    Raises
-    ------
-    InfrastructureError
-        If a process dies. What `work` raises is raised here.
     """
     if min(jobs, len(tasks)) <= 1:
         return [_alone(work, number, task, watcher) for number, task in enumerate(tasks)]

@@ -75,20 +75,6 @@ def search(task: tuple[Plan, int], report: Report, stopping: Stopping) -> Search
 
     Programs, images and what the oracle makes of them are the same for all faults, and are made
     once; a fault that is seen is not run again.
-
-    Parameters
-    ----------
-    task
-        What is searched, and the seed of the campaign.
-    report
-        Is told how many images were drawn and how many faults are left, over all columns.
-    stopping
-        Whether to end early.
-
-    Raises
-    ------
-    InfrastructureError
-        If the sound device and the oracle disagree: then no fault can be told from none.
     """
     plan, seed = task
     return _Search(plan, seed, report=report, stopping=stopping).run()
@@ -287,25 +273,7 @@ class Measurement:
 
 
 def measure(plan: Plan, seeds: Sequence[int], *, jobs: int, watcher: Watcher) -> Measurement:
-    """Search with every seed, some of them at the same time.
-
-    Parameters
-    ----------
-    plan
-        What is searched.
-    seeds
-        One campaign each.
-    jobs
-        Processes; 1 runs in this one.
-    watcher
-        Is told now and then the number of a seed, the images that it drew and the faults that it
-        still looks for, over all columns.
-
-    Raises
-    ------
-    InfrastructureError
-        If sound device and oracle disagree, or a process dies.
-    """
+    """Search with every seed, some of them at the same time."""
     begun = time.perf_counter()
     results = run_all(search, [(plan, seed) for seed in seeds], jobs=jobs, watcher=watcher)
     rows = tuple(_row(plan, subject, results) for subject in plan.subjects)

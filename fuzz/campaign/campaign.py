@@ -131,7 +131,7 @@ class Campaign:
     ) -> None:
         self.crew, self.facts, self.check, self.budget = crew, facts, check, budget
         self._observer, self._store = observer, store
-        self.drawing = check.drawing(facts)
+        self.plan = check.plan(facts)
         self._state = state or State(
             options=dict(campaign_options(check, facts)),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -140,9 +140,9 @@ class Campaign:
             **{name: limit and min(limit, MOST) for name, limit in asdict(budget).items()}
         )
         self._rounds = Rounds(self._state)
-        self._reached = Reached(self.drawing.coverage)
-        self.triage = Triage(corpus=corpus, known=known, shrinks=self.drawing.shrinks)
-        self._counts: Counts = Counts({one.words: 0 for one in self.drawing.words.counters})
+        self._reached = Reached(self.plan.coverage)
+        self.triage = Triage(corpus=corpus, known=known, shrinks=self.plan.shrinks)
+        self._counts: Counts = Counts({one.words: 0 for one in self.plan.words.counters})
         self._said = ""
         self._stopping, self._finishing, self._stopped, self._lost = False, False, "", ""
         if state is not None:
@@ -269,7 +269,7 @@ class Campaign:
                 self.triage.leave(job)
             case Lost(job=RoundJob() as job):
                 nothing = RoundReport(
-                    number=job.number, skip=job.skip, coverage=self.drawing.coverage()
+                    number=job.number, skip=job.skip, coverage=self.plan.coverage()
                 )
                 self._rounds.lost(job, event.how, guilty=event.guilty, nothing=nothing)
             case Lost(job=job) if not isinstance(job, RoundJob):
@@ -294,7 +294,7 @@ class Campaign:
             self.crew.give(job)
 
     def _drawn(self, number: int) -> Drawn:
-        return self.drawing.round(number, self._reached.known_to(number))
+        return self.plan.round(number, self._reached.known_to(number))
 
     def _give_examinations(self, seconds: float, *, everybody: bool = False) -> None:
         if not self.triage.waiting:
@@ -310,7 +310,7 @@ class Campaign:
         for report in self._rounds.ready(self._left, self.triage.settled):
             self._take(report)
         self._reached.settle(self._rounds.next)
-        if trouble := self.drawing.trouble(self._counts, self._said):
+        if trouble := self.plan.trouble(self._counts, self._said):
             raise InfrastructureError(trouble)
 
     def _take(self, report: RoundReport) -> None:
@@ -391,7 +391,7 @@ class Campaign:
         done = sum(worker.cases for worker in workers)
         self._history.add(now, done)
         return CampaignStatus(
-            words=self.drawing.words,
+            words=self.plan.words,
             seed=self.check.seed,
             seconds=state.seconds if self._stopped else now - self._started,
             seconds_limit=self.budget.seconds,
@@ -407,7 +407,7 @@ class Campaign:
             recent_rate=self._rate(now, done),
             rates=self._history.rates,
             seconds_since_new=now - self._newest,
-            forms=self.drawing.forms,
+            forms=self.plan.forms,
             forms_reached=self._reached.total.forms_reached,
             workers=workers,
             devices=[self._health[number] for number in sorted(self._health)]
@@ -428,7 +428,7 @@ class Campaign:
             events=self._hosts.news,
             event_count=self._hosts.count,
             notes=state.notes,
-            summary=self.drawing.summary(),
+            summary=self.plan.summary,
             screening=self._screening,
         )
 

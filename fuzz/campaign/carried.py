@@ -12,12 +12,12 @@ import sys
 import types
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from fuzz.checks.protocol import Check, Drawing, Facts, Options, Pulse, Trier
+from fuzz.checks.protocol import Check, Facts, OpenCheck, Options, Plan, Pulse
 from oracle.errors import UsageError
 
 _PACKAGES = ("oracle", "strategies", "runners", "fuzz.runner", "fuzz.checks")
@@ -78,11 +78,10 @@ def changed(sender: Memory) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried:
-    """A check that a worker opens only if it has the functions of who sent it."""
+class AroundCheck:
+    """A check inside of another one, which is as it is but for what is said otherwise."""
 
     check: Check
-    memory: Memory = field(default_factory=loaded, repr=False)
 
     @property
     def seed(self) -> int:
@@ -94,12 +93,31 @@ class Carried:
         """Seconds of silence after which a worker is killed."""
         return self.check.patience
 
-    def on(self, device: int) -> Carried:
+    def on(self, device: int) -> Self:
         """Return the same for a worker that has this device."""
         return replace(self, check=self.check.on(device))
 
+    def opened(self, pulse: Pulse) -> AbstractContextManager[OpenCheck]:
+        """Open what a worker needs. Raises as that of the check does."""
+        return self.check.opened(pulse)
+
+    def plan(self, facts: Facts) -> Plan:
+        """Return the coordinator's side. Raises as that of the check does."""
+        return self.check.plan(facts)
+
+    def options(self, facts: Facts) -> Options:
+        """Return what decides which cases there are."""
+        return self.check.options(facts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried(AroundCheck):
+    """A check that a worker opens only if it has the functions of who sent it."""
+
+    memory: Memory = field(default_factory=loaded, repr=False)
+
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[Trier]:
+    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
         """Open what a worker needs.
 
         Raises
@@ -109,7 +127,7 @@ class Carried:
         WarpfuzzError
             As that of the check.
         """
-        with self.check.opened(pulse) as trier:
+        with self.check.opened(pulse) as inside:
             others = changed(self.memory)
             if others:
                 more = f" and {len(others) - 1} more" if len(others) > 1 else ""
@@ -119,15 +137,7 @@ class Carried:
                     "Change the file, or give the campaign a runner of your own "
                     "(RunnerChoice.maker, a function of a module that PYTHONPATH leads to)"
                 )
-            yield trier
-
-    def drawing(self, facts: Facts) -> Drawing:
-        """Return the coordinator's side. Raises as that of the check does."""
-        return self.check.drawing(facts)
-
-    def options(self, facts: Facts) -> Options:
-        """Return what decides which cases there are."""
-        return self.check.options(facts)
+            yield inside
 
     def pickled(self) -> bytes:
         """Return it as bytes.

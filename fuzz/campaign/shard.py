@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
-from corpus import Case
-from fuzz.checks.protocol import (
-    Check,
-    Counts,
-    DeviceStatus,
-    Drawing,
-    Drawn,
-    Examination,
-    Examined,
-    Facts,
-    Gone,
-    NotExamined,
-    Options,
-    Pulse,
-    RoundJob,
-    RoundReport,
-    Trier,
-)
+from fuzz.campaign.carried import AroundCheck
+from fuzz.checks.protocol import Facts, OpenCheck, Options, Plan, Pulse, RoundJob, RoundReport
 from oracle.errors import UsageError
-from strategies.coverage import Coverage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,77 +48,37 @@ class Shard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharded:
+class Sharded(AroundCheck):
     """A check of which a campaign carries out the rounds of one shard.
 
     The campaign counts its own rounds from 0. What they are about takes into account what the
     rounds of the same shard have reached: a shard needs to know nothing of the others.
     """
 
-    check: Check
     shard: Shard
 
-    @property
-    def seed(self) -> int:
-        """Of the campaign: the same for all shards."""
-        return self.check.seed
-
-    @property
-    def patience(self) -> float:
-        """Seconds of silence after which a worker is killed."""
-        return self.check.patience
-
-    def on(self, device: int) -> Sharded:
-        """Return the same for a worker that has this device."""
-        return replace(self, check=self.check.on(device))
-
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[_Trier]:
+    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
         """Open what a worker needs. Raises as that of the whole check does."""
-        with self.check.opened(pulse) as trier:
-            yield _Trier(trier, self.shard)
+        with self.check.opened(pulse) as whole:
 
-    def drawing(self, facts: Facts) -> _Drawing:
+            def carry_out(job: RoundJob) -> RoundReport:
+                report = whole.round(replace(job, number=self.shard.number(job.number)))
+                report.number = job.number
+                return report
+
+            yield replace(whole, round=carry_out)
+
+    def plan(self, facts: Facts) -> Plan:
         """Return the coordinator's side. Raises as that of the whole check does."""
-        return _Drawing(self.check.drawing(facts), self.shard)
+        whole = self.check.plan(facts)
+        return replace(
+            whole,
+            words=replace(whole.words, where=f"{whole.words.where} · shard {self.shard}"),
+            round=lambda number, known: whole.round(self.shard.number(number), known),
+            summary={**whole.summary, "shard": str(self.shard)},
+        )
 
     def options(self, facts: Facts) -> Options:
         """Return what decides which cases there are."""
         return {**self.check.options(facts), "--shard": str(self.shard)}
-
-
-class _Trier:
-    def __init__(self, trier: Trier, shard: Shard) -> None:
-        self._trier, self._shard = trier, shard
-        self.facts = trier.facts
-
-    def round(self, job: RoundJob) -> RoundReport:
-        report = self._trier.round(replace(job, number=self._shard.number(job.number)))
-        report.number = job.number
-        return report
-
-    def examine(self, job: Examination) -> Examined | NotExamined | Gone:
-        return self._trier.examine(job)
-
-    def health(self) -> DeviceStatus | None:
-        return self._trier.health()
-
-
-class _Drawing:
-    def __init__(self, drawing: Drawing, shard: Shard) -> None:
-        self._drawing, self._shard = drawing, shard
-        where = f"{drawing.words.where} · shard {shard}"
-        self.words = replace(drawing.words, where=where)
-        self.forms, self.coverage = drawing.forms, drawing.coverage
-
-    def round(self, number: int, known: Coverage) -> Drawn:
-        return self._drawing.round(self._shard.number(number), known)
-
-    def shrinks(self, case: Case) -> bool:
-        return self._drawing.shrinks(case)
-
-    def trouble(self, counts: Counts, said: str) -> str:
-        return self._drawing.trouble(counts, said)
-
-    def summary(self) -> Mapping[str, Any]:
-        return {**self._drawing.summary(), "shard": str(self._shard)}

@@ -20,7 +20,7 @@ from typing import Any
 from corpus import BrokenEntryError
 from fuzz.campaign.carried import unpickled
 from fuzz.campaign.heartbeat import Blame, Broken, Heart
-from fuzz.checks.protocol import Job, NotExamined, Report, RoundJob, Trier
+from fuzz.checks.protocol import Job, NotExamined, OpenCheck, Report, RoundJob
 from oracle.errors import DeviceLostError, UsageError, WarpfuzzError
 
 _HEALTH_SECONDS = 10.0
@@ -33,9 +33,9 @@ def serve(line: Connection[Any, Any], heart: Heart) -> None:
     with suppress(EOFError, ConnectionError):
         data, device = line.recv()
         try:
-            with unpickled(data).on(device).opened(heart) as trier:
-                line.send(trier.facts)
-                worker = Worker(trier, device)
+            with unpickled(data).on(device).opened(heart) as check:
+                line.send(check.facts)
+                worker = Worker(check, device)
                 while True:
                     report = worker.carry_out(line.recv())
                     line.send(report)
@@ -50,14 +50,14 @@ class Worker:
 
     Parameters
     ----------
-    trier
+    check
         The check, opened.
     device
         Number of the device.
     """
 
-    def __init__(self, trier: Trier, device: int = 0) -> None:
-        self._trier, self._device = trier, device
+    def __init__(self, check: OpenCheck, device: int = 0) -> None:
+        self._check, self._device = check, device
         self._asked = -_HEALTH_SECONDS
 
     def carry_out(self, job: Job) -> Report:
@@ -69,14 +69,14 @@ class Worker:
             If it cannot be carried out.
         """
         if isinstance(job, RoundJob):
-            report = self._trier.round(job)
+            report = self._check.round(job)
             report.device = self._device
             if time.monotonic() - self._asked >= _HEALTH_SECONDS and not report.lost:
                 self._asked = time.monotonic()
-                report.health = self._trier.health()
+                report.health = self._check.health()
             return report
         try:
-            return self._trier.examine(job)
+            return self._check.examine(job)
         except (UsageError, BrokenEntryError):
             # A corpus is open to everybody: the finding may have been pruned in the meantime.
             return NotExamined(id=job.id)

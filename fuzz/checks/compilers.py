@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from corpus import Case
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.compiler_rounds import ROUNDS_OF_A_MODULE, MatrixRounds
 from fuzz.checks.compiler_suspects import MatrixExaminer
 from fuzz.checks.protocol import (
-    Counts,
-    DeviceStatus,
     Drawn,
-    Examination,
-    Examined,
     Facts,
-    Gone,
+    OpenCheck,
     Options,
+    Plan,
     Pulse,
-    RoundJob,
-    RoundReport,
     Shown,
     Words,
 )
@@ -36,7 +29,6 @@ from oracle.forms import Form
 from runners.assemblers.disassembly import Disassembler
 from runners.compilers import DRIVER
 from runners.cuda.compilation import release_of
-from strategies.coverage import Coverage
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import PROGRAMS, selected_forms
@@ -76,7 +68,7 @@ class Compilers:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[MatrixTrier]:
+    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
         """Open the device and the compilers.
 
         Raises
@@ -86,11 +78,36 @@ class Compilers:
         """
         with placed(self.choice) as place:
             fit = fitting(self.members, place)
+            opened, newest = place.opened, fit.versions.newest
+            forms = selected_forms(self.selection, target=place.target, version=newest)
+            facts = Facts(
+                target=place.target,
+                ptx_version=newest,
+                drawn=fit.versions if place.drawn else None,
+                version="" if opened is None else opened.version,
+                device="compilers alone" if opened is None else opened.device,
+                members=tuple(member.name for member in fit.members),
+                left_out=(*fit.skipped, *_judged_loosely(fit, place, forms)),
+            )
             # One at a time: there is a worker for every core.
             with Matrix(place.device, fit.members, jobs=1, newest=fit.newest) as matrix:
-                yield MatrixTrier(self, matrix, place, fit, pulse)
+                rounds = MatrixRounds(
+                    matrix,
+                    place,
+                    forms=forms,
+                    versions=fit.versions,
+                    seed=self.seed,
+                    disassembler=self.disassembler,
+                    pulse=pulse,
+                )
+                yield OpenCheck(
+                    facts=facts,
+                    round=rounds.report,
+                    examine=MatrixExaminer(matrix, place, pulse).examine,
+                    health=lambda: None if opened is None else health_of(opened),
+                )
 
-    def drawing(self, facts: Facts) -> MatrixDrawing:
+    def plan(self, facts: Facts) -> Plan:
         """Return what programs there are.
 
         Raises
@@ -98,44 +115,16 @@ class Compilers:
         UsageError
             If nothing is selected that the target has.
         """
-        return MatrixDrawing(self, facts)
-
-    def options(self, facts: Facts) -> Options:
-        """Return the options that decide which cases there are."""
-        return {
-            "--runner": self.choice.name,
-            "--seed": self.seed,
-            "--only": self.selection.pattern,
-            "--target": facts.target,
-            **facts.version_options,
-            "--compilers": _versions(one for one in self.members if one.front_end is None),
-            "--front-end": _versions(one for one in self.members if one.front_end is not None),
-            "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
-            "images of a program": self.images,
-            "layout of the simulated device": self.choice.layout,
-            "version of the generator": GENERATOR_VERSION,
-        }
-
-
-def _versions(members: Iterable[Member]) -> str | None:
-    return ", ".join(dict.fromkeys(one.version for one in members)) or None
-
-
-class MatrixDrawing:
-    """What programs a campaign compiles, and how it is told."""
-
-    coverage: type[Coverage] = ProgramCoverage
-
-    def __init__(self, check: Compilers, facts: Facts) -> None:
-        self._check, self._facts = check, facts
-        self._members = [one for one in check.members if one.name in facts.members]
-        self.forms = len(
-            selected_forms(check.selection, target=facts.target, version=facts.ptx_version)
-        )
-        nowhere = check.choice.name == NOWHERE
-        self.words = Words(
-            subject=described(self._members, self._members)
-            + ("" if nowhere else f" on {facts.device}"),
+        name = self.choice.name
+        nowhere = name == NOWHERE
+        members = [one for one in self.members if one.name in facts.members]
+        forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
+        written = name == "sim" and any(one.front_end for one in self.members)
+        images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
+        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
+                 "expansions", "notes")  # fmt: skip
+        words = Words(
+            subject=described(members, members) + ("" if nowhere else f" on {facts.device}"),
             where=f"{facts.target} · PTX ISA {facts.versions}",
             case="program" if nowhere else "image",
             agreement="no binary ran; all compilers accept and reject the same"
@@ -161,15 +150,32 @@ class MatrixDrawing:
                       many="expansions not looked at", odd=True),
             ),
         )  # fmt: skip
+        # Its number and the seed say all of a round.
+        drawn = Drawn(work=Work(count=images), cases=ROUNDS_OF_A_MODULE[name] * PROGRAMS * images)
+        return Plan(
+            words=words,
+            forms=len(forms),
+            coverage=ProgramCoverage,
+            round=lambda number, known: drawn,
+            shrinks=lambda case: KINDS[case.kind].shrinks,
+            summary={
+                **dict.fromkeys(zeros, 0),
+                "runner": name,
+                "device": "" if nowhere else facts.device,
+                "target": facts.target,
+                **facts.version_rows,
+                "members": list(facts.members),
+            },
+        )
 
     def _nothing_compared(self, *, nowhere: bool) -> str:
         """Return why no binary may have run; empty where nobody asked for that."""
         if not nowhere:
             said = "no binary ran to its end; the findings and the counters say why"
-            if self._check.choice.name == "sim":
+            if self.choice.name == "sim":
                 said += ". The simulated device runs no machine code: choose --runner cuda for that"
             return said
-        if self._check.wanted:
+        if self.wanted:
             return ""
         return (
             "no GPU is here, so no binary ran, and the compilers were only asked what they accept. "
@@ -177,37 +183,25 @@ class MatrixDrawing:
             "accepts is all that you want to know"
         )
 
-    def round(self, number: int, known: Coverage) -> Drawn:
-        """Return what a round is about: its number and the seed say all."""
-        check = self._check
-        images = check.images or _IMAGES[check.choice.name]
-        if check.choice.name == "sim" and any(one.front_end for one in check.members):
-            images = check.images or _WRITTEN_IMAGES
-        return Drawn(
-            work=Work(count=images), cases=ROUNDS_OF_A_MODULE[check.choice.name] * PROGRAMS * images
-        )
-
-    def shrinks(self, case: Case) -> bool:
-        """Whether a finding is made smaller: a wrong result."""
-        return KINDS[case.kind].shrinks
-
-    def trouble(self, counts: Counts, said: str) -> str:
-        """Return why nothing can come of this; nothing does: a compiler that fails is a finding."""
-        return ""
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return who compiled and where binaries ran."""
-        facts = self._facts
-        zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
-                 "expansions", "notes")  # fmt: skip
+    def options(self, facts: Facts) -> Options:
+        """Return the options that decide which cases there are."""
         return {
-            **dict.fromkeys(zeros, 0),
-            "runner": self._check.choice.name,
-            "device": "" if self._check.choice.name == NOWHERE else facts.device,
-            "target": facts.target,
-            **facts.version_rows,
-            "members": list(facts.members),
+            "--runner": self.choice.name,
+            "--seed": self.seed,
+            "--only": self.selection.pattern,
+            "--target": facts.target,
+            **facts.version_options,
+            "--compilers": _versions(one for one in self.members if one.front_end is None),
+            "--front-end": _versions(one for one in self.members if one.front_end is not None),
+            "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
+            "images of a program": self.images,
+            "layout of the simulated device": self.choice.layout,
+            "version of the generator": GENERATOR_VERSION,
         }
+
+
+def _versions(members: Iterable[Member]) -> str | None:
+    return ", ".join(dict.fromkeys(one.version for one in members)) or None
 
 
 def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
@@ -219,63 +213,3 @@ def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterat
         said = without_figures(forms, f"{place.architecture}@{release}", named)
         if said:
             yield said
-
-
-class MatrixTrier:
-    """Compiles, runs and examines on one device.
-
-    Parameters
-    ----------
-    check
-        What is compiled.
-    matrix
-        Who compiles.
-    place
-        Where binaries run.
-    fit
-        The members that can compile for it.
-    pulse
-        Is told of every stage.
-    """
-
-    def __init__(
-        self, check: Compilers, matrix: Matrix, place: Place, fit: Fitting, pulse: Pulse
-    ) -> None:
-        self._place = place
-        device = place.opened.device if place.opened is not None else "compilers alone"
-        version = place.opened.version if place.opened is not None else ""
-        self.facts = Facts(
-            target=place.target,
-            ptx_version=fit.versions.newest,
-            drawn=fit.versions if place.drawn else None,
-            version=version,
-            device=device,
-            members=tuple(member.name for member in fit.members),
-        )
-        newest = fit.versions.newest
-        forms = selected_forms(check.selection, target=place.target, version=newest)
-        self.facts = replace(
-            self.facts, left_out=(*fit.skipped, *_judged_loosely(fit, place, forms))
-        )
-        self._rounds = MatrixRounds(
-            matrix,
-            place,
-            forms=forms,
-            versions=fit.versions,
-            seed=check.seed,
-            disassembler=check.disassembler,
-            pulse=pulse,
-        )
-        self._examiner = MatrixExaminer(matrix, place, pulse)
-
-    def round(self, job: RoundJob) -> RoundReport:
-        """Carry out a round."""
-        return self._rounds.report(job)
-
-    def examine(self, job: Examination) -> Examined | Gone:
-        """Replay a finding, or make it smaller."""
-        return self._examiner.examine(job)
-
-    def health(self) -> DeviceStatus | None:
-        """Return what the device says of itself."""
-        return None if self._place.opened is None else health_of(self._place.opened)

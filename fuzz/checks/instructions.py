@@ -6,9 +6,8 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from corpus import Case, Kind
+from corpus import Kind
 from fuzz.checks.instruction_suspects import (
     HANG_SECONDS,
     Disagreement,
@@ -17,15 +16,11 @@ from fuzz.checks.instruction_suspects import (
     disagreement_of,
 )
 from fuzz.checks.protocol import (
-    Counts,
-    DeviceStatus,
     Drawn,
-    Examination,
-    Examined,
     Facts,
-    Gone,
-    NotExamined,
+    OpenCheck,
     Options,
+    Plan,
     Pulse,
     RoundJob,
     RoundReport,
@@ -183,18 +178,28 @@ class Instructions:
         return self
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[InstructionTrier]:
+    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
         """Return a worker's side."""
         thresholds = gc.get_threshold()
         gc.freeze()
         gc.set_threshold(_GARBAGE, *thresholds[1:])
+        examiner = Examiner(self.assemblers, self.selection, seed=self.seed, pulse=pulse)
         try:
-            yield InstructionTrier(self, pulse)
+            yield OpenCheck(
+                facts=Facts(
+                    target=self.target or "",
+                    ptx_version=self.ptx_version or "",
+                    version=self.assemblers[0].version,
+                    device=_subject(self.assemblers),
+                ),
+                round=_Rounds(self, pulse).report,
+                examine=examiner.examine,
+            )
         finally:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
 
-    def drawing(self, facts: Facts) -> InstructionDrawing:
+    def plan(self, facts: Facts) -> Plan:
         """Return what there is to be asked.
 
         Raises
@@ -202,7 +207,52 @@ class Instructions:
         UsageError
             If nothing is selected, or the assembler does not have what is asked for.
         """
-        return InstructionDrawing(self)
+        forms = self.selection.forms()
+        if not forms:
+            raise UsageError(
+                f"no documented form is like {self.selection.pattern!r}; `warpfuzz isa` lists "
+                "them all"
+            )
+        first = self.assemblers[0]
+        pairs = pairs_of(first, self.target, self.ptx_version)
+        target, version = pairs[0]
+        more = f" and {len(pairs) - 1:,} other modules" if len(pairs) > 1 else ""
+
+        def round_of(number: int, known: Coverage) -> Drawn:
+            target, version = pair_of_round(first, pairs, seed=self.seed, number=number)
+            start = f"{target.name} {version} "
+            costly = {
+                name.removeprefix(start): count
+                for name, count in known.counts["costly"].items()
+                if name.startswith(start)
+            }
+            work = Work(target=target.name, version=str(version), costly=costly)
+            return Drawn(work=work, cases=ROUND_CASES)
+
+        return Plan(
+            words=Words(
+                subject=_subject(self.assemblers),
+                where=f"{target.name} · PTX ISA {version}{more}",
+                case="instruction",
+                agreement="assembler and ISA agree on every instruction that was compared",
+                nothing_compared="no instruction was judged in the time: the assembler is slow, or "
+                "hangs on many instructions; give it longer (--time), or select fewer forms "
+                "(--only)",
+                runner="the assembler",
+                counters=tuple(
+                    Shown(words=("oracle", verdict.value), one=verdict.value, many=verdict.value)
+                    for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
+                ),
+            ),
+            forms=len(forms),
+            coverage=InstructionCoverage,
+            round=round_of,
+            shrinks=lambda case: True,
+            summary={
+                "runner": "ptxas",
+                "assemblers": [assembler.version for assembler in self.assemblers],
+            },
+        )
 
     def options(self, facts: Facts) -> Options:
         """Return the options that decide which cases there are."""
@@ -218,82 +268,12 @@ class Instructions:
         }
 
 
-class InstructionDrawing:
-    """What a campaign asks of assemblers, and how it is told."""
-
-    coverage: type[Coverage] = InstructionCoverage
-
-    def __init__(self, check: Instructions) -> None:
-        self._check = check
-        forms = check.selection.forms()
-        if not forms:
-            raise UsageError(
-                f"no documented form is like {check.selection.pattern!r}; `warpfuzz isa` lists "
-                "them all"
-            )
-        self.forms = len(forms)
-        self._pairs = pairs_of(check.assemblers[0], check.target, check.ptx_version)
-        target, version = self._pairs[0]
-        more = f" and {len(self._pairs) - 1:,} other modules" if len(self._pairs) > 1 else ""
-        self.words = Words(
-            subject=_subject(check.assemblers),
-            where=f"{target.name} · PTX ISA {version}{more}",
-            case="instruction",
-            agreement="assembler and ISA agree on every instruction that was compared",
-            nothing_compared="no instruction was judged in the time: the assembler is slow, or "
-            "hangs on many instructions; give it longer (--time), or select fewer forms (--only)",
-            runner="the assembler",
-            counters=tuple(
-                Shown(words=("oracle", verdict.value), one=verdict.value, many=verdict.value)
-                for verdict in (Verdict.LEGAL, Verdict.ILLEGAL)
-            ),
-        )
-
-    def round(self, number: int, known: Coverage) -> Drawn:
-        """Return what the instructions of a round are for, and what is to be left out."""
-        check = self._check
-        target, version = pair_of_round(
-            check.assemblers[0], self._pairs, seed=check.seed, number=number
-        )
-        start = f"{target.name} {version} "
-        costly = {
-            name.removeprefix(start): count
-            for name, count in known.counts["costly"].items()
-            if name.startswith(start)
-        }
-        work = Work(target=target.name, version=str(version), costly=costly)
-        return Drawn(work=work, cases=ROUND_CASES)
-
-    def shrinks(self, case: Case) -> bool:
-        """Whether a finding is made plainer: any of an instruction is."""
-        return True
-
-    def trouble(self, counts: Counts, said: str) -> str:
-        """Return nothing: whatever an assembler does can be told."""
-        return ""
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return who was asked."""
-        return {
-            "runner": "ptxas",
-            "assemblers": [assembler.version for assembler in self._check.assemblers],
-        }
-
-
 def _subject(assemblers: Sequence[Assembler]) -> str:
     return " and ".join(f"ptxas {assembler.version}" for assembler in assemblers)
 
 
-class InstructionTrier:
-    """Asks assemblers and examines disagreements.
-
-    Parameters
-    ----------
-    check
-        What is asked.
-    pulse
-        Is told of every stage.
-    """
+class _Rounds:
+    """Asks assemblers about the instructions of rounds."""
 
     def __init__(self, check: Instructions, pulse: Pulse) -> None:
         self._check, self._pulse = check, pulse
@@ -303,23 +283,8 @@ class InstructionTrier:
         self._failed: set[str] = set()
         """Likenesses of instructions with which the assembler failed, for any target."""
         self._suspects = Suspects(check.assemblers, seed=check.seed)
-        self._examiner = Examiner(check.assemblers, check.selection, seed=check.seed, pulse=pulse)
-        self.facts = Facts(
-            target=check.target or "",
-            ptx_version=check.ptx_version or "",
-            version=check.assemblers[0].version,
-            device=_subject(check.assemblers),
-        )
 
-    def examine(self, job: Examination) -> Examined | Gone | NotExamined:
-        """Replay a disagreement, or make it plainer; one of another campaign stays as it is."""
-        return self._examiner.examine(job)
-
-    def health(self) -> DeviceStatus | None:
-        """Return nothing: there is no device."""
-        return None
-
-    def round(self, job: RoundJob) -> RoundReport:
+    def report(self, job: RoundJob) -> RoundReport:
         """Ask the instructions of a round, batch by batch."""
         work, pulse = job.drawn.work, self._pulse
         coverage = InstructionCoverage()

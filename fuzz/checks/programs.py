@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
-from corpus import Case
 from fuzz.campaign.heartbeat import health_of
 from fuzz.checks.program_rounds import ProgramRounds
 from fuzz.checks.program_suspects import Examiner
 from fuzz.checks.protocol import (
     Counts,
-    DeviceStatus,
     Drawn,
-    Examination,
-    Examined,
     Facts,
+    OpenCheck,
     Options,
+    Plan,
     Pulse,
     RoundJob,
     RoundReport,
@@ -129,12 +127,71 @@ class Programs:
         return replace(self, choice=replace(self.choice, device=device))
 
     @contextmanager
-    def opened(self, pulse: Pulse) -> Iterator[ProgramTrier]:
+    def opened(self, pulse: Pulse) -> Iterator[OpenCheck]:
         """Open the runner. Raises as `fuzz.runner.opened` does."""
         with opened(self.choice) as ready, ExitStack() as stack:
-            yield ProgramTrier(ready, self, pulse, stack)
+            yield self.on_runner(ready, pulse, stack)
 
-    def drawing(self, facts: Facts) -> ProgramDrawing:
+    def on_runner(self, ready: OpenRunner, pulse: Pulse, stack: ExitStack) -> OpenCheck:
+        """Return what runs programs and examines findings on a runner.
+
+        Parameters
+        ----------
+        stack
+            Closes what is opened.
+        """
+        versions = drawn_versions(ready)
+        # What is not drawn by rounds is written in the version that has all their forms.
+        ready = replace(ready, ptx_version=versions.newest)
+        forms = selected_forms(self.selection, target=ready.target, version=versions.newest)
+        compiler = f"the compiler of CUDA {ready.release}"
+        facts = Facts(
+            target=ready.target,
+            ptx_version=versions.newest,
+            drawn=versions if len(versions.every) > 1 else None,
+            version=ready.version,
+            device=ready.device,
+            left_out=(
+                *_unjudged(ready, self.selection),
+                *filter(None, (without_figures(forms, ready.oracle_target, compiler),)),
+            ),
+        )
+        rounds = ProgramRounds(
+            ready,
+            versions=versions,
+            seed=self.seed,
+            selection=self.selection,
+            smallest=self.smallest,
+            pulse=pulse,
+        )
+        asides = [one.opened(ready, pulse) for one in self.asides]
+        idle = None if self.idle is None else self.idle.opened(ready)
+        examiner = Examiner(ready, pulse)
+        if idle is not None:
+            stack.callback(idle.close)
+        stack.callback(examiner.close)
+        for aside in asides:
+            stack.callback(aside.close)
+
+        def carry_out(job: RoundJob) -> RoundReport:
+            report = rounds.report(job)
+            for aside in asides if report.complete else ():
+                counts = aside.counts(job.number)
+                # Interrupted: a resumption does all of them, and the round is not done before.
+                report.complete = counts is not None
+                report.counts.update(counts or {})
+            if idle is not None:
+                idle.after(report, rounds.verified)
+            return report
+
+        return OpenCheck(
+            facts=facts,
+            round=carry_out,
+            examine=examiner.examine,
+            health=lambda: health_of(ready),
+        )
+
+    def plan(self, facts: Facts) -> Plan:
         """Return what programs there are for a runner.
 
         Raises
@@ -142,7 +199,52 @@ class Programs:
         UsageError
             If nothing is selected that the target has.
         """
-        return ProgramDrawing(self, facts)
+        choice = self.choice
+        speed = Speed.INTERPRETED if choice.name == "sim" else Speed.NATIVE
+        forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
+
+        def round_of(number: int, known: Coverage) -> Drawn:
+            reached = cast(ProgramCoverage, known)
+            focuses = round_focuses(forms, seed=self.seed, number=number, reached=reached)
+            count = self.images or images_per_program(number, speed)
+            return Drawn(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
+
+        return Plan(
+            words=Words(
+                subject=", with ".join(filter(None, (facts.device, choice.options))),
+                where=f"{facts.target} · PTX ISA {facts.versions}",
+                case="image",
+                agreement="every image that was compared is what the oracle says",
+                nothing_compared="no program ran to its end",
+                counters=(
+                    Shown(words=("programs", "compiled"), one="program"),
+                    Shown(
+                        words=("programs", "failed"),
+                        one="not compiled",
+                        many="not compiled",
+                        odd=True,
+                    ),
+                    Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
+                ),
+                replay=_replay_options(choice),
+            ),
+            forms=len(forms),
+            coverage=ProgramCoverage,
+            round=round_of,
+            # A wrong result that one warp alone shows.
+            shrinks=lambda case: KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1,
+            trouble=_trouble,
+            summary={
+                "verdicts": {},
+                "runner": choice.name,
+                "device": facts.device,
+                "options": choice.options,
+                "target": facts.target,
+                **facts.version_rows,
+                "model": model_for(facts.target).name,
+                "confidence": model_for(facts.target).confidence.value,
+            },
+        )
 
     def options(self, facts: Facts) -> Options:
         """Return the options that decide which cases there are."""
@@ -168,75 +270,14 @@ class Programs:
         }
 
 
-class ProgramDrawing:
-    """What programs a campaign runs, and how it is told."""
-
-    coverage: type[Coverage] = ProgramCoverage
-
-    def __init__(self, check: Programs, facts: Facts) -> None:
-        self._check, self._facts = check, facts
-        self._forms = selected_forms(
-            check.selection,
-            target=facts.target,
-            version=facts.ptx_version,
-        )
-        self.forms = len(self._forms)
-        sim = check.choice.name == "sim"
-        self._speed = Speed.INTERPRETED if sim else Speed.NATIVE
-        self.words = Words(
-            subject=", with ".join(filter(None, (facts.device, check.choice.options))),
-            where=f"{facts.target} · PTX ISA {facts.versions}",
-            case="image",
-            agreement="every image that was compared is what the oracle says",
-            nothing_compared="no program ran to its end",
-            counters=(
-                Shown(words=("programs", "compiled"), one="program"),
-                Shown(
-                    words=("programs", "failed"), one="not compiled", many="not compiled", odd=True
-                ),
-                Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
-            ),
-            replay=_replay_options(check.choice),
-        )
-
-    def round(self, number: int, known: Coverage) -> Drawn:
-        """Return what the programs of a round are about."""
-        focuses = round_focuses(
-            self._forms,
-            seed=self._check.seed,
-            number=number,
-            reached=cast(ProgramCoverage, known),
-        )
-        count = self._check.images or images_per_program(number, self._speed)
-        return Drawn(work=Work(focuses=tuple(focuses), count=count), cases=PROGRAMS * count)
-
-    def shrinks(self, case: Case) -> bool:
-        """Whether a finding is made smaller: a wrong result that one warp alone shows."""
-        return KINDS[case.kind].shrinks and case.details.get("copies", 1) == 1
-
-    def trouble(self, counts: Counts, said: str) -> str:
-        """Return why nothing can be run; empty while something can."""
-        failed = counts["programs", "failed"] + counts["programs", "unsupported"]
-        if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
-            return ""
-        return (
-            f"none of {failed} programs was compiled, so nothing can be run; the last failed so: "
-            f"{said}"
-        )
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return what was run where."""
-        choice, facts = self._check.choice, self._facts
-        return {
-            "verdicts": {},
-            "runner": choice.name,
-            "device": facts.device,
-            "options": choice.options,
-            "target": facts.target,
-            **facts.version_rows,
-            "model": model_for(facts.target).name,
-            "confidence": model_for(facts.target).confidence.value,
-        }
+def _trouble(counts: Counts, said: str) -> str:
+    """Return why nothing can be run; empty while something can."""
+    failed = counts["programs", "failed"] + counts["programs", "unsupported"]
+    if counts["programs", "compiled"] or failed < _NOTHING_COMPILES:
+        return ""
+    return (
+        f"none of {failed} programs was compiled, so nothing can be run; the last failed so: {said}"
+    )
 
 
 def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
@@ -258,77 +299,3 @@ def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:
         return ()
     name = model_for(target).name
     return (f"{len(forms)} of the forms that multiply: the model {name} has no figures of them",)
-
-
-class ProgramTrier:
-    """Runs programs and examines findings on one runner.
-
-    Parameters
-    ----------
-    ready
-        The runner.
-    check
-        What is run.
-    pulse
-        Is told of every stage.
-    stack
-        Closes what is opened.
-    """
-
-    def __init__(self, ready: OpenRunner, check: Programs, pulse: Pulse, stack: ExitStack) -> None:
-        versions = drawn_versions(ready)
-        # What is not drawn by rounds is written in the version that has all their forms.
-        self._ready = ready = replace(ready, ptx_version=versions.newest)
-        self.facts = Facts(
-            target=ready.target,
-            ptx_version=versions.newest,
-            drawn=versions if len(versions.every) > 1 else None,
-            version=ready.version,
-            device=ready.device,
-            left_out=(
-                *_unjudged(ready, check.selection),
-                *filter(None, (self._without_figures(ready, check),)),
-            ),
-        )
-        self._rounds = ProgramRounds(
-            ready,
-            versions=versions,
-            seed=check.seed,
-            selection=check.selection,
-            smallest=check.smallest,
-            pulse=pulse,
-        )
-        self._asides: Sequence[AsideWorker] = [one.opened(ready, pulse) for one in check.asides]
-        self._idle = None if check.idle is None else check.idle.opened(ready)
-        self._examiner = Examiner(ready, pulse)
-        if self._idle is not None:
-            stack.callback(self._idle.close)
-        stack.callback(self._examiner.close)
-        for aside in self._asides:
-            stack.callback(aside.close)
-
-    @staticmethod
-    def _without_figures(ready: OpenRunner, check: Programs) -> str:
-        forms = selected_forms(check.selection, target=ready.target, version=ready.ptx_version)
-        compiler = f"the compiler of CUDA {ready.release}"
-        return without_figures(forms, ready.oracle_target, compiler)
-
-    def round(self, job: RoundJob) -> RoundReport:
-        """Carry out a round, and what is run beside it."""
-        report = self._rounds.report(job)
-        for aside in self._asides if report.complete else ():
-            counts = aside.counts(job.number)
-            # Interrupted: a resumption does all of them, and the round is not done before.
-            report.complete = counts is not None
-            report.counts.update(counts or {})
-        if self._idle is not None:
-            self._idle.after(report, self._rounds.verified)
-        return report
-
-    def examine(self, job: Examination) -> Examined:
-        """Replay a finding, or make it smaller."""
-        return self._examiner.examine(job)
-
-    def health(self) -> DeviceStatus | None:
-        """Return what the device says of itself."""
-        return health_of(self._ready)

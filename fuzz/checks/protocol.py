@@ -9,7 +9,7 @@ rounds of earlier epochs have reached.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -415,7 +415,8 @@ class Words:
     """Options that a replay of the findings needs."""
 
 
-class Drawing(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Plan:
     """The coordinator's side of a check: what there is to be done, and how it is told."""
 
     words: Words
@@ -423,52 +424,28 @@ class Drawing(Protocol):
     """Documented forms that are selected."""
     coverage: type[Coverage]
     """What counts what was reached."""
-
-    def round(self, number: int, known: Coverage) -> Drawn:
-        """Return what a round is about, from what all epochs before the last have reached."""
-        ...
-
-    def shrinks(self, case: Case) -> bool:
-        """Whether a confirmed finding is to be made smaller."""
-        ...
-
-    def trouble(self, counts: Counts, said: str) -> str:
-        """Return why nothing can come of this campaign; empty while something can."""
-        ...
-
-    def summary(self) -> Mapping[str, Any]:
-        """Return what the last JSON object says beside what all campaigns have."""
-        ...
+    round: Callable[[int, Coverage], Drawn]
+    """What a round is about, by its number and what all epochs before the last have reached."""
+    shrinks: Callable[[Case], bool]
+    """Whether a confirmed finding is to be made smaller."""
+    trouble: Callable[[Counts, str], str] = lambda counts, said: ""
+    """Why nothing can come of a campaign with these counters, whose runner said this last; empty
+    while something can."""
+    summary: Mapping[str, Any]
+    """What the last JSON object says beside what all campaigns have."""
 
 
-class Trier(Protocol):
-    """A worker's side of a check."""
+@dataclass(frozen=True, kw_only=True)
+class OpenCheck:
+    """A worker's side of a check. All functions raise WarpfuzzError."""
 
     facts: Facts
-
-    def round(self, job: RoundJob) -> RoundReport:
-        """Carry out a round, up to its limit or until the coordinator wants an end.
-
-        Raises
-        ------
-        WarpfuzzError
-            If the runner lacks something.
-        """
-        ...
-
-    def examine(self, job: Examination) -> Examined | NotExamined | Gone:
-        """Replay a finding, or make it smaller.
-
-        Raises
-        ------
-        WarpfuzzError
-            If it cannot be read or run at all.
-        """
-        ...
-
-    def health(self) -> DeviceStatus | None:
-        """Return what the device says of itself; None where it does not."""
-        ...
+    round: Callable[[RoundJob], RoundReport]
+    """Carries out a round, up to its limit or until the coordinator wants an end."""
+    examine: Callable[[Examination], Examined | NotExamined | Gone]
+    """Replays a finding, or makes it smaller."""
+    health: Callable[[], DeviceStatus | None] = lambda: None
+    """What the device says of itself; None where it does not."""
 
 
 class Check(Protocol):
@@ -488,7 +465,7 @@ class Check(Protocol):
         """Return the same for a worker that has this device."""
         ...
 
-    def opened(self, pulse: Pulse) -> AbstractContextManager[Trier]:
+    def opened(self, pulse: Pulse) -> AbstractContextManager[OpenCheck]:
         """Open what a worker needs.
 
         Raises
@@ -498,7 +475,7 @@ class Check(Protocol):
         """
         ...
 
-    def drawing(self, facts: Facts) -> Drawing:
+    def plan(self, facts: Facts) -> Plan:
         """Return the coordinator's side.
 
         Raises

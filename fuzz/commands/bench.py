@@ -244,15 +244,7 @@ lacks the second has. Each fault is planted in the first that can show it."""
 
 
 def bench(options: Bench) -> bool:
-    """Measure and print; tell whether an observable fault was not found, or nothing reached.
-
-    Raises
-    ------
-    UsageError
-        If options do not go together, no fault is selected, or the target cannot be simulated.
-    InfrastructureError
-        If the sound device disagrees with the oracle.
-    """
+    """Measure and print; tell whether an observable fault was not found, or nothing reached."""
     if options.names:
         _list_faults(options)
         return False
@@ -262,7 +254,6 @@ def bench(options: Bench) -> bool:
 
 
 def _list_faults(options: Bench) -> None:
-    """Print the faults whose names fit a pattern, each with what it does."""
     found = [one for one in CATALOGUE if fnmatchcase(one.name, options.only)]
     if not found:
         raise UsageError(
@@ -403,22 +394,13 @@ def _coverage(options: Bench) -> bool:
 
 
 def _module(options: Bench) -> tuple[str, str]:
-    """Return the target and the PTX ISA version of the modules."""
     target = options.target or TARGET
     return target, version_for(options.ptx_version, target)
 
 
 @contextmanager
 def _watched(what: str, sizes: Sequence[int], *, json: bool) -> Iterator[Watcher]:
-    """Show a bar, where a person watches.
-
-    Parameters
-    ----------
-    what
-        Is counted.
-    sizes
-        How much of it each task has.
-    """
+    """Show a bar, where a person watches."""
     out = console(stderr=True)
     if json or not out.is_terminal:
         yield lambda number, done, left: None

@@ -55,13 +55,7 @@ from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
 
 
 def bisect_case(options: Bisect) -> bool:
-    """Bisect a finding; tell whether any compiler disagrees with the ISA.
-
-    Raises
-    ------
-    WarpfuzzError
-        If there is no such finding or compiler, or it cannot be run.
-    """
+    """Bisect a finding; tell whether any compiler disagrees with the ISA."""
     entry, made = named_entry(options.case, options.corpus), replay_options(options)
     wanted = parse_levels(options.levels)
     selected = _selected(entry, options.compilers, made)
@@ -115,13 +109,7 @@ def bisect_case(options: Bisect) -> bool:
 
 
 def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Selected:
-    """Return the compilers that are asked: of what a front end wrote, versions of that front end.
-
-    Raises
-    ------
-    UsageError
-        If one is not here, or the finding names a program and nobody gave his word for it.
-    """
+    """Return the compilers that are asked; of what a front end wrote, versions of that."""
     made = options.fronted(entry)
     if made is None or compilers is not None:
         return select(compilers)
@@ -138,7 +126,6 @@ def _module(probe: Probe, member: Member) -> str:
 
 
 def _check_answers(entry: Entry, conclusion: Conclusion, *, least: int) -> None:
-    """Raise InfrastructureError where too little was learnt, and nothing disagrees."""
     wanted = Way.COMPARED if is_runnable(entry) else Way.JUDGED
     count = conclusion.count(wanted)
     if conclusion.bad or count >= least:
@@ -151,7 +138,6 @@ def _check_answers(entry: Entry, conclusion: Conclusion, *, least: int) -> None:
 
 
 def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
-    """Raise UsageError for what could only be left out of account."""
     runs = is_runnable(entry)
     if is_by_hand(entry):
         for name, value in (("--ptx-version", options.ptx_version), ("--target", options.target)):
@@ -183,7 +169,6 @@ def _check(entry: Entry, selected: Selected, options: Bisect) -> None:
 
 
 def _at_hand(entry: Entry, candidates: Sequence[Candidate]) -> list[int]:
-    """Return the candidates that are here, and those that found it."""
     found_with = {verdict.version for verdict in entry.finding.runners}
     return [
         index
@@ -289,13 +274,7 @@ class Probe(Protocol):
 
 @contextmanager
 def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> Iterator[Probe]:
-    """Give what asks compilers about a finding; its device is open meanwhile.
-
-    Raises
-    ------
-    WarpfuzzError
-        If something is missing, or the finding cannot be asked about at all.
-    """
+    """Give what asks compilers about a finding; its device is open meanwhile."""
     if is_expansion(entry):
         yield _Expansions(entry, options, disassembler)
     elif not is_runnable(entry):
@@ -323,8 +302,6 @@ def _rewriters(faults: tuple[str, ...], ptx_pass: str | None) -> list[Rewriter]:
 
 
 class _Modules:
-    """Asks whether an assembler accepts a finding's module."""
-
     def __init__(self, entry: Entry, options: ReplayOptions) -> None:
         self._question = ModuleQuestion(
             entry,
@@ -348,8 +325,6 @@ class _Modules:
 
 
 class _Expansions:
-    """Asks which machine instructions a compiler makes of a note's module."""
-
     def __init__(self, entry: Entry, options: ReplayOptions, disassembler: Path | None) -> None:
         self._probe = ExpansionProbe(
             entry, find_disassembler(disassembler), ptx_version=options.ptx_version
@@ -366,8 +341,6 @@ class _Expansions:
 
 
 class _Programs:
-    """Runs a finding's program, or a person's module, as each compiler translates it."""
-
     def __init__(
         self,
         entry: Entry,

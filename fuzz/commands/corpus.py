@@ -96,7 +96,6 @@ def list_findings(options: CorpusList) -> None:
 
 
 def _kinds(group: Group) -> Counter[Kind]:
-    """Return how many findings are of each kind, the worst first."""
     return Counter(one.finding.kind for one in group.members)
 
 
@@ -106,7 +105,6 @@ def _who(group: Group) -> str:
 
 
 def _title(group: Group) -> str:
-    """Return the title of a group, with every compiler that has its cause."""
     title, who = group.smallest.finding.family.blameless, _who(group)
     return f"{title}: {who}" if who else title
 
@@ -123,14 +121,7 @@ def show_finding(options: CorpusShow) -> None:
 
 
 def mark_finding(options: CorpusMarkKnown) -> None:
-    """Add an entry for the family of a finding to a file of known discrepancies.
-
-    Raises
-    ------
-    UsageError
-        If its last day has passed, the finding is known by the file already, or the file is of
-        another kind.
-    """
+    """Add an entry for the family of a finding to a file of known discrepancies."""
     entry, known = named_entry(options.finding, options.corpus), options.known
     until = None if options.until is None else options.until.date()
     if until is not None and until < datetime.now(UTC).date():
@@ -235,13 +226,7 @@ def compare_corpora(options: CorpusDiff) -> bool:
 
 
 def check_corpus(options: CorpusCheck) -> None:
-    """Print everything that is wrong with a corpus; nothing is changed.
-
-    Raises
-    ------
-    InfrastructureError
-        If anything is wrong.
-    """
+    """Print everything that is wrong with a corpus; nothing is changed."""
     corpus = named_corpus(options.path)
     problems = verify(corpus)
     sound = sum(1 for _ in corpus.entries(checksums=False))

@@ -19,15 +19,7 @@ from strategies.program_draws import selected_forms
 
 
 def make_set(options: Distill) -> None:
-    """Make a set and write it.
-
-    Raises
-    ------
-    UsageError
-        If the options do not go together.
-    InfrastructureError
-        If the file cannot be written.
-    """
+    """Make a set and write it."""
     output, target, json = options.output, options.target, options.json
     if not output.parent.is_dir() or output.is_dir():
         raise UsageError(

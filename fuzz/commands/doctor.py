@@ -169,7 +169,6 @@ def _devices() -> Iterator[Part]:
 
 
 def _model(target: str, device: str) -> Part:
-    """Say how sure warpfuzz is of what a device computes."""
     try:
         model = model_for(target)
     except UsageError as error:

@@ -39,7 +39,6 @@ def list_forms(options: Isa) -> None:
 
 
 def _available(form: Form, target: str | None, ptx_version: str | None) -> bool:
-    """Tell whether a form exists in a version on a target; either may be left open."""
     notes = notes_of(form)
     if target and ptx_version:
         return is_available(form, Module.named(target, ptx_version))

@@ -78,7 +78,6 @@ def judge_file(options: Legal) -> None:
 
 
 def _styled_names(out: Console) -> dict[Verdict, str]:
-    """Return the name of each verdict as a terminal shows it in colour."""
     names = {}
     for verdict in Verdict:
         with out.capture() as captured:
@@ -121,7 +120,6 @@ def _read(file: Path) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text, without their ends."""
     # Not `splitlines`, for which a line ends at a form feed, too.
     lines = text.split("\n")
     if not lines[-1]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from corpus import durable
-from fuzz.measuring.device import Crew, Device, Here, crew_of
+from fuzz.measuring.device import Device, confirm, confirmed_there, pool_of
 from fuzz.measuring.measurement import (
     MeasuredFigure,
     MeasuredResult,
@@ -24,11 +23,10 @@ from fuzz.measuring.measurement import (
     measured_model,
 )
 from fuzz.options import Measure, check_conflicts
-from fuzz.output import console, counted, emit
+from fuzz.output import console, counted, emit, say, table
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
-from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
 from oracle.measuring.units import module_of_all, units_of
@@ -45,13 +43,7 @@ _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
 
 
 def measure_device(options: Measure) -> bool:
-    """Measure, print what was found, and write the model; tell whether it is another than known.
-
-    Raises
-    ------
-    WarpfuzzError
-        If the request is wrong, or the runner or the file does not work.
-    """
+    """Measure, print what was found, and write the model; tell whether it is another than known."""
     name = hardware_runner(options.runner)
     report = _Report(options)
     started = time.monotonic()
@@ -85,7 +77,6 @@ def _assemblers(options: Measure) -> Sequence[Assembler | None]:
 def _measure(
     choice: RunnerChoice, assembler: Assembler | None, options: Measure, report: _Report
 ) -> None:
-    """Measure a device with the code of one compiler."""
     most = None if assembler is None else assembler.highest_version
     with opened(choice) as ready:
         module = (
@@ -97,7 +88,13 @@ def _measure(
         forms = tuple(form for unit in units for form in unit.forms)
         device = Device(ready.runner, module, forms)
         known = model_for(device.compiled.oracle_target)
-        with _confirmers(options, ready, device, module, forms) as (confirmer, map_fits):
+        workers = options.workers or max(1, cores() - 1)
+        with ExitStack() as stack:
+            map_fits: Callable[..., Any] = map
+            confirmer: Callable[..., Any] = partial(map, partial(confirm, device=device))
+            if choice.name == "cuda" and workers > 1:
+                pool = stack.enter_context(pool_of(ready.choice, module, forms, workers))
+                map_fits, confirmer = pool.map, partial(pool.map, confirmed_there)
             measurer = Measurer(
                 device, known, confirmer, images=options.images or _IMAGES[choice.name],
                 seed=options.seed, map_fits=map_fits,
@@ -107,27 +104,8 @@ def _measure(
                 report.unit(result)
 
 
-@contextmanager
-def _confirmers(
-    options: Measure,
-    ready: OpenRunner,
-    device: Device,
-    module: Module,
-    forms: tuple[Form, ...],
-) -> Iterator[tuple[Here | Crew, Callable[..., Any]]]:
-    """Return what confirms, and what computes fits: processes with a GPU, else this one."""
-    workers = options.workers or max(1, cores() - 1)
-    if ready.choice.name != "cuda" or workers == 1:
-        yield Here(device), map
-        return
-    with crew_of(ready.choice, module, forms, workers) as crew:
-        yield crew, crew.pool.map
-
-
 @dataclass(kw_only=True)
 class _Measured:
-    """What was found with one compiler."""
-
     ready: OpenRunner
     known: Model
     release: str
@@ -146,12 +124,9 @@ class _Measured:
 
 
 class _Report:
-    """Prints results as they come, and what they amount to."""
-
     def __init__(self, options: Measure) -> None:
         self.options = options
         self.measured: list[_Measured] = []
-        self.out = console()
 
     def begin(
         self, ready: OpenRunner, known: Model, release: str, assembler: Assembler | None
@@ -163,7 +138,7 @@ class _Report:
         )
         if not self.options.json:
             with_ = f" with code of {compiler}" if compiler else ""
-            self.out.print(f"Measuring {ready.device}{with_}.", markup=False, soft_wrap=True)
+            say(f"Measuring {ready.device}{with_}.")
 
     def unit(self, result: MeasuredResult) -> None:
         """Print one unit."""
@@ -172,9 +147,9 @@ class _Report:
         if self.options.json:
             emit({**_as_json(result), **({"compiler": now.compiler} if now.compiler else {})})
         elif result.contradiction is not None:
-            _print_refusal(self.out, result, result.contradiction)
+            _print_refusal(result, result.contradiction)
         else:
-            _print_figures(self.out, result)
+            _print_figures(result)
 
     def end(self, *, seconds: float) -> bool:
         """Print the sum, and write the file; tell whether something is another than known."""
@@ -201,25 +176,20 @@ class _Report:
                 "output": None if output is None else str(output),
             }})  # fmt: skip
             return bool(refused) or differs
-        self.out.print(
+        say(
             f"{same} of {counted(asked, 'figure')} as in the model of {known.base}"
             + (f"; {open_} more not told apart from other values" if open_ else "")
             + (f"; {counted(len(refused), 'unit')} refused" if refused else "")
-            + f". {images:,} random images agree. {seconds:.0f} s.",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            + f". {images:,} random images agree. {seconds:.0f} s."
+        )
         if output is not None:
             command = shlex.join(("warpfuzz", "run", "--model", str(output)))
-            self.out.print(
-                f"Written to {output}: `{command}` judges by it"
-                + _left_out(model, ready.target),
-                markup=False, soft_wrap=True,
-            )  # fmt: skip
+            left_out = _left_out(model, ready.target)
+            say(f"Written to {output}: `{command}` judges by it{left_out}")
         return bool(refused) or differs
 
 
 def _left_out(model: Model, target: str) -> str:
-    """Say what a campaign that is judged by the model leaves out."""
     forms = [
         form
         for form in FORMS
@@ -263,24 +233,22 @@ def _shown(figure: MeasuredFigure, value: Any) -> str:
     return f"{value:#x}" if figure.name == "nan" and isinstance(value, int) else str(value)
 
 
-def _print_figures(out: Console, result: MeasuredResult) -> None:
-    table = Table(box=None, pad_edge=False, title=escape(result.unit.name), title_justify="left")
-    for heading in ("figure", "value", "model", "probes against others", "not told apart"):
-        table.add_column(heading, overflow="fold")
+def _print_figures(result: MeasuredResult) -> None:
+    headings = ("figure", "value", "model", "probes against others", "not told apart")
+    shown = table(*headings, title=result.unit.name)
     for figure in result.figures:
         finding = figure.finding
-        known = "same" if figure.is_known else f"[worst]{escape(_shown(figure, figure.known))}[/]"
+        known = Text("same")
+        if not figure.is_known:
+            known = Text(_shown(figure, figure.known), style="worst")
         others = [one for one in (finding.value, *finding.others) if one != figure.value]
         apart = "" if not others else _range(others) if len(others) > 3 else str(others)[1:-1]
-        table.add_row(
-            figure.name.replace("_", " "), escape(_shown(figure, figure.value)), known,
-            f"{finding.refuting:,}" if finding.refuting else "", escape(apart),
-        )  # fmt: skip
-    out.print(table)
-    out.print(
-        f"{counted(result.probes, 'probe')}, and {counted(result.images, 'random image')}: 0 differ"
-        ".\n", markup=False, soft_wrap=True,
-    )  # fmt: skip
+        refuting = f"{finding.refuting:,}" if finding.refuting else ""
+        name, value = figure.name.replace("_", " "), _shown(figure, figure.value)
+        shown.add_row(name, value, known, refuting, apart)
+    console().print(shown)
+    images = counted(result.images, "random image")
+    say(f"{counted(result.probes, 'probe')}, and {images}: 0 differ.\n")
 
 
 def _range(values: list[Any]) -> str:
@@ -289,20 +257,17 @@ def _range(values: list[Any]) -> str:
     return ", ".join(map(str, values))
 
 
-def _print_refusal(out: Console, result: MeasuredResult, refusal: Contradiction) -> None:
-    """Say which probe no figures explain, with its values."""
+def _print_refusal(result: MeasuredResult, refusal: Contradiction) -> None:
     d, multiplicand, _, c = (FORMATS[name] for name in result.unit.types.split("."))
     products = [f"{x:#x} x {y:#x}" for x, y in zip(refusal.a, refusal.b, strict=True) if x or y]
-    nearest = (
-        ""
-        if refusal.nearest is None
-        else (f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}")
-    )
-    out.print(
+    nearest = ""
+    if refusal.nearest is not None:
+        nearest = f", and the nearest figures give {refusal.nearest:#0{d.bits // 4 + 2}x}"
+    say(
         f"{result.unit.name}: refused. No rule that a model can express gives what the device "
         f"returns for {counted(refusal.differing, 'probe')} of {refusal.among:,}. The first one "
         f"shows {refusal.family}: {multiplicand.name} products {', '.join(products)}, "
         f"C {refusal.c:#x} ({c.name}): the device returns "
         f"{refusal.returned:#0{d.bits // 4 + 2}x}{nearest}.\n",
-        style="bad", markup=False, soft_wrap=True,
-    )  # fmt: skip
+        style="bad",
+    )

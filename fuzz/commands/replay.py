@@ -50,8 +50,6 @@ _SUITE = "warpfuzz replay"
 
 @dataclass(kw_only=True)
 class _Told:
-    """What was replayed so far."""
-
     rows: list[tuple[Replayed, KnownEntry | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -96,12 +94,6 @@ def replay_path(options: Replay) -> bool:
 
     Without a baseline, every finding that still disagrees does; with one, every finding that comes
     out otherwise than with the baseline.
-
-    Raises
-    ------
-    WarpfuzzError
-        If something is missing, findings could not be replayed, or fewer than were asked for were
-        compared, and nothing else counts.
     """
     path = options.path
     if path.suffix == ".ptx":
@@ -133,7 +125,6 @@ def replay_path(options: Replay) -> bool:
 
 
 def _check_told(told: _Told, options: Replay) -> None:
-    """Raise WarpfuzzError where what was asked for could not be found out."""
     errors = told.errors
     if errors:
         # What no finding at all can be run with is the fault of the options, not of a finding.
@@ -244,7 +235,6 @@ def _summarise(told: _Told, answers: Answers | None, options: Replay, seconds: f
 
 
 def _verdicts(told: _Told, options: Replay) -> str:
-    """Say what came out, of what was compared and of what was only judged apart."""
     parts = []
     for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
         rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]

@@ -79,16 +79,7 @@ _KEPT: Mapping[str, type] = {
 
 
 def run_campaign(options: Run) -> bool:
-    """Run the campaign that is asked for; tell whether it found something that is not known.
-
-    Raises
-    ------
-    DeviceLostError
-        If the device went away; what was found until then is reported all the same.
-    WarpfuzzError
-        If the options do not go together, something does not work, or less was compared than was
-        asked for.
-    """
+    """Run the campaign that is asked for; tell whether it found something that is not known."""
     check_conflicts(options, "run")
     remember(options.ptx_pass, *options.front_ends, *options.assemblers)
     with ExitStack() as stack:
@@ -163,13 +154,7 @@ def _run(options: Run, stack: ExitStack) -> bool:
 
 
 def _resolved(options: Run) -> Run:
-    """Return options with the runner, and the one front end and level or the matrix of them.
-
-    Raises
-    ------
-    UsageError
-        If there is no such front end, level or fault, or options do not go together.
-    """
+    """Return options with the runner, and the one front end and level or the matrix of them."""
     front_ends = [find_front_end(one) for one in front_ends_named(options.front_ends)]
     levels = () if options.levels is None else parse_levels(options.levels)
     matrix = options.compilers is not None
@@ -203,7 +188,6 @@ def _resolved(options: Run) -> Run:
 
 
 def _check(options: Run, seed: int) -> Check:
-    """Return the check that is asked for, of programs, instructions, or compilers."""
     selection = Selection(pattern=options.only)
     if options.runner == "ptxas" and not options.matrix:
         from fuzz.checks.instructions import Instructions
@@ -255,7 +239,6 @@ def _check(options: Run, seed: int) -> Check:
 
 
 def _compilers(options: Run) -> tuple[tuple[Member, ...], Disassembler | None]:
-    """Return the compilers that are compared, and what shows their machine instructions."""
     disassembler = find_disassembler(options.disassembler)
     if options.front_ends:
         selected = select_front_ends(options.front_ends)
@@ -266,13 +249,7 @@ def _compilers(options: Run) -> tuple[tuple[Member, ...], Disassembler | None]:
 
 
 def _shard(options: Run, state: State | None) -> Shard:
-    """Return the shard that is asked for.
-
-    Raises
-    ------
-    UsageError
-        If it is none, or no seed is given, without which shards have nothing to divide.
-    """
+    """Return the shard that is asked for."""
     shard = Shard.parse(options.shard or "")
     if options.seed is None and state is None:
         raise UsageError(
@@ -335,7 +312,6 @@ def resumed(options: Run, state: State) -> Run:
 
 
 def _several(value: object) -> tuple[str, ...]:
-    """Return the values of an option that may be given several times."""
     if value is None:
         return ()
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
@@ -391,7 +367,6 @@ def _say_how_sure(facts: Facts) -> None:
 
 
 def _crew(check: Check, options: Run, tell: Callable[[str], None]) -> ProcessCrew | FleetCrew:
-    """Return those who carry out jobs: processes of this machine, or actors of a cluster."""
     on_gpu = options.runner == "cuda"
     if options.fleet is None:
         # On a GPU one core is left for the process that hands out work.
@@ -420,7 +395,6 @@ def _last_state(store: CampaignStore) -> State | None:
 
 
 def _held(folder: Path) -> str:
-    """Say that a folder holds a campaign, and both commands that go on from there."""
     resume, new = (
         shlex.join(("warpfuzz", "run", option, "--corpus", str(folder)))
         for option in ("--resume", "--new")
@@ -432,7 +406,6 @@ def _held(folder: Path) -> str:
 
 
 def _make_room(store: CampaignStore) -> None:
-    """Put what an earlier campaign left there aside."""
     if store.abandon():
         say(
             "a campaign was there, and a new one begins; the state of the earlier one is kept as "
@@ -454,7 +427,6 @@ def _report(status: CampaignStatus, options: Run, budget: Budget) -> None:
 
 
 def _check_compared(status: CampaignStatus, least: int | None) -> None:
-    """Raise InfrastructureError if less was compared than somebody relies on."""
     if least is not None and status.compared < least:
         raise InfrastructureError(
             f"{counted(status.compared, status.words.case)} compared, and --at-least asks for "

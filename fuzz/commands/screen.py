@@ -67,15 +67,7 @@ _PROGRAMS_WITHOUT_SET = 256
 
 
 def screen(options: Screen) -> bool:
-    """Screen; tell whether something differed.
-
-    Raises
-    ------
-    UsageError
-        If the options do not go together, or the set is damaged or for another target.
-    DeviceLostError, InfrastructureError
-        If a device is gone, or nothing can be run, or nothing was compared.
-    """
+    """Screen; tell whether something differed."""
     seconds = parse_duration(options.time)
     check_report(options.report)
     if options.junit is not None:
@@ -160,7 +152,6 @@ def _screen_one(
     stop: threading.Event,
     seconds: float,
 ) -> None:
-    """Screen a device until its time is over or somebody wants an end."""
     try:
         with opened(device.choice) as ready:
             module = Module.named(ready.target, ready.ptx_version)
@@ -213,7 +204,6 @@ def _examine(
     corpus: Corpus,
     known: Known,
 ) -> None:
-    """Replay and store what differed or failed."""
     while device.screen is not None and sightings:
         for found in examiner.examine(device.screen, sightings.pop(0)):
             if found.keep(corpus, known):
@@ -222,7 +212,6 @@ def _examine(
 
 
 def _check_model(made: ScreeningSet, model: str) -> None:
-    """Raise UsageError if a set was made by another model than the one that is used now."""
     description = made.description
     used = model_for(description.architecture).name
     if used.rpartition(" ")[2] != description.model.rpartition(" ")[2]:
@@ -265,7 +254,6 @@ def _watch(
     *,
     json: bool,
 ) -> None:
-    """Show what happens until all devices are done."""
     out = console(stderr=json)
 
     def wait(seconds: float, show: Callable[[], None]) -> None:

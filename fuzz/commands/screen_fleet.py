@@ -40,15 +40,7 @@ _PASSED_ON = ("time", "pattern", "seed", "target", "ptx_pass", "assembler", "lev
 
 
 def screen_fleet(options: Screen) -> bool:
-    """Screen; tell whether something differed that is not known.
-
-    Raises
-    ------
-    UsageError
-        If the options do not go together.
-    InfrastructureError
-        If a GPU could not be screened to the end.
-    """
+    """Screen; tell whether something differed that is not known."""
     parse_duration(options.time)
     if options.junit is not None:
         check_junit(options.junit)
@@ -103,7 +95,6 @@ def screen_fleet(options: Screen) -> bool:
 
 
 def _arguments(options: Screen, runner: str) -> tuple[Sequence[str], Mapping[str, bytes]]:
-    """Return the words for each GPU's screening, and the files that go with them."""
     words, files = ["--runner", runner], {}
     for name, value in options.picked(*_PASSED_ON).items():
         if value is not None:
@@ -148,7 +139,6 @@ def _rows(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
 
 
 def _idle(devices: Sequence[FleetDevice]) -> list[dict[str, Any]]:
-    """Return the rows of what was screened without an error, and compared nothing."""
     return [row for row in _rows(devices) if not row["error"] and not row["cases"]]
 
 
@@ -211,7 +201,6 @@ def _report(
 
 
 def _tests(rows: Sequence[Mapping[str, Any]]) -> list[Test]:
-    """Return a test for each multiprocessor, and for each GPU that could not be screened."""
     tests = []
     for row in rows:
         if row["error"]:

@@ -22,15 +22,7 @@ _STYLES = {Life.RUNNING: "legal", Life.ENDED: "", Life.SILENT: "worst"}
 
 
 def show_status(options: Status) -> None:
-    """Show campaigns; with `watch` again and again until none of them runs any more.
-
-    Raises
-    ------
-    UsageError
-        If one of the folders holds no campaign.
-    InfrastructureError
-        If its files cannot be read.
-    """
+    """Show campaigns; with `watch` again and again until none of them runs any more."""
     out, corpora = console(), options.corpora or (DEFAULT_CORPUS,)
     if options.watch and not options.json and out.is_terminal and not out.is_dumb_terminal:
         with Live(console=out, auto_refresh=False, transient=True) as live:
@@ -130,7 +122,6 @@ def _lines(one: Figures) -> list[Text]:
 
 
 def _fleet(hosts: Sequence[HostStatus], *, runs: bool) -> list[Text]:
-    """Return what the fleet has lost, and what it misses now."""
     row, lines = fleet_row(hosts), []
     nodes = f"  {counted(row.get('nodes', 0), 'node')} of the fleet"
     missing = missing_words(hosts)

@@ -36,15 +36,7 @@ STAGES = {
 
 
 def dashboard(status: CampaignStatus, budget: Budget | None = None) -> RenderableType:
-    """Return the view of a campaign; it takes at most the rows and columns that there are.
-
-    Parameters
-    ----------
-    status
-        The campaign.
-    budget
-        Its limits, as far as the status does not tell them.
-    """
+    """Return the view of a campaign; it takes at most the rows and columns that there are."""
     return _Dashboard(status, budget or Budget())
 
 
@@ -98,7 +90,6 @@ def _height(blocks: Sequence[Block]) -> int:
 
 
 def _newest(status: CampaignStatus) -> Text:
-    """Return the newest finding by its instruction; there has to be one."""
     newest = status.families[-1]
     style = kind_style(newest.kind, known=newest.known is not None)
     return Text(f"{kind_name(newest.kind)} ", style=style).append_text(plain(newest.text))
@@ -164,7 +155,6 @@ def _time(status: CampaignStatus, width: int) -> Text:
 
 
 def _spent(status: CampaignStatus) -> tuple[float | None, str]:
-    """Return how much of the nearest limit is used up, and in words."""
     choices = []
     if status.seconds_limit:
         words = f"{duration(status.seconds)} of {duration(status.seconds_limit)}"
@@ -271,7 +261,6 @@ def limiting_words(shares: dict[Stage, float], words: Words) -> str:
 
 
 def _figures(shares: dict[Stage, float]) -> Text:
-    """Return all shares as one line."""
     most = max(shares.values())
     line = Text()
     for stage, share in shares.items():
@@ -427,7 +416,6 @@ def _being_made_smaller(
 
 
 def _nothing_found(status: CampaignStatus) -> str:
-    """Say of a campaign without findings what is known so far."""
     if status.waiting:
         return examined_words(status)
     if not status.compared:

@@ -90,7 +90,6 @@ class CampaignMetrics(Collector):
 
 
 def _workers(status: CampaignStatus) -> Metric:
-    """Return the workers by host; those of a campaign without a fleet are on this one."""
     workers = GaugeMetricFamily(
         "warpfuzz_workers", "Workers, of a fleet actors.", labels=["host", "state"]
     )
@@ -105,7 +104,6 @@ def _workers(status: CampaignStatus) -> Metric:
 
 
 def _fleet(hosts: Sequence[HostStatus]) -> Iterator[Metric]:
-    """Iterate over the nodes and actors of a fleet, by host."""
     nodes = GaugeMetricFamily(
         "warpfuzz_nodes", "Nodes of the fleet: there, or gone and not back.",
         labels=["host", "state"],
@@ -188,13 +186,7 @@ def _screening(rows: Sequence[tuple[str, str, int, int]]) -> Iterator[Metric]:
 
 
 class ScreeningMetrics(Collector):
-    """What a screening is like when somebody asks.
-
-    Parameters
-    ----------
-    views
-        Returns the devices as they are.
-    """
+    """What a screening is like when somebody asks."""
 
     def __init__(self, views: Callable[[], Sequence[DeviceView]]) -> None:
         self._views = views
@@ -239,13 +231,7 @@ def _counters(name: str, words: str, label: str, values: Mapping[str, int]) -> M
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of "9400" or "127.0.0.1:9400"; without a host, of all interfaces.
-
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    """
+    """Return host and port of "9400" or "127.0.0.1:9400"; without a host, of all interfaces."""
     match = re.fullmatch(r"(?:(.+):)?([0-9]{1,5})", text.strip())
     if match is None or not 1 <= int(match[2]) <= 65535:
         raise UsageError(
@@ -257,15 +243,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def served(collector: Collector, address: str) -> Iterator[None]:
-    """Serve figures at an address as long as this is open.
-
-    Raises
-    ------
-    UsageError
-        If the address is none.
-    InfrastructureError
-        If it is in use.
-    """
+    """Serve figures at an address as long as this is open."""
     host, port = parse_address(address)
     registry = CollectorRegistry()
     registry.register(collector)

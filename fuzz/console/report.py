@@ -68,7 +68,6 @@ def print_report(status: CampaignStatus, corpus: Path, out: Console) -> None:
 
 
 def _found(status: CampaignStatus) -> str:
-    """Return how many groups of findings there are, and what did not become one."""
     unknown, known = group_counts(status.families)
     words = f"{counted(unknown, 'family', 'families')} of disagreements"
     if known:
@@ -81,7 +80,6 @@ def _found(status: CampaignStatus) -> str:
 
 
 def _concluded(status: CampaignStatus) -> str:
-    """Return what the campaign says of what it judged."""
     if status.nothing_compared:
         sentence = status.nothing_compared
     else:
@@ -101,24 +99,6 @@ def write_report(
 
     A page has the report and the finding of every family, worst first; a picture, which cannot be
     searched, has the first of them alone.
-
-    Parameters
-    ----------
-    status
-        The campaign at its end.
-    corpus
-        Where the findings are.
-    path
-        The file.
-    budget
-        Its limits.
-
-    Raises
-    ------
-    UsageError
-        If the file ends in neither .svg nor .html.
-    InfrastructureError
-        If it cannot be written.
     """
     _check_kind(path)
     recorder = recording_console()
@@ -150,13 +130,7 @@ def recording_console(columns: int = _REPORT_COLUMNS, rows: int = _REPORT_ROWS) 
 
 
 def save(recorder: Console, path: Path, *, title: str) -> None:
-    """Write what a console has kept as .svg, or else as .html.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be written.
-    """
+    """Write what a console has kept as .svg, or else as .html."""
     if path.suffix == ".svg":
         page = recorder.export_svg(title=title)
     else:
@@ -304,7 +278,6 @@ def _lines(families: Iterable[FamilyState]) -> list[_Line]:
 
 
 def _example(group: FindingGroup) -> str:
-    """Return the instruction of a group without operands, and the PTX ISA version of its module."""
     opcode = group.shown.text.partition(" ")[0]
     return f"{opcode} (PTX ISA {group.shown.version})" if group.shown.version else opcode
 
@@ -336,5 +309,4 @@ def families_table(families: Iterable[FamilyState], rows: int | None = None) -> 
 
 
 def _ids(ids: Sequence[str]) -> str:
-    """Return the first id, and how many others a line stands for."""
     return f"{ids[0]} +{len(ids) - 1}" if len(ids) > 1 else "".join(ids)

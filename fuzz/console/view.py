@@ -72,13 +72,6 @@ def serving(address: str | None, kind: str, *given: object) -> Iterator[tuple[An
         As `--metrics` takes it; None: nothing is served, and nobody is given.
     kind
         The class of `fuzz.console.metrics` that has the figures, which is given.
-
-    Raises
-    ------
-    UsageError
-        If prometheus_client is not installed, or the address is none.
-    InfrastructureError
-        If the address is in use.
     """
     if address is None:
         yield ()
@@ -208,7 +201,6 @@ class _Told:
 
 
 def _news(group: FindingGroup) -> str:
-    """Return a group that is new as one line."""
     family = group.shown
     stored = f" ({family.saved.id})" if family.saved is not None else ""
     line = f"{family.title}{group.remark}; smallest case{stored}: {family.text}"
@@ -243,7 +235,6 @@ def heartbeat(status: CampaignStatus) -> str:
 
 
 def _found(status: CampaignStatus) -> str:
-    """Return how many groups of findings there are."""
     unknown, known = group_counts(status.families)
     if not unknown + known:
         return "nothing found yet" if status.waiting else "nothing found"

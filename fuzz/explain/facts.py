@@ -22,10 +22,9 @@ from fuzz.kinds import KINDS
 from oracle.errors import InfrastructureError
 from oracle.formats import Format, format_named
 from oracle.forms import Form
-from oracle.lane_steps import LoadRows
+from oracle.ops import is_main, is_producer
 from oracle.permission import Bound, permitted
 from oracle.program import Program, walk
-from oracle.steps import Main, Product
 from oracle.tracing import Event, Trace, Written, trace
 from runners.front_ends.sources import Source, source_of
 from strategies.features import main_form
@@ -209,13 +208,7 @@ class ValueFacts:
 
     @classmethod
     def of(cls, entry: Entry) -> ValueFacts:
-        """Read a stored finding.
-
-        Raises
-        ------
-        WarpfuzzError
-            If a file is broken, or the program is none any more.
-        """
+        """Read a stored finding."""
         subject = subject_of(entry)
         files = entry.finding.files
         details = entry.finding.details
@@ -306,11 +299,11 @@ class ValueFacts:
     @cached_property
     def form(self) -> Form | None:
         """The form of the producer, or the first that the program has."""
-        if self.producer is not None and isinstance(self.producer.step, Product | LoadRows):
+        if self.producer is not None and is_producer(self.producer.step):
             return self.producer.step.form
         if self.written is not None:
             return None
-        if any(isinstance(step, Main) for step in walk(self.program.steps)):
+        if any(is_main(step) for step in walk(self.program.steps)):
             return main_form(self.program)
         return None
 

@@ -38,17 +38,7 @@ def cuda_source(
     about: Sequence[str],
     architecture: str,
 ) -> str:
-    """Return the text of `repro.cu`.
-
-    Parameters
-    ----------
-    case
-        Contents of `repro.json`.
-    about
-        Lines of comment for the top.
-    architecture
-        What nvcc compiles for, such as "sm_90".
-    """
+    """Return the text of `repro.cu`."""
     results = [
         f"    {{{_string(one['name'])}, {_string(one['type'])}, {one['bits'] // 8}, "
         f"{one['start']}, {one['rows']}, {one['columns']}, {one['row_bytes']}, "
@@ -112,7 +102,6 @@ def _parts(ptx: str) -> Iterator[str]:
 
 
 def _raw(text: str) -> str:
-    """Return a raw string literal, with a delimiter that is not in the text."""
     # At most 16 signs (C++17, lex.string). A text holds fewer than 10^12 of these.
     delimiters = itertools.chain(("PTX",), (f"PTX{number}" for number in itertools.count()))
     delimiter = next(one for one in delimiters if f'){one}"' not in text)
@@ -146,13 +135,6 @@ def write_reproduction(
     bisected: Path | None = None,
 ) -> Reproduction:
     """Write the folder of a finding.
-
-    Parameters
-    ----------
-    output
-        The folder; made if it is not there, refused if it holds anything else.
-    disassembler, bisected
-        As `reproduction` takes them.
 
     Raises
     ------
@@ -196,13 +178,6 @@ def reproduction(
         What shows the machine code of compilers; None if none is here.
     bisected
         A file with what `warpfuzz bisect --json` printed of the finding: what each compiler does.
-
-    Raises
-    ------
-    UsageError
-        If the finding has neither a program nor a module.
-    InfrastructureError
-        If a file of it is broken.
     """
     if is_value_finding(entry):
         asked = () if bisected is None else asked_by_bisection(bisected, entry.finding)
@@ -250,7 +225,6 @@ nvcc -o repro repro.cu -lcuda && ./repro
 
 
 def _of_images(entry: Entry) -> Mapping[str, bytes]:
-    """Return the files of a case that a person wrote, with images."""
     question, finding = HandQuestion(entry), entry.finding
     kernel, ptx = question.module.kernel(), question.module.ptx
     document = {
@@ -283,15 +257,7 @@ def _of_images(entry: Entry) -> Mapping[str, bytes]:
 def _with_programs(
     document: dict[str, Any], *, ptx: str, image: bytes, expected: bytes, architecture: str
 ) -> dict[str, bytes]:
-    """Return what is in the folder of every case that has images.
-
-    Parameters
-    ----------
-    document
-        Contents of `repro.json`.
-    architecture
-        What it was compiled for.
-    """
+    """Return what is in the folder of every case that has images."""
     about = [
         " ".join(text.replace("\\", "/").split())
         for text in (document["title"], f"finding {document['finding']}; see README.md")

@@ -19,13 +19,6 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 def inline_kernel(ptx: str, name: str) -> str | None:
     """Return a kernel of CUDA C++ whose body is that of a module's only kernel, as inline PTX.
 
-    Parameters
-    ----------
-    ptx
-        A module as `runners.emission` writes it: a kernel of images, multiprocessors and a count.
-    name
-        Of the kernel in C++.
-
     Returns
     -------
     None where the module has more than that: variables, functions, kernels of other parameters.

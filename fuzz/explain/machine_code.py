@@ -171,15 +171,7 @@ class MachineCode:
 def machine_code(
     facts: ValueFacts, disassembler: Disassembler | None, asked: Sequence[Asked] = ()
 ) -> MachineCode:
-    """Return what compilers do with a finding's kernel.
-
-    Parameters
-    ----------
-    disassembler
-        What reads machine code; None if none is here.
-    asked
-        What each compiler does; none: as the finding has it.
-    """
+    """Return what compilers do with a finding's kernel."""
     told = tuple(asked) or asked_of(facts.finding)
     lines = [*_table(facts.finding, told)]
     if not told and not str(facts.finding.details.get("compiler", "")).startswith("ptxas"):
@@ -202,7 +194,6 @@ def machine_code(
 
 
 def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
-    """Yield what each compiler's binary did at each level."""
     rows: dict[str, dict[str, str]] = {}
     for one in asked:
         rows.setdefault(f"ptxas {one.version}", {})[f"-O{one.level}"] = one.outcome
@@ -227,13 +218,7 @@ def _table(finding: Finding, asked: Sequence[Asked]) -> Iterator[str]:
 def _builds(
     facts: ValueFacts, asked: Sequence[Asked], disassembler: Disassembler
 ) -> tuple[Built, Built]:
-    """Return a wrong and a right build.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        If one cannot be built or read here.
-    """
+    """Return a wrong and a right build."""
     bad, good = pair_of(asked)
     if bad is None:
         match = re.fullmatch(r"ptxas (\S+) -O(\d)", str(facts.finding.details.get("compiler", "")))
@@ -286,7 +271,6 @@ _REGISTER = re.compile(r"\bR\d+\b")
 
 
 def _computing(built: Built) -> list[tuple[int, str]]:
-    """Return the instructions that compute, with registers named in the order they come in."""
     names: dict[str, str] = {}
     return [
         (
@@ -302,7 +286,6 @@ def _computing(built: Built) -> list[tuple[int, str]]:
 
 
 def _comparison(bad: Built, good: Built, disassembler: Disassembler) -> Iterator[str]:
-    """Yield both listings around the first instruction that differs."""
     pairs = list(zip_longest(bad.instructions, good.instructions))
     first = next((at for at, (one, other) in enumerate(pairs) if one != other), None)
     yield f"Disassembled with nvdisasm {disassembler.version}."

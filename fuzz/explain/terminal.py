@@ -33,11 +33,10 @@ from fuzz.findings.verdicts import Difference
 from fuzz.output import in_ascii, kind_style, plain
 from oracle.formats import Format
 from oracle.forms import Form
+from oracle.ops import multiplies_fragments
 from oracle.program import Program
 from oracle.sharing import in_brackets, overlaps
 from oracle.steps import (
-    Instruction,
-    Multiply,
     Step,
 )
 from strategies.matrices import Result
@@ -146,7 +145,7 @@ def step_lines(program: Program) -> list[tuple[str, str]]:
 def _lines(
     step: Step, indent: str, banks: Collection[tuple[str, int]]
 ) -> Iterator[tuple[str, str]]:
-    opcode = step.form.opcode if isinstance(step, Instruction) else ""
+    opcode = step.instruction.opcode if step.instruction else ""
     shared = in_brackets(overlaps(step, banks))
     yield f"{indent}{step}{shared}{':' if step.blocks else ''}", opcode
     for field, inside in step.blocks.items():
@@ -157,20 +156,13 @@ def _lines(
 
 
 def page_of(entry: Entry) -> RenderableType:
-    """Return the page of a finding: with images, or of an instruction that was judged.
-
-    Raises
-    ------
-    WarpfuzzError
-        If a file of it is broken.
-    """
+    """Return the page of a finding: with images, or of an instruction that was judged."""
     if is_value_finding(entry):
         return finding_page(entry)
     return _instruction_page(entry)
 
 
 def _instruction_page(entry: Entry) -> RenderableType:
-    """Return verdicts, reasons, versions and modules."""
     finding = entry.finding
     parts: list[RenderableType] = [
         Text(finding.family.title, style="bold"),
@@ -209,13 +201,7 @@ _WIDE = 118
 
 
 def finding_page(entry: Entry) -> RenderableType:
-    """Return the page of a finding that has a program and an image.
-
-    Raises
-    ------
-    WarpfuzzError
-        If a file of it is broken.
-    """
+    """Return the page of a finding that has a program and an image."""
     facts = ValueFacts.of(entry)
     finding = entry.finding
     parts: list[RenderableType] = [
@@ -314,7 +300,6 @@ def _kind_of(result: Result) -> str:
 
 
 def _by_result(facts: ValueFacts) -> list[tuple[Result, Mapping[tuple[int, int], Difference]]]:
-    """Return the results in which something differs, and what."""
     parts: list[tuple[Result, Mapping[tuple[int, int], Difference]]] = []
     for result in facts.results:
         found = {
@@ -328,8 +313,6 @@ def _by_result(facts: ValueFacts) -> list[tuple[Result, Mapping[tuple[int, int],
 
 
 class _Map:
-    """The map of one result, and what its signs mean."""
-
     def __init__(
         self,
         result: Result,
@@ -387,9 +370,8 @@ class _Differences:
 
 
 def _inputs(facts: ValueFacts) -> list[RenderableType]:
-    """Return the inputs of the first element, if a multiplication made it."""
     shown, written, event = facts.shown, facts.written, facts.producer
-    if shown is None or written is None or event is None or not isinstance(event.step, Multiply):
+    if shown is None or written is None or event is None or not multiplies_fragments(event.step):
         return []
     form, row, column = event.step.form, written.row, written.column
     a = [raw(value, form.a_type) for value in event.inputs["a"][row]]
@@ -420,7 +402,6 @@ def _inputs(facts: ValueFacts) -> list[RenderableType]:
 
 
 def _matters(x: int, y: int, form: Form) -> bool:
-    """Whether a term of a dot product is not plainly zero."""
     if form.op is not None:
         return bool(x ^ y if form.op == "xor" else x & y)
     if not form.a_type.is_float:

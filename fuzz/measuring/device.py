@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing.util import Finalize
@@ -23,14 +22,15 @@ from oracle.errors import InfrastructureError
 from oracle.forms import Form
 from oracle.held import Registers
 from oracle.lane_fragments import pack, unpack
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -58,9 +58,9 @@ class Bench:
         """Load A, B and C, multiply, store D: each matrix lies plainly in a buffer of its own."""
         plain = alone(self.form)
         loads = tuple(plain.loads.values())
-        accesses: tuple[Load | Store, ...] = (*loads, plain.store)
         buffers = tuple(
-            Buffer(name=one.place.buffer, space="global", size=one.tile.extent) for one in accesses
+            Buffer(name=one.memory.place.buffer, space="global", size=one.tile.extent)
+            for one in (*loads, plain.store)
         )
         return Program(buffers=buffers, steps=(*loads, plain.multiply, plain.store))
 
@@ -98,7 +98,7 @@ class LaneBench:
                     registers=name, count=held.registers, bits=held.bits, place=Place(buffer=name)
                 )
             )
-        steps.append(MultiplyLanes(form=self.form, d="d", a="a", b="b", c="c"))
+        steps.append(Op.of(form=self.form, d="d", a="a", b="b", c="c"))
         held = Registers.of(self.form.vector("d"))
         steps.append(
             StoreRegisters(
@@ -156,15 +156,6 @@ def tiles_of(form: Form, dots: Dots) -> tuple[Array, Array, Array]:
 class Device:
     """A runner that multiplies matrices.
 
-    Parameters
-    ----------
-    runner
-        Where it runs.
-    module
-        What the modules are written for.
-    forms
-        What it has to be able to multiply; they are compiled together.
-
     Raises
     ------
     InfrastructureError
@@ -185,13 +176,7 @@ class Device:
         self.compiled: Compiled = compiled
 
     def multiply(self, form: Form, a: Array, b: Array, c: Array) -> Array:
-        """Return what the device makes of some matrices, (count, m, n).
-
-        Raises
-        ------
-        InfrastructureError
-            If it fails on them.
-        """
+        """Return what the device makes of some matrices, (count, m, n)."""
         parts = list(self._parts(form, a, b, c))
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
@@ -251,30 +236,8 @@ def confirm(task: Task, device: Device) -> Outcome:
     )  # fmt: skip
 
 
-class Here:
-    """Confirms in this process."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-
-    def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Return the outcome of each task, in their order."""
-        return (confirm(task, self.device) for task in tasks)
-
-
-class Crew:
-    """Confirms in processes, each with a runner of its own."""
-
-    def __init__(self, pool: Executor) -> None:
-        self.pool = pool
-
-    def outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Return the outcome of each task, in their order."""
-        return iter(self.pool.map(_confirmed, tasks))
-
-
 _DEVICE: list[Device] = []
-"""That of a process of a crew; one."""
+"""The device of this process of a pool; set once by `_open`."""
 
 
 def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None:
@@ -284,17 +247,16 @@ def _open(choice: RunnerChoice, module: Module, forms: tuple[Form, ...]) -> None
     _DEVICE[:] = [Device(opened.runner, module, forms)]
 
 
-def _confirmed(task: Task) -> Outcome:
+def confirmed_there(task: Task) -> Outcome:
+    """Compare the device of this process of a pool with the model."""
     return confirm(task, _DEVICE[0])
 
 
-@contextmanager
-def crew_of(
+def pool_of(
     choice: RunnerChoice, module: Module, forms: tuple[Form, ...], workers: int
-) -> Iterator[Crew]:
-    """Start processes that can multiply forms; they end with the block."""
+) -> ProcessPoolExecutor:
+    """Return processes that can multiply forms, each with a runner of its own."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
+    return ProcessPoolExecutor(
         workers, mp_context=context, initializer=_open, initargs=(choice, module, forms)
-    ) as pool:
-        yield Crew(pool)
+    )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fuzz.measuring.device import CHUNK, Crew, Device, Here, Outcome, Task
+from fuzz.measuring.device import CHUNK, Device, Outcome, Task
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.measuring.dots import Dots
@@ -20,7 +20,6 @@ from oracle.measuring.units import (
     MeasuredUnit,
     exact_result,
     exact_tiles,
-    figure_of,
     multiplied,
     random_tiles,
 )
@@ -35,6 +34,7 @@ from oracle.models import (
     ScalarDot,
     TruncatedDot,
 )
+from oracle.models.model import exact_name
 from oracle.targets import parse_release
 
 _EXACT_IMAGES = 64
@@ -90,27 +90,13 @@ class MeasuredResult:
 
 
 class Measurer:
-    """Measures one device.
-
-    Parameters
-    ----------
-    device
-        Where the probes run, all in one launch for each form.
-    known
-        The model that warpfuzz has; it decides nothing, and is compared with.
-    confirmer
-        Where random images run.
-    images
-        Random images of each unit.
-    map_fits
-        How fits are computed: `map`, or that of a pool of processes.
-    """
+    """Measures one device."""
 
     def __init__(
         self,
         device: Device,
         known: Model,
-        confirmer: Here | Crew,
+        confirmer: Callable[[Sequence[Task]], Iterator[Outcome]],
         *,
         images: int,
         seed: int = 0,
@@ -172,7 +158,6 @@ class Measurer:
         )
 
     def _outcomes(self, unit: MeasuredUnit, model: Model) -> Iterator[Outcome]:
-        """Return what random images of all forms of a unit say of a model."""
         chunks = -(-self.images // CHUNK)
         tasks = [
             Task(
@@ -183,7 +168,7 @@ class Measurer:
             )
             for number in range(chunks)
         ]
-        return self.confirmer.outcomes(tasks)
+        return self.confirmer(tasks)
 
     def _doubles(self, units: list[MeasuredUnit]) -> Iterator[MeasuredResult]:
         """Return what is found out of f64: one set of figures for all of its roundings."""
@@ -236,7 +221,7 @@ class Measurer:
         return self._confirmed(result, models[value])
 
     def _exact(self, unit: MeasuredUnit) -> MeasuredResult:
-        form, name = unit.first, figure_of(unit.first)
+        form, name = unit.first, exact_name(unit.first)
         tiles = exact_tiles(form, _EXACT_IMAGES)
         returned = self.device.multiply(form, *tiles)
         counts = {
@@ -301,7 +286,6 @@ def _with(evidence: Evidence, wrong: Sequence[Outcome]) -> Evidence:
 
 
 def _first(wrong: Sequence[Outcome], form: Form) -> Contradiction:
-    """Return the first dot product of random images that differs."""
     one = wrong[0]
     return Contradiction(
         family=f"random images of {form.opcode}", a=tuple(one.a[0].tolist()),
@@ -338,13 +322,7 @@ def _figures(result: MeasuredResult, confidence: Confidence, source: str) -> dic
 
 
 def measured_model(target: str, results: Sequence[MeasuredResult], source: str) -> Model:
-    """Return the model that a measurement found; what was refused or not asked is not in it.
-
-    Raises
-    ------
-    UsageError
-        If units of integers overflow in several ways.
-    """
+    """Return the model that a measurement found; what was refused or not asked is not in it."""
     confidence = Confidence.MEASURED
     exact: dict[str, Figure[str]] = {}
     for result in results:

@@ -103,15 +103,7 @@ def reaches(batch: Batch) -> frozenset[str]:
 
 
 def chosen(pool: Sequence[Batch], most: int) -> list[Batch]:
-    """Choose programs that reach all that the pool does, or as much as so many can.
-
-    Parameters
-    ----------
-    pool
-        Of which are chosen.
-    most
-        How many at most.
-    """
+    """Choose programs that reach all that the pool does, or as much as so many can."""
     left = {index: reaches(batch) for index, batch in enumerate(pool)}
     missing = frozenset[str]().union(*left.values())
     found: list[Batch] = []
@@ -163,13 +155,7 @@ def distill(
     images: int,
     watcher: Watcher,
 ) -> ScreeningSet:
-    """Make a set of about so many images.
-
-    Raises
-    ------
-    UsageError
-        If there are too few images for one program.
-    """
+    """Make a set of about so many images."""
     if images < _LEAST_IMAGES:
         raise UsageError(f"a set has at least {_LEAST_IMAGES} images, and {images} were asked for")
     pool: list[Batch] = []
@@ -240,8 +226,6 @@ def _forms(pool: Sequence[Batch], batches: Sequence[Batch]) -> tuple[list[str], 
 
 @dataclass(kw_only=True)
 class _Faults:
-    """Which planted faults the images show."""
-
     batches: Sequence[Batch]
     programs: list[SetProgram]
     module: Module
@@ -293,7 +277,6 @@ class _Faults:
         return self.programs[place].program.image_bytes
 
     def _more(self, place: int) -> References:
-        """Return the next images of a program, which are not in the set."""
         batch, there = self.batches[place], len(self.programs[place].references.images)
         images = expand(batch.recipe, batch.program, _SEARCHED, first=there)
         expected = execute(batch.program, images, target=self.module.target.name).images

@@ -88,13 +88,7 @@ class ScreenFinding:
         return "" if self.saved is None else str(self.saved.path)
 
     def keep(self, corpus: Corpus, known: Known) -> bool:
-        """Store it, or what has become known of it; tell whether it was not there.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be stored.
-        """
+        """Store it, or what has become known of it; tell whether it was not there."""
         self.known = known.match(self.case)
         if self.saved is not None:
             corpus.learn(self.case, self.stored.files)
@@ -123,11 +117,6 @@ class Examiner:
         """Take in what a launch showed; return the findings that are new, or have become wider.
 
         A finding that has become wider has a case of the same identity as before.
-
-        Raises
-        ------
-        DeviceLostError, InfrastructureError
-            If the device is gone.
         """
         if sighting.failure is not None:
             found = [self._failure(screen, sighting.item, sighting.failure)]
@@ -292,7 +281,6 @@ _NOT_SAID = (_MULTIPROCESSOR, _INSTRUCTIONS, _CLOCK, _SET, "model")
 
 
 def _is_local(screen: Screen) -> bool:
-    """Whether what is wrong sits in few multiprocessors of the device."""
     return screen.tally.faulty.size <= _MOST_FAULTY
 
 

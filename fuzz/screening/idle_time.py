@@ -50,15 +50,7 @@ class IdleTime:
 
 
 class IdleScreening:
-    """Screens beside a worker's rounds, if no other worker does so on its device.
-
-    Parameters
-    ----------
-    ready
-        The runner of the rounds; another of its sort is opened.
-    seed
-        Of the campaign.
-    """
+    """Screens beside a worker's rounds, if no other worker does so on its device."""
 
     def __init__(self, ready: OpenRunner, seed: int) -> None:
         self._ready, self._seed = ready, seed

@@ -188,11 +188,6 @@ class Screen:
         Whether programs may come at any time, so that it is no failure to have none.
     seen
         Is told of everything that differs or fails, between two launches.
-
-    Raises
-    ------
-    UsageError
-        If the runner cannot screen.
     """
 
     def __init__(
@@ -258,15 +253,7 @@ class Screen:
         return len(self._items) + len(self._prepared) + len(self._new)
 
     def step(self) -> None:
-        """Start launches until enough are on their way, and wait for the first.
-
-        Raises
-        ------
-        UsageError
-            If the device computes otherwise than the set expects.
-        DeviceLostError, InfrastructureError
-            If the device is gone, or nothing can be run.
-        """
+        """Start launches until enough are on their way, and wait for the first."""
         queued = _QUEUED if self._pattern is Pattern.STEADY else 1
         while len(self._waiting) < queued and self.programs:
             self._start()
@@ -343,7 +330,6 @@ class Screen:
         return self._items[-1]
 
     def _prepare(self) -> None:
-        """Begin to compile the next programs."""
         while self._new and len(self._prepared) < _AHEAD:
             item = self._new.popleft()
             compiled = self._compiled(item)

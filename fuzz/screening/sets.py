@@ -81,8 +81,6 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a program's images lie."""
-
     entry: str
     program: bytes
     count: int
@@ -111,13 +109,7 @@ class ScreeningSet:
 
 
 def write_set(path: Path, made: ScreeningSet) -> None:
-    """Write a set.
-
-    Raises
-    ------
-    InfrastructureError
-        If the file cannot be written.
-    """
+    """Write a set."""
     rows, blocks, start = [], [], 0
     for one in made.programs:
         count, image_bytes = one.references.images.shape
@@ -203,7 +195,6 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
 
 
 def _check(header: _Header) -> None:
-    """Check what a set says of itself as a whole."""
     Module.named(header.description.target, header.description.ptx_version)
     parse_target(header.description.architecture)
     names = [row.entry for row in header.rows]

@@ -76,7 +76,7 @@ def dot_product(
     if rule.d_subnormals.value == "flushed":
         d = flushed(d, result)
     if rule.nan.value != conversions.CANONICAL_NAN[result.name]:
-        d = np.where(_is_nan(d, result), result_type(result)(rule.nan.value), d)
+        d = np.where(is_nan(d, result), result_type(result)(rule.nan.value), d)
     return d
 
 
@@ -112,24 +112,22 @@ def result_type(fmt: Format) -> type[np.unsignedinteger[Any]]:
 
 def flushed(bits: Array, fmt: Format) -> Array:
     """Return patterns with zeros of their sign in place of subnormals."""
-    field = ((1 << fmt.exponent_bits) - 1) << (fmt.bits - 1 - fmt.exponent_bits)
     kind = bits.dtype.type
-    return np.where(bits & kind(field) == 0, bits & kind(1 << (fmt.bits - 1)), bits)
+    return np.where(bits & kind(fmt.infinity) == 0, bits & kind(fmt.magnitude + 1), bits)
 
 
-def _is_nan(bits: Array, fmt: Format) -> NDArray[np.bool_]:
-    infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
-    nan: NDArray[np.bool_] = bits & bits.dtype.type((1 << (fmt.bits - 1)) - 1) > infinity
+def is_nan(bits: Array, fmt: Format) -> NDArray[np.bool_]:
+    """Tell which patterns of a format with infinities are NaNs."""
+    nan: NDArray[np.bool_] = bits & bits.dtype.type(fmt.magnitude) > fmt.infinity
     return nan
 
 
 def _prepared(bits: Array, fmt: Format, rule: TruncatedDot, subnormals: str) -> Array:
     """Return multiplicands as they reach the multiplier, their low bits not cut yet."""
     if rule.low_bits is not None and rule.low_bits.value == "rounded":
-        field = ((1 << fmt.exponent_bits) - 1) << (fmt.bits - 1 - fmt.exponent_bits)
-        kind = bits.dtype.type
-        half = kind(1 << (fmt.ignored_bits - 1))
-        bits = np.where(bits & kind(field) != field, bits + half, bits)
+        field = bits.dtype.type(fmt.infinity)
+        half = bits.dtype.type(1 << (fmt.ignored_bits - 1))
+        bits = np.where(bits & field != field, bits + half, bits)
     return flushed(bits, fmt) if subnormals == "flushed" else bits
 
 

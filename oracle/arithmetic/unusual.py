@@ -71,7 +71,7 @@ def _add_block(a: _Elements, b: _Elements, c: Array, block: slice, rule: Truncat
     sign = -1.0 if rule.zero.value == "-" else 1.0
     finite = np.where(np.isfinite(total), total, 0.0)
     result = rounded(finite, fmt, rule.rounding.value, rule.overflow.value)
-    magnitude = result & result.dtype.type((1 << (fmt.bits - 1)) - 1)
+    magnitude = result & result.dtype.type(fmt.magnitude)
     signed_zero = rounded(np.array([sign * 0.0]), fmt, "rn", "infinity")[0]
     result = np.where(magnitude == 0, signed_zero, result)
     limited = rule.product_range.value == "f32"
@@ -102,8 +102,6 @@ def _plain_sum(
 
 
 def _put_special(result: Array, plain: Floats, fmt: Format) -> None:
-    infinity = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
-    sign = 1 << (fmt.bits - 1)
-    result[plain == np.inf] = infinity
-    result[plain == -np.inf] = infinity | sign
+    result[plain == np.inf] = fmt.infinity
+    result[plain == -np.inf] = fmt.infinity | (fmt.magnitude + 1)
     result[np.isnan(plain)] = CANONICAL_NAN[fmt.name]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from oracle.arithmetic.double_chain import chain
 from oracle.formats import FORMATS
 from oracle.measuring.dots import Dots, Sheet
-from oracle.measuring.inference import Contradiction, Finding, Fit
-from oracle.models import Confidence, DoubleChain, Figure, NanRule
+from oracle.measuring.inference import Contradiction, Finding, Fit, contradiction_of, nans_of
+from oracle.models import DoubleChain, NanRule
+from oracle.models.figures import Words, allowed_of, measured
 from oracle.scratch import own_scratch
 
 Array = NDArray[Any]
@@ -136,19 +137,12 @@ def fit_doubles(dots: Dots, returned: Mapping[str, Array]) -> Fit:
 
 
 _ALL: Mapping[str, tuple[str, ...]] = {
-    "order": ("rising", "falling"),
-    "multiply_add": ("fused", "separate"),
-    **dict.fromkeys(_SUBNORMALS, ("kept", "flushed")),
+    name: one.words for name, one in allowed_of(DoubleChain).items() if isinstance(one, Words)
 }
 
 
 def _computed(values: Mapping[str, Any], dots: Dots, rounding: str) -> Array:
-    rule = DoubleChain(
-        **{
-            name: Figure(value=value, confidence=Confidence.MEASURED, source="")
-            for name, value in values.items()
-        }
-    )
+    rule = DoubleChain(**{name: measured(value) for name, value in values.items()})
     operands = (dots.a[:, None, :], dots.b[:, :, None], dots.c[:, None, None])
     d = chain(*operands, rounding=rounding, rule=rule, scratch=own_scratch())
     return np.array(d[0, 0])
@@ -164,23 +158,15 @@ def _wrong(values: Mapping[str, Any], dots: Dots, returned: Mapping[str, Array])
 def _nan_rules(dots: Dots, returned: Mapping[str, Array]) -> list[NanRule]:
     """Return the rules that the NaNs of the device leave: its words are read off."""
     d = next(iter(returned.values()))
-    invalids = _nans_of(d[dots.of("infinities and overflow")]) or [0xFFF8 << 48]
+    invalids = nans_of(d[dots.of("infinities and overflow")], _F64)[:4] or [0xFFF8 << 48]
     rules = [
         NanRule(order=order, invalid=invalid)
         for invalid in invalids
         for order in permutations("bca")
     ]
-    for canonical in _nans_of(d[dots.of("NaN")]):
+    for canonical in nans_of(d[dots.of("NaN")], _F64)[:4]:
         rules += [NanRule(order=(), invalid=one, canonical=canonical) for one in invalids]
     return rules
-
-
-def _nans_of(words: Array) -> list[int]:
-    """Return the NaNs among some results that are most frequent, at most four."""
-    found, counts = np.unique(
-        words[words & np.uint64((1 << 63) - 1) > np.uint64(0x7FF << 52)], return_counts=True
-    )
-    return [int(found[i]) for i in np.argsort(-counts)[:4]]
 
 
 def _findings(
@@ -208,16 +194,11 @@ def _contradiction(
     """Return the first probe that is not explained, in the first rounding that shows one."""
     for rounding, d in returned.items():
         made = _computed(values, dots, rounding)
-        wrong = np.flatnonzero(made != d)
-        if len(wrong):
+        if (made != d).any():
             break
-    first = int(wrong[0])
-    row = dots.where(slice(first, first + 1))
-    return Contradiction(
-        family=f"{row.family[0]} (.{rounding})",
-        a=tuple(row.a[0].tolist()), b=tuple(row.b[0].tolist()), c=int(row.c[0]),
-        returned=int(d[first]), nearest=int(made[first]), differing=_wrong(values, dots, returned),
-        among=len(dots) * len(returned),
+    return contradiction_of(
+        dots, d, made, differing=_wrong(values, dots, returned), among=len(dots) * len(returned),
+        note=f" (.{rounding})",
     )  # fmt: skip
 
 

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oracle.arithmetic.dots import dot_product
+from oracle.arithmetic.conversions import CANONICAL_NAN
+from oracle.arithmetic.dots import dot_product, is_nan
 from oracle.formats import FORMATS, Format
 from oracle.measuring.dots import Dots
-from oracle.models import Confidence, Figure, TruncatedDot
-from oracle.models.figures import ROUNDINGS
+from oracle.models import TruncatedDot
+from oracle.models.figures import Words, allowed_of, measured
 from oracle.scratch import own_scratch
 
 Array = NDArray[Any]
@@ -35,8 +36,6 @@ f32, products have up to 16 significant bits below it, and 8 bits are kept or mo
 _MOST = 64
 """Hypotheses that are kept from stage to stage."""
 _ZEROS = ("zeros beside C", "zeros beside products", "zeros among tiny products")
-_CANONICAL = {"f16": 0x7FFF, "f32": 0x7FFF_FFFF}
-"""NaN with which hypotheses compute before the device's own is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +85,7 @@ class Fit:
 
 def rule_of(types: str, values: Values, *, instruction: str = "wmma.mma") -> TruncatedDot:
     """Return a unit with these values."""
-    figures: dict[str, Any] = {
-        name: Figure(value=value, confidence=Confidence.MEASURED, source="")
-        for name, value in values.items()
-    }
+    figures: dict[str, Any] = {name: measured(value) for name, value in values.items()}
     return TruncatedDot(instruction=instruction, types=types, **figures)
 
 
@@ -124,26 +120,35 @@ class Evidence:
 
         `loose` takes all NaNs as one, and both zeros.
         """
-        made = computed(self.types, values, self.dots)
+        made, fmt = computed(self.types, values, self.dots), self.d_type
         different: NDArray[np.bool_] = made != self.returned
         if loose:
-            different &= ~(self._nan(made) & self._nan(self.returned))
-            different &= (self._magnitude(made) | self._magnitude(self.returned)) != 0
+            different &= ~(is_nan(made, fmt) & is_nan(self.returned, fmt))
+            different &= (made | self.returned) & made.dtype.type(fmt.magnitude) != 0
         return different
 
-    def _magnitude(self, bits: Array) -> Array:
-        magnitude: Array = bits & bits.dtype.type((1 << (self.d_type.bits - 1)) - 1)
-        return magnitude
 
-    def _nan(self, bits: Array) -> NDArray[np.bool_]:
-        infinity = ((1 << self.d_type.exponent_bits) - 1) << self.d_type.fraction_bits
-        nan: NDArray[np.bool_] = self._magnitude(bits) > infinity
-        return nan
+def nans_of(bits: Array, fmt: Format) -> list[int]:
+    """Return the NaNs among some patterns, the most frequent first."""
+    found, counts = np.unique(bits[is_nan(bits, fmt)], return_counts=True)
+    return [int(found[i]) for i in np.argsort(-counts)]
 
-    def nans(self) -> list[int]:
-        """Return the NaNs that the device returned, the most frequent first."""
-        found, counts = np.unique(self.returned[self._nan(self.returned)], return_counts=True)
-        return [int(found[i]) for i in np.argsort(-counts)]
+
+def contradiction_of(
+    dots: Dots, returned: Array, made: Array, *, differing: int, among: int, note: str = ""
+) -> Contradiction:
+    """Return the first probe that a hypothesis does not explain; `note` adds to its family."""
+    first = int(np.flatnonzero(made != returned)[0])
+    return Contradiction(
+        family=f"{dots.family[first]}{note}",
+        a=tuple(dots.a[first].tolist()),
+        b=tuple(dots.b[first].tolist()),
+        c=int(dots.c[first]),
+        returned=int(returned[first]),
+        nearest=int(made[first]),
+        differing=differing,
+        among=among,
+    )
 
 
 def fit(evidence: Evidence, depth: int) -> Fit:
@@ -225,12 +230,12 @@ class _Search:
             "accumulator": "f16" if self.halves else "f32", "block": self.depth, "interleaved": 0,
             "order": "rising", "addend": "first", "fraction_bits": 24, "zero_exponent": -170,
             "product_exponent": "sum", "product_range": "unlimited", "rounding": "rz",
-            "overflow": "infinity", "zero": "+", "nan": _CANONICAL[self.d_type],
+            "overflow": "infinity", "zero": "+", "nan": CANONICAL_NAN[self.d_type],
             **{f"{matrix}_subnormals": "kept" for matrix in "abcd"},
         }  # fmt: skip
         if FORMATS[self.multiplicand].ignored_bits:
             values["low_bits"] = "cut"
-        nans = self.evidence.nans()
+        nans = nans_of(self.evidence.returned, self.evidence.d_type)
         return values | ({"nan": nans[0]} if nans else {})
 
     def consistent(self, values: Values) -> dict[str, Any]:
@@ -253,24 +258,16 @@ class _Search:
     def all(self) -> dict[str, tuple[Any, ...]]:
         """Return every value that each figure can have, but NaN's, which is read off."""
         made: dict[str, tuple[Any, ...]] = {
-            "accumulator": ("f16", "f32") if self.halves else ("f32",),
-            "block": (*range(self.depth, 0, -1), *range(self.depth + 1, 33)),
-            "interleaved": (0, *(run for run in range(1, self.depth // 2 + 1))),
-            "order": ("rising", "falling"),
-            "sums": (None, "separate"),
-            "addend": ("first", "last"),
-            "addition": ROUNDINGS,
-            "fraction_bits": tuple(range(8, 31)),
-            "zero_exponent": tuple(ZERO_EXPONENTS),
-            "product_exponent": ("sum", "normalised"),
-            "product_range": ("unlimited", "f32"),
-            "rounding": ROUNDINGS,
-            "narrowing": ROUNDINGS,
-            "overflow": ("infinity", "largest"),
-            "zero": ("+", "-"),
-            "low_bits": ("cut", "rounded"),
-            **{f"{matrix}_subnormals": ("kept", "flushed") for matrix in "abcd"},
+            name: one.words if isinstance(one, Words) else tuple(range(one.least, one.most + 1))
+            for name, one in allowed_of(TruncatedDot).items()
+            if name != "nan"
         }
+        made["block"] = (*range(self.depth, 0, -1), *range(self.depth + 1, 33))
+        made["interleaved"] = tuple(range(self.depth // 2 + 1))
+        made["zero_exponent"] = tuple(ZERO_EXPONENTS)
+        made["sums"] = (None, *made["sums"])
+        if not self.halves:
+            made["accumulator"] = ("f32",)
         if not FORMATS[self.multiplicand].ignored_bits:
             del made["low_bits"]
         return made
@@ -388,16 +385,8 @@ class _Search:
     def contradiction(self, best: dict[str, Any]) -> Contradiction:
         """Return the first probe that the best hypothesis does not explain."""
         evidence = self.evidence
-        wrong = np.flatnonzero(evidence.differing(best))
-        first = int(wrong[0])
-        row = evidence.dots.where(slice(first, first + 1))
-        return Contradiction(
-            family=row.family[0],
-            a=tuple(row.a[0].tolist()),
-            b=tuple(row.b[0].tolist()),
-            c=int(row.c[0]),
-            returned=int(evidence.returned[first]),
-            nearest=int(computed(evidence.types, best, row)[0]),
-            differing=len(wrong),
-            among=len(evidence.dots),
+        made = computed(evidence.types, best, evidence.dots)
+        differing = int(np.count_nonzero(made != evidence.returned))
+        return contradiction_of(
+            evidence.dots, evidence.returned, made, differing=differing, among=len(evidence.dots)
         )

@@ -18,7 +18,8 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.isa import MMA_FORMS, MMA_SYNC_FORMS
 from oracle.measuring.dots import NUMBERS
-from oracle.models import Confidence, ExactSum, Figure, Model
+from oracle.models import ExactSum, Model
+from oracle.models.figures import measured
 from oracle.multiply import multiply, product
 from oracle.scratch import own_scratch
 from oracle.targets import VERSIONS, Module, PtxVersion
@@ -131,7 +132,7 @@ def units_of(module: Module, only: str = "*") -> tuple[MeasuredUnit, ...]:
 
 def _unit_of(form: Form) -> tuple[str, str]:
     """Return name and types of the unit of a form."""
-    types = ".".join(one.name for one in (form.d_type, form.a_type, form.b_type, form.c_type))
+    types = form.types
     if form.a_type.name == "f64":
         return f"{types} .{form.rounding or 'rn'}", types
     words = [f"{form.mnemonic}{f'.{form.op}.popc' if form.op else ''}"]
@@ -150,13 +151,6 @@ def multiplied(form: Form, a: Array, b: Array, c: Array, model: Model) -> Array:
         part = slice(start, start + _TOGETHER)
         d[part] = product(form, a[part], b[part], c[part], model, own_scratch())
     return d
-
-
-def figure_of(form: Form) -> str:
-    """Return the name of the figure that a form's results depend on."""
-    if form.op is not None:
-        return "bits"
-    return "satfinite" if form.satfinite else "plain"
 
 
 def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array, Array, Array]:
@@ -180,7 +174,7 @@ def exact_tiles(form: Form, count: int, seed: int = _EXACT_SEED) -> tuple[Array,
 
 def exact_result(form: Form, overflow: str, a: Array, b: Array, c: Array) -> Array:
     """Return D where sums beyond 32 bits wrap or are clamped."""
-    figure = Figure(value=overflow, confidence=Confidence.MEASURED, source="")
+    figure = measured(overflow)
     model = Model(
         target="sm_90", base="sm_90", dots=(), doubles=None,
         exact=ExactSum(plain=figure, satfinite=figure, bits=figure),

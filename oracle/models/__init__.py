@@ -31,7 +31,8 @@ from oracle.models.figures import (
     Unit,
     weakest,
 )
-from oracle.models.model import NO_FIGURES, Model, forget_models, model_for, use_model
+from oracle.models.model import NO_FIGURES, Model
+from oracle.models.targets import forget_models, model_for, model_of, use_model
 
 __all__ = [
     "NO_FIGURES",
@@ -47,6 +48,7 @@ __all__ = [
     "Unit",
     "forget_models",
     "model_for",
+    "model_of",
     "use_model",
     "weakest",
 ]

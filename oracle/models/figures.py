@@ -7,16 +7,14 @@ unit that was measured so far is one of three kinds: a chain of truncated fused 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cache, cached_property
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from oracle.formats import Format, format_named
 from oracle.targets import Release
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -47,6 +45,79 @@ class Figure(Generic[T]):
     value: T
     confidence: Confidence
     source: str
+
+
+def measured(value: T) -> Figure[T]:
+    """Return a figure of which only the value counts."""
+    return Figure(value=value, confidence=Confidence.MEASURED, source="")
+
+
+@dataclass(frozen=True, init=False)
+class Words:
+    """A figure that is one of some words."""
+
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "words", words)
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, as a sentence names it."""
+        return "one of " + ", ".join(f'"{word}"' for word in self.words)
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value may be given."""
+        return isinstance(value, str) and value in self.words
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A figure that is an integer in a range."""
+
+    least: int
+    most: int
+    hexadecimal: bool = False
+    """Whether a bit pattern is meant."""
+
+    @property
+    def allowed(self) -> str:
+        """What may be given, as a sentence names it."""
+        least, most = (f"{one:#x}" if self.hexadecimal else one for one in (self.least, self.most))
+        return f"an integer from {least} to {most}"
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value may be given."""
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.least <= value <= self.most
+        )
+
+
+@cache
+def allowed_of(unit: Any) -> Mapping[str, Words | Whole]:
+    """Return what each figure of a unit can be, by its name; the NaNs of f64 are left out."""
+    hints = get_type_hints(unit, include_extras=True)
+    found = {name: _allowed(hints[name]) for name in (field.name for field in fields(unit))}
+    return {name: allowed for name, allowed in found.items() if allowed is not None}
+
+
+def _allowed(hint: Any) -> Words | Whole | None:
+    """Return what an annotation allows, also of a figure that may be missing."""
+    for part in (hint, *get_args(hint)):
+        for extra in getattr(part, "__metadata__", ()):
+            if isinstance(extra, Words | Whole):
+                return extra
+    return None
+
+
+ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
+"""To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
+Subnormals = Annotated[Figure[str], Words("kept", "flushed")]
+Direction = Annotated[Figure[str], Words("rising", "falling")]
+Rounding = Annotated[Figure[str], Words(*ROUNDINGS)]
+Overflow = Annotated[Figure[str], Words("wrap", "clamp")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,58 +184,56 @@ class DotUnit(Unit):
         return self.types.split(".")[3]
 
 
-ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
-"""To nearest even, toward zero, down, up (9.7.14.4.5), and to nearest with ties away from zero."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class TruncatedDot(DotUnit):
     """A chain of truncated fused dot products: see `oracle.arithmetic.truncated`."""
 
-    accumulator: Figure[str]
+    accumulator: Annotated[Figure[str], Words("f16", "f32")]
     """Name of the format in which the running sum is kept between blocks: f32 or f16. C is
     widened to it and D narrowed from it, where they are of another."""
-    block: Figure[int]
-    """Products that are added in one go."""
-    interleaved: Figure[int]
+    block: Annotated[Figure[int], Whole(1, 32)]
+    """Products that are added in one go. (m16n8k32 of e4m3 has the largest K of a floating-point
+    form of warp level, PTX ISA 8.7.)"""
+    interleaved: Annotated[Figure[int], Whole(0, 16)]
     """0: the products of a block follow each other. n: runs of n neighbouring products are dealt
     out to the blocks in turn."""
-    order: Figure[str]
+    order: Direction
     """"rising": the block with the lowest k comes first; "falling": that with the highest."""
-    sums: Figure[str] | None = None
+    sums: Annotated[Figure[str], Words("separate")] | None = None
     """"separate": each block but the first starts at zero, and the sums of the blocks are added in
     their order, as IEEE 754 adds. None: each block adds to the sum of those before it."""
-    addend: Figure[str]
+    addend: Annotated[Figure[str], Words("first", "last")]
     """"first": C takes part in the first block. "last": the chain starts at zero, and C is added
     to its end, as IEEE 754 adds."""
-    addition: Figure[str] | None = None
+    addition: Rounding | None = None
     """Rounding of those additions of C and of the sums of blocks; None where there are none."""
-    fraction_bits: Figure[int]
+    fraction_bits: Annotated[Figure[int], Whole(8, 30)]
     """Bits kept below the binary point at the block's largest exponent."""
-    zero_exponent: Figure[int]
-    """Exponent with which a term that is zero takes part in the search for the largest."""
-    product_exponent: Figure[str]
+    zero_exponent: Annotated[Figure[int], Whole(-300, 300)]
+    """Exponent with which a term that is zero takes part in the search for the largest; the least
+    that can be given is below that of all products of finite numbers, 2^-266 (bf16) and more."""
+    product_exponent: Annotated[Figure[str], Words("sum", "normalised")]
     """"sum": a product has the sum of its factors' exponents. "normalised": one more, where its
     magnitude is 2 or more times that power."""
-    product_range: Figure[str]
+    product_range: Annotated[Figure[str], Words("unlimited", "f32")]
     """"unlimited", or "f32": a product of 2^128 or more is infinite."""
-    rounding: Figure[str]
+    rounding: Rounding
     """Of each block's sum to the accumulator's format."""
-    narrowing: Figure[str] | None = None
+    narrowing: Rounding | None = None
     """Rounding from the accumulator's format to D's; None where they are the same."""
-    overflow: Figure[str]
+    overflow: Annotated[Figure[str], Words("infinity", "largest")]
     """"infinity" or "largest": what a sum, or a result, becomes that is too large."""
-    zero: Figure[str]
+    zero: Annotated[Figure[str], Words("+", "-")]
     """Sign of a block's sum that is zero: "+" or "-"."""
-    low_bits: Figure[str] | None = None
+    low_bits: Annotated[Figure[str], Words("cut", "rounded")] | None = None
     """"cut" or "rounded" (to nearest, ties away from zero): how the low bits of a multiplicand's
     word that the format has no room for go; None where there are none."""
-    a_subnormals: Figure[str]
+    a_subnormals: Subnormals
     """"kept", or "flushed" to zero with the element's sign; likewise for B, C and D."""
-    b_subnormals: Figure[str]
-    c_subnormals: Figure[str]
-    d_subnormals: Figure[str]
-    nan: Figure[int]
+    b_subnormals: Subnormals
+    c_subnormals: Subnormals
+    d_subnormals: Subnormals
+    nan: Annotated[Figure[int], Whole(0, 0xFFFF_FFFF, hexadecimal=True)]
     """Bit pattern of every NaN result."""
 
     @property
@@ -217,7 +286,7 @@ class TruncatedDot(DotUnit):
 class ScalarDot(DotUnit):
     """Four products of f16 in scalar f32 arithmetic: see `oracle.arithmetic.scalar`."""
 
-    order: Figure[str]
+    order: Annotated[Figure[str], Words("serial", "pairs")]
     """"serial": the products are summed with rising k, then C is added. "pairs": the sum of the
     first two is added to C, then that of the last two."""
 
@@ -239,15 +308,15 @@ class NanRule:
 class DoubleChain(Unit):
     """A chain of multiply-adds in f64: see `oracle.arithmetic.double_chain`."""
 
-    order: Figure[str]
+    order: Direction
     """"rising" or "falling" k."""
-    multiply_add: Figure[str]
+    multiply_add: Annotated[Figure[str], Words("fused", "separate")]
     """"fused": rounded once; "separate": the product is rounded first."""
-    a_subnormals: Figure[str]
+    a_subnormals: Subnormals
     """"kept", or "flushed" to zero with the element's sign; likewise for B, C and D."""
-    b_subnormals: Figure[str]
-    c_subnormals: Figure[str]
-    d_subnormals: Figure[str]
+    b_subnormals: Subnormals
+    c_subnormals: Subnormals
+    d_subnormals: Subnormals
     nan: Figure[NanRule]
 
 
@@ -255,10 +324,10 @@ class DoubleChain(Unit):
 class ExactSum(Unit):
     """Exact sums of integers and counts of bits, in 32 bits."""
 
-    plain: Figure[str] | None = None
+    plain: Overflow | None = None
     """"wrap" or "clamp": an integer sum beyond 32 bits without .satfinite. None, as of the others:
     nobody has measured it."""
-    satfinite: Figure[str] | None = None
+    satfinite: Overflow | None = None
     """The same with .satfinite."""
-    bits: Figure[str] | None = None
+    bits: Overflow | None = None
     """The same of a count of single bits."""

@@ -36,7 +36,6 @@ from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.given_files import TOML_BYTES, parse_toml, read_given, reason_of
 from oracle.models.figures import (
-    ROUNDINGS,
     Compilers,
     Confidence,
     DotUnit,
@@ -47,8 +46,11 @@ from oracle.models.figures import (
     ScalarDot,
     TruncatedDot,
     Unit,
+    Whole,
+    Words,
+    allowed_of,
 )
-from oracle.models.model import Model, model_for
+from oracle.models.model import Model
 from oracle.targets import parse_release, parse_target
 
 AnyUnit = TypeVar("AnyUnit", bound=Unit)
@@ -56,93 +58,10 @@ AnyDot = TypeVar("AnyDot", TruncatedDot, ScalarDot)
 Table = Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """A figure that is one of some words."""
-
-    words: tuple[str, ...]
-
-    @property
-    def allowed(self) -> str:
-        """What may be given, as a sentence names it."""
-        return "one of " + ", ".join(f'"{word}"' for word in self.words)
-
-    def accepts(self, value: object) -> bool:
-        """Whether a value may be given."""
-        return isinstance(value, str) and value in self.words
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whole:
-    """A figure that is an integer in a range."""
-
-    least: int
-    most: int
-    hexadecimal: bool = False
-    """Whether a bit pattern is meant."""
-
-    @property
-    def allowed(self) -> str:
-        """What may be given, as a sentence names it."""
-        least, most = (f"{one:#x}" if self.hexadecimal else one for one in (self.least, self.most))
-        return f"an integer from {least} to {most}"
-
-    def accepts(self, value: object) -> bool:
-        """Whether a value may be given."""
-        return (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and self.least <= value <= self.most
-        )
-
-
-_KEPT = Choice(words=("kept", "flushed"))
-_SUBNORMALS = {f"{matrix}_subnormals": _KEPT for matrix in "abcd"}
-_DIRECTION = Choice(words=("rising", "falling"))
-_ROUNDING = Choice(words=ROUNDINGS)
-_WRAPPING = Choice(words=("wrap", "clamp"))
-
-DOT: Mapping[str, Choice | Whole] = {
-    "accumulator": Choice(words=("f16", "f32")),
-    # m16n8k32 of e4m3 has the largest K of a floating-point form of warp level (PTX ISA 8.7).
-    "block": Whole(least=1, most=32),
-    "interleaved": Whole(least=0, most=16),
-    "order": _DIRECTION,
-    "sums": Choice(words=("separate",)),
-    "addend": Choice(words=("first", "last")),
-    "addition": _ROUNDING,
-    "fraction_bits": Whole(least=8, most=30),
-    # Far beyond all products of finite numbers, the least of which is 2^-266 (bf16).
-    "zero_exponent": Whole(least=-300, most=300),
-    "product_exponent": Choice(words=("sum", "normalised")),
-    "product_range": Choice(words=("unlimited", "f32")),
-    "rounding": _ROUNDING,
-    "narrowing": _ROUNDING,
-    "overflow": Choice(words=("infinity", "largest")),
-    "zero": Choice(words=("+", "-")),
-    "low_bits": Choice(words=("cut", "rounded")),
-    **_SUBNORMALS,
-    "nan": Whole(least=0, most=0xFFFF_FFFF, hexadecimal=True),
-}
-"""What each figure of a `TruncatedDot` can be."""
-
-SCALAR: Mapping[str, Choice | Whole] = {"order": Choice(words=("serial", "pairs"))}
-"""What each figure of a `ScalarDot` can be."""
-
-DOUBLE: Mapping[str, Choice | Whole] = {
-    "order": _DIRECTION,
-    "multiply_add": Choice(words=("fused", "separate")),
-    **_SUBNORMALS,
-}
-"""What each figure of a `DoubleChain` can be, but its NaNs."""
-
-EXACT: Mapping[str, Choice | Whole] = dict.fromkeys(("plain", "satfinite", "bits"), _WRAPPING)
-"""What each figure of an `ExactSum` can be."""
-
-_PATTERN = Whole(least=0, most=0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
+_PATTERN = Whole(0, 0xFFFF_FFFF_FFFF_FFFF, hexadecimal=True)
 _RELEASE = r"[0-9]{1,3}\.[0-9]{1,3}"
 _COMPILERS = re.compile(rf"(?P<first>{_RELEASE})(?: to (?P<last>{_RELEASE})|(?P<open> and later))?")
-_INSTRUCTIONS = Choice(words=("wmma.mma", "mma"))
+_INSTRUCTIONS = Words("wmma.mma", "mma")
 _NAN_ORDERS = ("a", "b", "c")
 
 
@@ -193,10 +112,10 @@ class _Reader:
             parse_target(target)
         except UsageError as error:
             raise self.wrong(top, str(error)) from None
-        dots = self.units(TruncatedDot, DOT, table, "dot")
+        dots = self.units(TruncatedDot, table, "dot")
         for dot in dots:
             self.complete(dot, f"[[dot]] ({dot.types})")
-        scalars = self.units(ScalarDot, SCALAR, table, "scalar")
+        scalars = self.units(ScalarDot, table, "scalar")
         dot_units: tuple[DotUnit, ...] = (*dots, *scalars)
         served: dict[tuple[str, str, str], list[DotUnit]] = {}
         for unit in dot_units:
@@ -215,17 +134,13 @@ class _Reader:
         doubles = None
         if "double" in table:
             doubles = self.doubles(self.table(table, "double"), table)
-        exact = self.unit(
-            ExactSum, EXACT, self.table(table, "exact"), table, "[exact]", own=(), given={}
-        )
+        exact = self.unit(ExactSum, self.table(table, "exact"), table, "[exact]", own=(), given={})
         return Model(
             target=target, base=target, file=self.name, dots=tuple(dots),
             scalars=tuple(scalars), doubles=doubles, exact=exact,
         )  # fmt: skip
 
-    def units(
-        self, kind: type[AnyDot], schema: Mapping[str, Choice | Whole], top: Table, key: str
-    ) -> list[AnyDot]:
+    def units(self, kind: type[AnyDot], top: Table, key: str) -> list[AnyDot]:
         """Return the units of an array of tables, one for each of the types of a table."""
         rows = top.get(key, [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -233,17 +148,10 @@ class _Reader:
         return [
             unit
             for number, row in enumerate(rows, 1)
-            for unit in self.dots(kind, schema, row, f"[[{key}]] {number}", top)
+            for unit in self.dots(kind, row, f"[[{key}]] {number}", top)
         ]
 
-    def dots(
-        self,
-        kind: type[AnyDot],
-        schema: Mapping[str, Choice | Whole],
-        row: Table,
-        where: str,
-        top: Table,
-    ) -> list[AnyDot]:
+    def dots(self, kind: type[AnyDot], row: Table, where: str, top: Table) -> list[AnyDot]:
         types = row.get("types")
         if not isinstance(types, list) or not types:
             raise self.wrong(
@@ -271,7 +179,7 @@ class _Reader:
                 "compilers": self.compilers(row, where),
             }  # fmt: skip
             own = ("instruction", "types", "shapes", "compilers")
-            made.append(self.unit(kind, schema, row, top, where, own=own, given=given))
+            made.append(self.unit(kind, row, top, where, own=own, given=given))
         return made
 
     def compilers(self, row: Table, where: str) -> Compilers | None:
@@ -311,7 +219,10 @@ class _Reader:
         }  # fmt: skip
         for name, (is_needed, why) in needed.items():
             if is_needed and name not in dot.named:
-                raise self.wrong(where, f"{name} is missing, and {why}; give {DOT[name].allowed}")
+                raise self.wrong(
+                    where,
+                    f"{name} is missing, and {why}; give {allowed_of(TruncatedDot)[name].allowed}",
+                )
             if not is_needed and name in dot.named:
                 raise self.wrong(where, f"{name} says nothing here; leave it out")
         run, block = dot.interleaved.value, dot.block.value
@@ -340,12 +251,11 @@ class _Reader:
             order=tuple(value), invalid=found["nan_invalid"], canonical=found["nan_canonical"]
         )
         nan = Figure(value=rule, confidence=confidence, source=source)
-        return self.unit(DoubleChain, DOUBLE, row, top, where, own=own, given={"nan": nan})
+        return self.unit(DoubleChain, row, top, where, own=own, given={"nan": nan})
 
     def unit(
         self,
         kind: type[AnyUnit],
-        schema: Mapping[str, Choice | Whole],
         row: Table,
         top: Table,
         where: str,
@@ -354,6 +264,8 @@ class _Reader:
         given: dict[str, Any],
     ) -> AnyUnit:
         """Return a unit with the figures of a table; `own` are the other keys that it may have."""
+        any_kind: Any = kind
+        schema = allowed_of(any_kind)
         self.known(row, (*own, *schema, "confidence", "source"), where)
         optional = {one.name for one in fields(kind) if one.default is None}
         for name, allowed in schema.items():
@@ -410,19 +322,6 @@ def _overlap(one: Compilers | None, other: Compilers | None) -> bool:
     if one is None or other is None:
         return True
     return one.include(other.first) or other.include(one.first)
-
-
-def model_of(target: str, model: Model | str | Path | None) -> Model:
-    """Return a model, that of a TOML file, or, where None is given, the one of a target.
-
-    Raises
-    ------
-    UsageError
-        As `read_model` and `oracle.models.model_for`.
-    """
-    if model is None:
-        return model_for(target)
-    return read_model(Path(model)) if isinstance(model, str | Path) else model
 
 
 def model_text(model: Model) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from oracle.forms import Form
 from oracle.held import Fragment
 from oracle.matrices import Matrix
+from oracle.ops import Op
 from oracle.places import Place
-from oracle.steps import Load, Store
 from oracle.storage import Tile
 from strategies.features import (
     HUGE_PITCH,
@@ -83,9 +83,8 @@ class _Access:
         """Append the step."""
         spans = (region.span,)
         self.builder.scope.access(**{"writes" if self.stores else "reads": spans})
-        step: Any = Store if self.stores else Load
         self.builder.add(
-            step(
+            Op.of(
                 form=access_form(self.matrix, self.layout, self.space), fragment=fragment,
                 place=Place(buffer=region.arena.buffer, offset=region.span.start),
                 stride=self.stride, stride_in_register=self.in_register,

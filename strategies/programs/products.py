@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from oracle.forms import Form
 from oracle.held import Fragment, Registers
-from oracle.lane_steps import MultiplyLanes
-from oracle.steps import Multiply
+from oracle.ops import Op
 from strategies.features import Feature
 from strategies.programs import accesses
 from strategies.programs.builder import Builder, Dice
@@ -266,10 +265,8 @@ def _multiply(builder: Builder, form: Form, operands: Mapping[str, LiveValue]) -
             if value.holds.words > held.words:
                 builder.take(Feature.OVER_PART)
     names = {"d": name or builder.name("d")} | {one: operands[one].name for one in "abc"}
-    if form.opaque:
-        builder.add(Multiply(form=form, **names))
-    else:
-        builder.add(MultiplyLanes(form=form, **names))
+    builder.add(Op.of(form, **names))
+    if not form.opaque:
         builder.take(Feature.MMA_SYNC)
     for operand, value in operands.items():
         value.pins -= 1

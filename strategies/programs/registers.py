@@ -8,13 +8,11 @@ from oracle.forms import ROW_BYTES, Form
 from oracle.held import Registers
 from oracle.lane_steps import (
     LoadRegisters,
-    LoadRows,
     PackRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
+from oracle.ops import Op
 from oracle.places import Place, Span
 from strategies.features import Feature
 from strategies.programs.builder import Builder, Dice
@@ -152,7 +150,7 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> LiveValue:
     name = builder.name("r")
     builder.scope.access(reads=(_rows(arena, addresses),))
     builder.add(
-        LoadRows(
+        Op.of(
             form=form, registers=name, buffer=arena.buffer, addresses=addresses,
             immediate=immediate,
         )
@@ -228,7 +226,7 @@ def store_rows(builder: Builder, value: LiveValue, forms: Sequence[Form], dice: 
     builder.memory.block(arena, span.start, span.end - span.start, written=True)
     builder.scope.access(writes=(span,))
     builder.add(
-        StoreRows(
+        Op.of(
             form=form, registers=value.name, buffer=arena.buffer, addresses=addresses,
             immediate=_immediate(builder, dice, min(addresses)),
         )
@@ -253,7 +251,7 @@ def packed(builder: Builder, value: LiveValue, dice: Dice, type_: str = "") -> L
 def transposed(builder: Builder, value: LiveValue, form: Form) -> LiveValue:
     """Append a movmatrix."""
     name, count = builder.name("t"), value.holds.registers
-    builder.add(TransposeRegisters(form=form, source=value.name, destination=name, count=count))
+    builder.add(Op.of(form, source=value.name, destination=name, count=count))
     builder.take(Feature.MOVMATRIX)
     value.pending = False
     return builder.define(name, value.holds)

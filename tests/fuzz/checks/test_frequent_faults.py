@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from corpus import Kind
 from fuzz.bench.campaigns import Silence
-from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import RoundJob, RoundReport
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from runners.kernels import KernelModule
@@ -50,14 +50,14 @@ def reports(
     check = Programs(choice=choice, seed=11)
     with opened(choice) as ready, ExitStack() as stack:
         counting = Counting(ready)
-        trier = ProgramTrier(replace(ready, runner=counting), check, Silence(), stack)
-        drawing = check.drawing(trier.facts)
-        known = drawing.coverage()
+        opened_check = check.on_runner(replace(ready, runner=counting), Silence(), stack)
+        plan = check.plan(opened_check.facts)
+        known = plan.coverage()
         jobs = [
-            RoundJob(number=number, drawn=drawing.round(number, known), settled=settled)
+            RoundJob(number=number, drawn=plan.round(number, known), settled=settled)
             for number in range(ROUNDS)
         ]
-        return [trier.round(job) for job in jobs], counting
+        return [opened_check.round(job) for job in jobs], counting
 
 
 def families(made: list[RoundReport]) -> dict[str, Kind]:

@@ -17,7 +17,7 @@ from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus, WorkerStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.campaign.worker import Worker
-from fuzz.checks.programs import Programs, ProgramTrier
+from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Job
 from fuzz.findings.making import ReplayOptions
 from fuzz.findings.stored import Replays
@@ -38,8 +38,8 @@ class LocalCrew:
     """One worker in this process, who goes when the device does."""
 
     def __init__(self, ready: OpenRunner, check: Programs) -> None:
-        trier = ProgramTrier(ready, check, Heart(Beats(1), 0), ExitStack())
-        self.facts, self._worker = trier.facts, Worker(trier)
+        opened_check = check.on_runner(ready, Heart(Beats(1), 0), ExitStack())
+        self.facts, self._worker = opened_check.facts, Worker(opened_check)
         self._job: Job | None = None
         self.workers = 1
 

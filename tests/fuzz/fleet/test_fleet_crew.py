@@ -194,7 +194,7 @@ def outcome(
     families = {(one.key, one.cases, one.kind) for one in status.families}
     ids = sorted(entry.id for entry in corpus.entries())
     figures = (status.cases, status.compared, status.unasked, status.rounds, status.gone)
-    return families, ids, figures, dict(status.skipped), campaign.drawing.forms
+    return families, ids, figures, dict(status.skipped), campaign.plan.forms
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def test_a_device_of_another_target_takes_no_part() -> None:
 def test_a_round_that_takes_every_node_along_is_skipped_in_the_end() -> None:
     cluster = FakeCluster([1], host_of(Answering))
     with FleetCrew(CHECK, cluster) as crew:
-        drawn = CHECK.drawing(crew.facts()).round(0, ProgramCoverage())
+        drawn = CHECK.plan(crew.facts()).round(0, ProgramCoverage())
         verdicts = []
         while len(verdicts) < fleet_crew._JOB_DEATHS:
             while not crew.places_for_rounds():

@@ -28,9 +28,9 @@ def carried_out(*faults: str, **asked: Any) -> RoundReport:
         selection=Selection(pattern="*m8n8k4*"),
         images=3,
     )
-    with check.opened(Heart(Beats(1), 0)) as trier:
-        drawn = check.drawing(trier.facts).round(0, ProgramCoverage())
-        return trier.round(RoundJob(number=0, drawn=drawn, **asked))
+    with check.opened(Heart(Beats(1), 0)) as opened_check:
+        drawn = check.plan(opened_check.facts).round(0, ProgramCoverage())
+        return opened_check.round(RoundJob(number=0, drawn=drawn, **asked))
 
 
 def test_two_devices_that_disagree_are_a_finding_that_names_both() -> None:
@@ -80,12 +80,12 @@ def test_a_fleet_repeats_rounds_on_another_actor_and_counts_them_once(
     cluster = FakeCluster([1, 1], host_of(Summing))
     finished, noticed = [], []
     with FleetCrew(CHECK, cluster, repeat=share) as crew:
-        drawing = CHECK.drawing(crew.facts())
+        plan = CHECK.plan(crew.facts())
         number = 0
         for _ in range(300):
             for _ in range(crew.places_for_rounds()):
                 if number < 8:
-                    crew.give(RoundJob(number=number, drawn=drawing.round(0, ProgramCoverage())))
+                    crew.give(RoundJob(number=number, drawn=plan.round(0, ProgramCoverage())))
                     number += 1
             for event in crew.poll(0.0):
                 if isinstance(event, Finished):

@@ -46,16 +46,16 @@ def test_a_shard_carries_out_the_rounds_of_the_whole_campaign() -> None:
     part = Sharded(check=whole, shard=Shard(index=2, count=3))
     reports = []
     for check, number in ((whole, 1), (part, 0)):
-        with check.opened(Heart(Beats(1), 0)) as trier:
-            drawing = check.drawing(trier.facts)
-            drawn = drawing.round(number, ProgramCoverage())
-            report = trier.round(RoundJob(number=number, drawn=drawn))
+        with check.opened(Heart(Beats(1), 0)) as opened_check:
+            plan = check.plan(opened_check.facts)
+            drawn = plan.round(number, ProgramCoverage())
+            report = opened_check.round(RoundJob(number=number, drawn=drawn))
             assert report.number == number
             reached = report.coverage.state()
             reports.append({**vars(report), "number": None, "coverage": reached})
     assert reports[0] == reports[1]
     assert reached["programs"]
-    assert part.options(trier.facts)["--shard"] == "2/3"
+    assert part.options(opened_check.facts)["--shard"] == "2/3"
 
 
 def test_a_shard_needs_the_seed_that_all_of_them_have(tmp_path: Path) -> None:

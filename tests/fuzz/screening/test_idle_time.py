@@ -13,8 +13,8 @@ from corpus import create_corpus
 from corpus.known import known_with
 from fuzz.campaign.triage import Triage
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.programs import Programs, ProgramTrier
-from fuzz.checks.protocol import Drawn, RoundJob, RoundReport, Stage
+from fuzz.checks.programs import Programs
+from fuzz.checks.protocol import Drawn, OpenCheck, RoundJob, RoundReport, Stage
 from fuzz.runner import RunnerChoice, opened
 from fuzz.screening import idle_time
 from fuzz.screening.idle_time import IdleTime
@@ -54,19 +54,19 @@ def check(*faults: str) -> Programs:
     )
 
 
-def job(programs: Programs, trier: ProgramTrier, number: int = 0) -> RoundJob:
+def job(programs: Programs, opened_check: OpenCheck, number: int = 0) -> RoundJob:
     """A round of it."""
-    drawn: Drawn = programs.drawing(trier.facts).round(number, ProgramCoverage())
+    drawn: Drawn = programs.plan(opened_check.facts).round(number, ProgramCoverage())
     # Few programs: drawing them takes most of a round's time.
     few = replace(drawn.work, focuses=drawn.work.focuses[:3])
     return RoundJob(number=number, drawn=replace(drawn, work=few))
 
 
-def until(trier: ProgramTrier, wanted: RoundJob, enough: Callable[[RoundReport], bool]) -> None:
+def until(opened_check: OpenCheck, wanted: RoundJob, enough: Callable[[RoundReport], bool]) -> None:
     """Carry a round out again and again until a report has enough."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        if enough(trier.round(wanted)):
+        if enough(opened_check.round(wanted)):
             return
     pytest.fail("nothing was screened")
 
@@ -76,12 +76,12 @@ def test_screening_is_reported_apart_and_rounds_are_what_they_are_without() -> N
         return report.screening is not None and report.screening.comparisons > 0
 
     programs = check()
-    with programs.opened(_Still()) as trier:
-        wanted = job(programs, trier)
-        until(trier, wanted, screened)
-        with_it = trier.round(wanted)
-    with replace(programs, idle=None).opened(_Still()) as trier:
-        without = trier.round(wanted)
+    with programs.opened(_Still()) as opened_check:
+        wanted = job(programs, opened_check)
+        until(opened_check, wanted, screened)
+        with_it = opened_check.round(wanted)
+    with replace(programs, idle=None).opened(_Still()) as opened_check:
+        without = opened_check.round(wanted)
     assert without.screening is None
     assert with_it.screening is not None
     assert not with_it.screening.wrong
@@ -101,8 +101,8 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
         return bool(triage.announced)
 
     programs = check("stuck-bit-on-one-sm")
-    with programs.opened(_Still()) as trier:
-        until(trier, job(programs, trier), found)
+    with programs.opened(_Still()) as opened_check:
+        until(opened_check, job(programs, opened_check), found)
     assert triage.waiting == 0
     (state,) = triage.announced
     assert "multiprocessor 1 of GPU 0" in state.title
@@ -113,11 +113,11 @@ def test_a_multiprocessor_that_is_wrong_becomes_a_finding_that_is_replayed(tmp_p
 def test_programs_that_differed_are_not_verified() -> None:
     for faults, verified in (((), True), (("store-missing",), False)):
         programs = check(*faults)
-        with programs.opened(_Still()) as trier:
-            drawn = job(programs, trier)
+        with programs.opened(_Still()) as opened_check:
+            drawn = job(programs, opened_check)
         with opened(programs.choice) as ready:
             worker = ProgramRounds(
-                ready, versions=trier.facts.versions, seed=5, selection=programs.selection,
+                ready, versions=opened_check.facts.versions, seed=5, selection=programs.selection,
                 smallest=False, pulse=_Still(),
             )  # fmt: skip
             report = worker.report(drawn)

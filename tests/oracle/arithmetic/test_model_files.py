@@ -6,7 +6,8 @@ import pytest
 
 from oracle.errors import UsageError
 from oracle.models import Confidence, Model, model_for
-from oracle.models.files import DOT, model_text, parse_model, read_model
+from oracle.models.figures import TruncatedDot, allowed_of
+from oracle.models.files import model_text, parse_model, read_model
 
 BASES = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
@@ -100,8 +101,10 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path) -> None:
 def test_every_figure_of_every_row_is_in_the_schema() -> None:
     for target in BASES:
         for row in model_for(target).dots:
-            assert set(row.named) <= set(DOT)
-            assert all(DOT[name].accepts(value) for name, value in row.values.items())
+            assert set(row.named) <= set(allowed_of(TruncatedDot))
+            assert all(
+                allowed_of(TruncatedDot)[name].accepts(value) for name, value in row.values.items()
+            )
 
 
 def test_any_text_is_a_model_or_refused() -> None:

@@ -13,8 +13,7 @@ from test_truncated_dots import patterns
 from oracle.arithmetic.dots import flushed
 from oracle.formats import FORMATS
 from oracle.models import Figure, model_for
-from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot
-from oracle.models.files import DOT, Choice
+from oracle.models.figures import ROUNDINGS, Confidence, TruncatedDot, Words, allowed_of
 
 ROWS = [row for row in model_for("sm_90").dots if row.instruction == "wmma.mma"]
 MULTIPLICANDS = {"f16": 16, "bf16": 16, "tf32": 8}
@@ -33,8 +32,8 @@ def figured(row: TruncatedDot, **values: object) -> TruncatedDot:
 
 
 def words(name):
-    allowed = DOT[name]
-    assert isinstance(allowed, Choice)
+    allowed = allowed_of(TruncatedDot)[name]
+    assert isinstance(allowed, Words)
     return st.sampled_from(allowed.words)
 
 

@@ -1,0 +1,74 @@
+"""Who imports whom inside the rooms that know the field: layers in `oracle`, circles nowhere.
+
+oracle: basics <- words of the ISA <- instructions <- legality <- programs <- models <- arithmetic
+<- products <- execution <- measuring
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+from test_rooms import ROOT
+
+LAYERS = (
+    "errors reasons given_files scratch transposition",
+    "formats targets matrices registers places operations",
+    "forms instructions",
+    "isa availability statements opcodes legality",
+    "held lane_steps ops steps storage sharing program definedness image",
+    "models",
+    "arithmetic elementwise special_bounds lane_fragments batches tags",
+    "multiply lane_products matrix_moves double_enclosure enclosure",
+    "warps execution bounds permission tracing",
+    "measuring",
+)
+"""Modules and packages of `oracle`; each imports its own layer and those before it."""
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer.split()}
+
+
+@cache
+def modules(room: str) -> dict[str, Path]:
+    """Map the name of every module of a room to its file."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in sorted((ROOT / room).rglob("*.py"))
+    }
+
+
+def inside(room: str, path: Path) -> Iterator[str]:
+    """Name the modules of its own room that a file imports, wherever in it."""
+    known = modules(room)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module in known:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in known else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+
+
+def layer(name: str) -> int:
+    part = name.split(".")[1]
+    assert part in HEIGHT, f"oracle.{part} stands in none of LAYERS: add it to the one it is of"
+    return HEIGHT[part]
+
+
+def test_a_module_of_the_oracle_imports_its_own_layer_and_those_before_it() -> None:
+    for name, path in modules("oracle").items():
+        if name != "oracle":  # it imports the parts of its interface when they are asked for
+            above = [other for other in inside("oracle", path) if layer(other) > layer(name)]
+            assert not above, name
+
+
+@pytest.mark.parametrize("room", ["oracle", "strategies", "runners", "corpus"])
+def test_no_modules_import_each_other_in_a_circle(room: str) -> None:
+    graph = {name: {*inside(room, path)} - {name} for name, path in modules(room).items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1][::-1]))
