@@ -45,8 +45,8 @@ from oracle.targets import Module
 from runners.compilers import all_fetched, fetched_compiler, parse_levels, select
 from runners.emission import emit
 from strategies.features import main_form
-from strategies.programs.bare import exact_elements
 from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact_elements
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy
 from strategies.cells import cells_of
-from strategies.programs.bare import exact_elements
 from strategies.programs.forms import access_form
+from strategies.programs.single_instruction import exact_elements
 from strategies.simplification.accesses import plainer_transfers
 from strategies.simplification.examples import Example
 from strategies.simplification.terms import dots, proposed
