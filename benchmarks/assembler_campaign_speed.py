@@ -27,7 +27,7 @@ from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
 from fuzz.checks.instructions import Instructions
-from runners.assemblers.discovery import find
+from runners.compilers import find_assembler
 
 
 class Meter:
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--assembler")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    check = Instructions(assemblers=(find(options.assembler),), seed=options.seed)
+    check = Instructions(assemblers=(find_assembler(options.assembler),), seed=options.seed)
     for workers in map(int, options.workers.split(",")):
         print(json.dumps(measured(check, workers, options.seconds)), flush=True)
 

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from fuzz.compilers.matrix import in_shared_memory, survey_programs
 from oracle.program import Program
 from oracle.targets import DEFAULT_TARGET, DEFAULT_VERSION, Module
-from runners.assemblers.discovery import find
-from runners.compilers import parse_levels
+from runners.compilers import find_assembler, parse_levels
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all
 from runners.protocol import Failure
@@ -40,7 +39,7 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=512)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    assembler = find(options.assembler)
+    assembler = find_assembler(options.assembler)
     programs = _programs(options.programs)
     print(f"{assembler.version}, {DEFAULT_TARGET}, {len(programs)} programs of one instruction")
     print(

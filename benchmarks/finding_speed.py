@@ -59,6 +59,7 @@ def measured(seconds: float, *, seed: int, choice: RunnerChoice) -> dict[str, ob
             at = time.process_time()
             while (job := triage.next_job(SHRINK_SECONDS)) is not None:
                 triage.examined(job, opened_check.examine(job))
+                triage.sweep()
             examining += time.process_time() - at
         spent = time.process_time() - begun
     return {

@@ -23,7 +23,7 @@ from fuzz.findings.families import under_a_condition
 from fuzz.runner import RunnerChoice, kind_of_failure
 from oracle.execution import execute
 from oracle.targets import Module
-from runners.compilers import parse_levels, select_front_ends
+from runners.compilers import find_front_ends, front_ends_selected, parse_levels
 from runners.emission import emit, emit_all
 from runners.protocol import Failure, Trouble
 from strategies.draws import Selection
@@ -59,7 +59,8 @@ def main() -> None:
     forms = selected_forms(
         Selection(pattern=given.only), target=given.target, version=given.ptx_version
     )
-    members = members_of(select_front_ends(given.front_ends), parse_levels(given.levels))
+    selected = front_ends_selected(find_front_ends(given.front_ends))
+    members = members_of(selected, parse_levels(given.levels))
     choice = RunnerChoice(name="sim", target=given.target, ptx_version=given.ptx_version)
     said: dict[Member, Counter[str]] = {}
     different: Counter[Member] = Counter()

@@ -20,9 +20,9 @@ from collections import Counter
 from oracle.forms import Form
 from oracle.isa import FORMS
 from oracle.matrices import Matrix
-from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module
+from runners.compilers import find_assembler
 from runners.instruction_modules import canonical, minimal_module
 
 TARGET, VERSION = "sm_90", "8.0"
@@ -102,7 +102,7 @@ def report(name: str, judge: Judge, texts: list[str], alone: float) -> list[Judg
 
 def main() -> None:
     """Run all."""
-    assembler = find(sys.argv[1] if len(sys.argv) > 1 else None)
+    assembler = find_assembler(sys.argv[1] if len(sys.argv) > 1 else None)
     rng = random.Random(0)
 
     def judge() -> Judge:

@@ -1,23 +1,31 @@
-"""One finding on disk: a folder with `finding.json` and the files that it lists."""
+"""One finding on disk: a folder with `finding.json` and the files that it lists, and its id.
+
+The id is a hash that does not depend on when, where or how the finding was made.
+"""
 
 from __future__ import annotations
 
 import errno
+import os
 import re
 import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus.finding import FileRecord, Finding
-from corpus.identity import ID_DIGITS, digest, finding_id
-from corpus.plain_files import DESCRIPTION_BYTES, FILE_BYTES, read_plain
-from corpus.problems import BrokenEntryError, Cause
+from corpus import durable
+from corpus.finding import Case, FileRecord, Finding
+from corpus.plain_files import DESCRIPTION_BYTES, FILE_BYTES, check_folder, read_plain
+from corpus.problems import BrokenEntryError, Cause, Problem
 from corpus.schema import decode
 from oracle.errors import UsageError
 
 DESCRIPTION = "finding.json"
 """Name of the file that describes the finding."""
 
+ID_DIGITS = 16
+"""Hexadecimal digits of an id. By 64 bits, a collision among a million findings has a chance of
+about 3e-8 (birthday bound)."""
 _ID = re.compile(f"[0-9a-f]{{{ID_DIGITS}}}")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RESTORE = "restore the folder from a backup or another corpus (`warpfuzz corpus merge INTO FROM`)"
@@ -180,4 +188,124 @@ def _wrong_size(path: Path, size: int, record: FileRecord) -> BrokenEntryError:
         Cause.CHANGED_FILE,
         f"it has {size} bytes and not the recorded {record.size}: it was cut off or changed",
         _RESTORE,
+    )
+
+
+def finding_id(case: Case, digests: Mapping[str, str]) -> str:
+    """Return the id of a case.
+
+    What counts: the kind, the text, target and PTX version, which runners in which versions and
+    with which options came to which outcome, and the files. What does not: times, seeds, the
+    family (triage may learn), messages (they may name temporary files), the shrink status, the
+    version of warpfuzz and of the schema.
+
+    Parameters
+    ----------
+    case
+        The finding's description.
+    digests
+        SHA-256 of each of its files, in hexadecimal, by name.
+    """
+    runners = sorted(
+        (verdict.runner, verdict.version, verdict.options, verdict.outcome)
+        for verdict in case.runners
+    )
+    parts = (
+        str(case.kind),
+        case.text,
+        case.target,
+        case.ptx_version,
+        _listed(_listed(runner) for runner in runners),
+        _listed(_listed(item) for item in sorted(digests.items())),
+    )
+    return digest(_listed(parts).encode(errors="surrogatepass"))[:ID_DIGITS]
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of `data`, in hexadecimal."""
+    # Imported late: OpenSSL takes milliseconds that `warpfuzz --help` does not have.
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def _listed(parts: Iterable[str]) -> str:
+    # Each part with its length before it (a netstring), so that no two lists run together to
+    # the same text and no library's formatting takes part in an id that has to last.
+    return "".join(f"{len(part)}:{part}," for part in parts)
+
+
+def ids_in(folder: Path) -> list[str]:
+    """Return the ids of the findings in a folder, sound or not; none where it does not exist.
+
+    Raises
+    ------
+    InfrastructureError
+        If it cannot be read.
+    """
+    return sorted(child.name for child in _children(folder) if is_id(child.name))
+
+
+def scan_folders(*folders: Path, checksums: bool) -> Iterator[Entry | Problem]:
+    """Yield every finding in some folders, by id, or what is wrong with it.
+
+    Parameters
+    ----------
+    folders
+        Such as `findings/`; where one does not exist, there are none. A finding that is sound in
+        an earlier one is left out of the later ones.
+    checksums
+        Whether the contents of the files are checked, and not only their size.
+
+    Raises
+    ------
+    InfrastructureError
+        If a folder itself cannot be read.
+    """
+    paths = [path for folder in folders for path in _children(folder)]
+    last = ""
+    # Sorting is stable: among equal names, the earlier folder comes first.
+    for path in sorted(paths, key=lambda path: path.name):
+        if not is_id(path.name):
+            problem = _stranger(path)
+            if problem is not None:
+                yield problem
+        elif path.name != last:
+            try:
+                entry = read_entry(path, checksums=checksums)
+            except BrokenEntryError as error:
+                # Gone in the meantime: pruned, or replaced by its smaller form.
+                if os.path.lexists(path):
+                    yield error.problem
+            else:
+                last = path.name
+                yield entry
+
+
+def _children(folder: Path) -> list[Path]:
+    with durable.explained("read", folder):
+        check_folder(folder)
+        try:
+            return list(folder.iterdir())
+        except FileNotFoundError:
+            return []
+
+
+def _stranger(path: Path) -> Problem | None:
+    if path.name.startswith(durable.TEMPORARY):
+        if not durable.is_abandoned(path):
+            return None
+        return Problem(
+            path=path,
+            cause=Cause.LEFTOVER,
+            sentence=f"{path}: half written when its campaign was killed; it is nothing that was "
+            "reported as saved, and the next campaign in this corpus removes it",
+        )
+    if path.name.startswith("."):
+        return None
+    return Problem(
+        path=path,
+        cause=Cause.STRANGE,
+        sentence=f"{path}: no finding has this name; move it out of the corpus, or import it if "
+        "it is a case written by hand",
     )

@@ -244,7 +244,7 @@ class Finding(Case, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finding as it is stored: the case and what the corpus adds."""
 
     id: FindingId
-    """Hash of what identifies it (`corpus.identity`)."""
+    """Hash of what identifies it (`corpus.entry`)."""
     files: dict[str, FileRecord]
     """The files beside `finding.json`, by name."""
     shrunk_from: FindingId | None = None

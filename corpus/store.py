@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,19 @@ from pathlib import Path
 import msgspec
 
 from corpus import durable
-from corpus.entry import DESCRIPTION, Entry, is_file_name, read_entry
+from corpus.entry import (
+    DESCRIPTION,
+    Entry,
+    digest,
+    finding_id,
+    ids_in,
+    is_file_name,
+    read_entry,
+    scan_folders,
+)
 from corpus.finding import Case, FileRecord, Finding
-from corpus.identity import digest, finding_id
-from corpus.links import Links
 from corpus.plain_files import DESCRIPTION_BYTES, is_folder, read_plain
-from corpus.preference import preferred
 from corpus.problems import BrokenEntryError, Cause, Problem
-from corpus.scanning import ids_in, scan_folders
 from corpus.schema import encode
 from oracle.errors import UsageError
 
@@ -428,3 +433,75 @@ def _finding(case: Case, files: Mapping[str, bytes], shrunk_from: str | None) ->
     digests = {name: record.sha256 for name, record in records.items()}
     fields = {name: getattr(case, name) for name in Case.__struct_fields__}
     return Finding(**fields, id=finding_id(case, digests), files=records, shrunk_from=shrunk_from)
+
+
+class Links:
+    """The links among the findings of a corpus, each followed once.
+
+    Parameters
+    ----------
+    entries
+        All that are sound, raw or not.
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = {entry.id: entry for entry in entries}
+        self._shown: dict[str, Entry] = {}
+
+    def shown(self, entry: Entry) -> Entry:
+        """Return the finding that is shown in place of one of these: itself, or a smaller form.
+
+        That is the last one that its links lead to. Where they lead in a ring, which merged
+        campaigns may have made, it is the smallest of the ring.
+        """
+        path: dict[str, Entry] = {}
+        while entry.id not in self._shown and entry.id not in path:
+            path[entry.id] = entry
+            entry = self._entries.get(entry.finding.shrunk_to or "", entry)
+        last = self._shown.get(entry.id)
+        if last is None:
+            ids = list(path)
+            ring = ids[ids.index(entry.id) :]
+            last = min((path[one] for one in ring), key=lambda one: one.finding.size)
+        self._shown |= dict.fromkeys(path, last)
+        return last
+
+    def is_replaced(self, entry: Entry) -> bool:
+        """Whether another finding is shown in place of this one."""
+        return self.shown(entry).id != entry.id
+
+    def origins(self, entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
+        """Return what some findings were shrunk from, over all steps, each once.
+
+        Returns
+        -------
+        pairs of a raw finding and the one of `entries` that came from it first
+        """
+        found: dict[str, tuple[Entry, Entry]] = {}
+        for entry in entries:
+            origin = entry.finding.shrunk_from
+            while origin in self._entries and origin != entry.id and origin not in found:
+                raw = self._entries[origin]
+                found[origin] = raw, entry
+                origin = raw.finding.shrunk_from
+        return list(found.values())
+
+
+def preferred(one: Finding, other: Finding) -> Finding:
+    """Return the description that was shrunk furthest, or else was made first.
+
+    A link to a smaller form is kept from either. All of it is a minimum under a total order, so
+    that neither order nor grouping nor repetition counts.
+
+    Parameters
+    ----------
+    one, other
+        Descriptions with the same id.
+    """
+    links = [link for link in (one.shrunk_to, other.shrunk_to) if link is not None]
+    return msgspec.structs.replace(min(one, other, key=_rank), shrunk_to=min(links, default=None))
+
+
+def _rank(finding: Finding) -> tuple[int, float, bytes]:
+    unlinked = msgspec.structs.replace(finding, shrunk_to=None)
+    return -finding.shrink.progress, finding.created.timestamp(), encode(unlinked)

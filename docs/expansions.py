@@ -72,7 +72,7 @@ def survey(
 ) -> Surveyed | None:
     """Compile all programs of a target with all members; None if none of them knows it."""
     version = str(max(parse_version(OLDEST), parse_target(target).since))
-    fit = [one for one in members if one.knows(target, version, target)]
+    fit = [one for one in members if one.toolchain.knows(target, version, target)]
     if not fit:
         return None
 

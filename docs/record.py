@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from corpus import Entry, Kind
-from corpus.naming import RECORD, named_corpus
+from corpus.opening import RECORD, named_corpus
 from corpus.recorded import FOLDER, Answers, read_answers, write_answers
 from fuzz.findings.questions import with_answers_of
-from runners.assemblers.discovery import find
+from runners.compilers import find_assembler
 
 _TITLES = {
     Kind.CRASH: "Crashes",
@@ -89,7 +89,7 @@ def main() -> None:
     entries = list(named_corpus(Path(RECORD)).entries(lambda problem: sys.exit(problem.sentence)))
     answers = read_answers()
     for name in sys.argv[1:]:
-        answers = with_answers_of(find(name), answers, entries, jobs=os.cpu_count() or 1)
+        answers = with_answers_of(find_assembler(name), answers, entries, jobs=os.cpu_count() or 1)
         write_answers(answers, FOLDER)
     print("\n".join(record_page(entries, answers)))
 

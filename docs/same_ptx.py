@@ -42,10 +42,10 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, NoDevice, device_of, members_of, placed
 from fuzz.output import counted
 from fuzz.runner import RunnerChoice
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError
 from oracle.execution import execute, expansions, has_figures
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.models import NO_FIGURES
 from oracle.ops import multiplies
 from oracle.permission import contradicting
@@ -195,7 +195,9 @@ def build(options: argparse.Namespace) -> None:
     ):
         for number, (module, some) in enumerate(modules_of(drawn, options.target)):
             fit = [
-                one for one in members if one.knows(module.target, module.version, module.target)
+                one
+                for one in members
+                if one.toolchain.knows(module.target, module.version, module.target)
             ]
             built = matrix.start(module, fit).wait()
             row = _module_row(module, some, built.made, archive, number, tool)

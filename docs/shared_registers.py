@@ -153,7 +153,7 @@ def store_cause(cause: Cause, members: Sequence[Member], place: Place, corpus: C
     subject = Subject(module=module, program=cause.program, image=cause.image())
     tried: dict[Member, Attempt] = {}
     for member in members:
-        if member.knows(place.target, cause.version, place.architecture):
+        if member.toolchain.knows(place.target, cause.version, place.architecture):
             tried[member] = attempt(MemberRunner(place.device, member), subject)
     wrong = [member for member, one in tried.items() if one.kind is not None]
     if not wrong:

@@ -298,7 +298,6 @@ class Run(Options, words="run", runs="run:run_campaign"):
     json: bool = shared("json")
     # What the command finds out of them.
     level: int | None = None
-    front_end: str | None = None
     matrix: bool = False
     """Whether compilers are compared with each other."""
     chosen: bool = False

@@ -6,11 +6,9 @@ import ctypes.util
 import os
 import re
 import shlex
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,20 +25,19 @@ from oracle.targets import (
     TARGETS,
     VERSIONS,
     Module,
-    PtxVersion,
     newest_for_cuda,
     parse_target,
     parse_version,
 )
+from runners.assemblers.assembler import Assembler
+from runners.cuda.compilation import Compiler
 from runners.faults import Place, by_name
-from runners.front_ends.protocol import FrontEnd
-from runners.front_ends.runner import FrontEndRunner
+from runners.front_ends.protocol import FrontEndRunner, FrontEndToolchain
 from runners.protocol import Failure, Runner, Trouble
 from runners.ptx_pass import PtxPass, RewritingRunner
+from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
-_DEFAULT_LEVEL = 3
-"""-O level that ptxas and the driver take where none is given (ptxas --help, 13.0)."""
 LAYOUTS = 2
 """Fragment layouts that the simulated device has."""
 
@@ -63,14 +60,13 @@ class RunnerChoice:
     """Names of planted faults."""
     ptx_pass: str | None = None
     """Command that rewrites PTX before the runner gets it."""
-    front_end: str | None = None
-    """Compiler that writes the PTX, as `runners.front_ends.discovery.find` takes it: "llvm:15.0.7";
-    None: the PTX is written by warpfuzz."""
+    front_end: FrontEndToolchain | None = None
+    """Compiler that writes the PTX; None: the PTX is written by warpfuzz."""
     level: int | None = None
     """-O level, of the front end where there is one; None: the compiler's default."""
-    assembler: str | None = None
-    """Path or version of the ptxas that compiles for a GPU; None: the driver's compiler. On the
-    simulated device one that judges the modules, too, and may say what it assembled."""
+    assembler: Assembler | None = None
+    """The ptxas that compiles for a GPU; None: the driver's compiler. On the simulated device one
+    that judges the modules, too, and may say what it assembled."""
     layout: int = 0
     """Fragment layout of the simulated device."""
     model: str | None = None
@@ -86,13 +82,46 @@ class RunnerChoice:
 
         It is part of a finding, whose id must not depend on where a person keeps a ptxas.
         """
+        found = {name: value for name, value in self.given.items() if value is not None}
         parts = [f"--fault {name}" for name in self.faults]
-        parts += [f"--ptx-pass {_quoted(_without_folders(self.ptx_pass))}"] if self.ptx_pass else []
-        parts += [f"--model {_without_folders(self.model)}"] if self.model else []
-        parts += [f"--front-end {_without_folders(self.front_end)}"] if self.front_end else []
-        parts += [f"--opt {self.level}"] if self.level is not None else []
-        parts += [f"--assembler {_without_folders(self.assembler)}"] if self.assembler else []
+        if self.ptx_pass:
+            parts.append(f"--ptx-pass {_quoted(_without_folders(self.ptx_pass))}")
+        parts += [
+            f"{name} {_without_folders(str(found[name]))}"
+            for name in ("--model", "--front-end", "--opt", "--assembler")
+            if name in found
+        ]
         return " ".join(parts)
+
+    @property
+    def given(self) -> dict[str, str | int | None]:
+        """What was asked for beyond the runner, by the options, as a person types it."""
+        return {
+            "--fault": " ".join(self.faults),
+            "--ptx-pass": self.ptx_pass,
+            "--front-end": None if self.front_end is None else self.front_end.spelled,
+            "--opt": self.level,
+            "--assembler": None if self.assembler is None else self.assembler.spelled,
+            "--model": self.model,
+        }
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """What is given programs: the front end, or else what compiles the PTX."""
+        return self.front_end or self.assembler or DRIVER
+
+    @property
+    def replay_words(self) -> tuple[str, ...]:
+        """What a replay has to be told to plant the same again."""
+        words = [word for name in self.faults for word in ("--fault", name)]
+        for name in ("--ptx-pass", "--front-end", "--model"):
+            words += [name, str(self.given[name])] if self.given[name] else []
+        return tuple(words)
+
+    @property
+    def changes_ptx(self) -> bool:
+        """Whether other PTX runs than warpfuzz writes."""
+        return bool(self.front_end or self.ptx_pass or self.faults)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +258,7 @@ def opened(choice: RunnerChoice) -> Iterator[OpenRunner]:
 def open_runner(choice: RunnerChoice) -> OpenRunner:
     """Open a runner; the caller closes it. Raises as `opened` does."""
     _check(choice)
+    choice = _on_this_host(choice)
     runner = plain = _plain(choice)
     rewriters = [by_name(name) for name in choice.faults]
     passes = [fault.rewrite for fault in rewriters if fault.place is Place.PTX]
@@ -237,7 +267,7 @@ def open_runner(choice: RunnerChoice) -> OpenRunner:
         runner = RewritingRunner(runner, [*passes, *given])
     if choice.front_end is not None:
         try:
-            runner = FrontEndRunner(runner, _front_end(choice.front_end, choice.level))
+            runner = _fronted(runner, choice.front_end, choice.level)
         except BaseException:
             runner.close()
             raise
@@ -291,47 +321,17 @@ def drawn_versions(ready: OpenRunner) -> Versions:
     known = [one for one in VERSIONS if parse_target(ready.target).known_to(one)]
     newest = [known[-1]]
     if choice.assembler is not None:
-        newest.append(_newest_of(choice.assembler, ready))
+        try:
+            newest.append(choice.assembler.highest_version)
+        except WarpfuzzError:
+            # What it gets wrong is for the campaign to find.
+            newest.append(parse_version(ready.ptx_version))
     elif ready.cuda:
         newest.append(newest_for_cuda(ready.cuda) or parse_version(ready.ptx_version))
     if choice.front_end is not None:
-        found = newest_written(choice.front_end, ready.target)
+        found = choice.front_end.newest(ready.target, ready.target)
         newest.append(found or parse_version(ready.ptx_version))
     return versions_up_to(ready.target, min(newest))
-
-
-def _newest_of(assembler: str, ready: OpenRunner) -> PtxVersion:
-    """Return the newest version that an assembler reads; the default if it cannot be asked."""
-    from runners.assemblers.discovery import find
-
-    try:
-        return find(assembler).highest_version
-    except WarpfuzzError:
-        # What it gets wrong is for the campaign to find.
-        return parse_version(ready.ptx_version)
-
-
-@cache
-def newest_written(front_end: str, target: str) -> PtxVersion | None:
-    """Return the newest PTX ISA version that a front end writes for a target; None if it has none.
-
-    Parameters
-    ----------
-    front_end
-        As `runners.front_ends.discovery.find` takes it.
-
-    Raises
-    ------
-    InfrastructureError
-        If it cannot be run.
-    """
-    from runners.front_ends.discovery import find
-
-    found = find(front_end)
-    known = [one for one in VERSIONS if parse_target(target).known_to(one)]
-    # It knows all versions up to its newest, of those that know the target.
-    count = bisect_left(known, True, key=lambda one: not found.knows(target, str(one)))
-    return known[count - 1] if count else None
 
 
 def without_figures(forms: Iterable[Form], target: str, compiler: str) -> str:
@@ -411,14 +411,10 @@ def _check(choice: RunnerChoice) -> None:
 def _plain(choice: RunnerChoice) -> Runner:
     if choice.maker is not None:
         return choice.maker(choice)
-    from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler
-
-    level = _DEFAULT_LEVEL if choice.level is None else choice.level
+    level = DRIVER.default_level if choice.level is None else choice.level
     compiler: Compiler | None = None
     if choice.assembler is not None:
-        compiler = PtxasCompiler(
-            _assembler(choice.assembler), level=level, text_taken=choice.name == "sim"
-        )
+        compiler = choice.assembler.compiler(level, text_taken=choice.name == "sim")
     if choice.name == "sim":
         from runners.simulated_runner import SimulatedRunner
 
@@ -430,31 +426,32 @@ def _plain(choice: RunnerChoice) -> Runner:
         )
     from runners.cuda.runner import CudaRunner
 
-    compiler = compiler or DriverCompiler(level=level)
+    compiler = compiler or DRIVER.compiler(level)
     if choice.deadline is None:
         return CudaRunner(device=choice.device, compiler=compiler)
     return CudaRunner(device=choice.device, compiler=compiler, deadline=choice.deadline)
 
 
-def _assembler(wanted: str) -> Path:
-    """Return the path of an assembler; one that is a file need not work: that is for campaigns."""
-    if Path(wanted).is_file():
-        return Path(wanted)
-    from runners.assemblers.discovery import find
+def _on_this_host(choice: RunnerChoice) -> RunnerChoice:
+    """Return a choice with compilers as they lie here: a fleet's hosts may differ."""
+    if choice.assembler is None and choice.front_end is None:
+        return choice
+    from runners.compilers import assembler_on_this_host, front_end_on_this_host
 
-    return Path(find(wanted).path)
+    return replace(
+        choice,
+        assembler=choice.assembler and assembler_on_this_host(choice.assembler),
+        front_end=choice.front_end and front_end_on_this_host(choice.front_end),
+    )
 
 
-def _front_end(wanted: str, level: int | None) -> FrontEnd:
-    """Return the compiler of a name such as "llvm:15", at a level or its own."""
-    from runners.front_ends.discovery import find
-
-    found = find(wanted)
-    return found.opened(found.default_level if level is None else level)
+def _fronted(runner: Runner, front_end: FrontEndToolchain, level: int | None) -> Runner:
+    return FrontEndRunner(
+        runner, front_end.opened(front_end.default_level if level is None else level)
+    )
 
 
 def _own_target(targets: frozenset[str]) -> str:
-    """Return the highest portable target that runs: the device's own."""
     plain = [TARGETS[name] for name in targets if not TARGETS[name].is_specific]
     return max(plain, key=lambda target: target.number).name
 

@@ -23,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError
-from oracle.forms import FRAGMENTS, LDMATRIX, LOAD, MMA_SYNC, ROW_BYTES, STORAGE
+from oracle.forms import ROW_BYTES
 from oracle.held import Fragment, Held, Registers, Use
+from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import FRAGMENTS, STORAGE
 from oracle.lane_steps import (
     LoadRegisters,
     MoveRegisters,
@@ -48,6 +50,9 @@ from oracle.steps import (
 )
 from oracle.targets import DEFAULT_TARGET, parse_target, split_compiler
 
+LOAD = INSTRUCTIONS["wmma.load"].section
+LDMATRIX = INSTRUCTIONS["ldmatrix"].section
+MMA_SYNC = INSTRUCTIONS["mma"].section
 CONSISTENCY = "8"
 """Chapter "Memory Consistency Model": conflicting accesses without synchronisation race."""
 STATE_SPACES = "5.1"

@@ -10,16 +10,6 @@ from typing import NamedTuple
 from oracle.formats import FORMATS, Format
 from oracle.matrices import LANES, Matrix, Shape, Vector
 
-FRAGMENTS = "9.7.14.4.1"
-STORAGE = "9.7.14.4.2"
-LOAD = "9.7.14.4.3"
-STORE = "9.7.14.4.4"
-MMA = "9.7.14.4.5"
-MMA_SYNC = "9.7.14.5.14"
-LDMATRIX = "9.7.14.5.15"
-STMATRIX = "9.7.14.5.16"
-MOVMATRIX = "9.7.14.5.17"
-
 ROW_BYTES = 16
 """Bytes that a row of ldmatrix and stmatrix occupies in shared memory, padding included: 8 x 16
 bits, 16 x 8 bits, 16 x 6 bits + 32, 16 x 4 bits + 64."""

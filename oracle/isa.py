@@ -1,9 +1,8 @@
-"""Every documented form of the warp-level matrix instructions.
+"""Every documented form of the warp-level matrix instructions, and which forms a module may use.
 
 A form is one instruction with all of its qualifiers fixed. What the pages say is in the rows
-(`oracle.instructions`: PTX ISA 9.7.14.4 for wmma, 9.7.14.5 for mma, ldmatrix, stmatrix and
-movmatrix); registers, strides, alignment and the versions and targets that a form needs are derived
-from them.
+(`oracle.instructions`); registers, strides, alignment and the versions and targets that a form
+needs are derived from them.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from functools import cache
 from oracle.errors import UsageError
 from oracle.forms import Form, Slot
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.row import Note
+from oracle.targets import Module
 
 LOAD_FORMS = INSTRUCTIONS["wmma.load"].forms
 STORE_FORMS = INSTRUCTIONS["wmma.store"].forms
 MMA_FORMS = INSTRUCTIONS["wmma.mma"].forms
 LDMATRIX_FORMS = INSTRUCTIONS["ldmatrix"].forms
 MMA_SYNC_FORMS = INSTRUCTIONS["mma"].forms
-STMATRIX_FORMS = INSTRUCTIONS["stmatrix"].forms
-MOVMATRIX_FORMS = INSTRUCTIONS["movmatrix"].forms
 FORMS: tuple[Form, ...] = tuple(form for row in INSTRUCTIONS.values() for form in row.forms)
 
 
@@ -98,6 +97,33 @@ def mma_sync_form(opcode: str) -> Form:
     return form_of(opcode, "mma")
 
 
-def stmatrix_form(opcode: str) -> Form:
-    """Return the form of stmatrix that an opcode spells; else raise UsageError."""
-    return form_of(opcode, "stmatrix")
+@cache
+def notes_of(form: Form) -> tuple[Note, ...]:
+    """Return the notes that apply to a form, in the order of the page."""
+    return INSTRUCTIONS[form.mnemonic].notes_of(form)
+
+
+def refusals(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that a module does not satisfy."""
+    found = (note.refusal(module) for note in notes_of(form))
+    return tuple((text, form.section) for text in found if text is not None)
+
+
+def is_available(form: Form, module: Module) -> bool:
+    """Tell whether a form exists in modules of a PTX ISA version for a target."""
+    return not refusals(form, module)
+
+
+def deprecations(form: Form, module: Module) -> tuple[tuple[str, str], ...]:
+    """Return (text, section) of every note that advises against the form in this version."""
+    return tuple(
+        (note.text, form.section)
+        for note in notes_of(form)
+        if note.deprecated is not None and module.version >= note.deprecated
+    )
+
+
+def needs_aligned(form: Form, module: Module) -> bool:
+    """Tell whether `.aligned` has to be written."""
+    since = INSTRUCTIONS[form.mnemonic].aligned_since
+    return since is None or module.version >= since

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from oracle.errors import UndefinedProgramError, UsageError
 from oracle.forms import ROW_BYTES, Form
-from oracle.isa import form_of, ldmatrix_form, stmatrix_form
+from oracle.isa import form_of, ldmatrix_form
 from oracle.matrices import LANES
 
 
@@ -113,7 +113,7 @@ def stmatrix(
     UndefinedProgramError
         If a row is not aligned to 16 bytes or not inside the memory.
     """
-    form = stmatrix_form(opcode)
+    form = form_of(opcode, "stmatrix")
     used = _used_addresses(form, shared, addresses)
     _check_registers(registers, form.registers)
     leading = _leading(

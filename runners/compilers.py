@@ -1,35 +1,240 @@
-"""Compilers that a person names: versions, files, folders, all, the driver's; fetched if needed."""
+"""Compilers by what a person types: versions, files, folders, commands; found here, or fetched."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from oracle.errors import UsageError
 from runners.assemblers.assembler import Assembler, identify
-from runners.assemblers.discovery import discover
-from runners.assemblers.fetching import fetch
-from runners.front_ends.discovery import LANGUAGES
-from runners.front_ends.discovery import discover as discover_front_ends
-from runners.front_ends.discovery import fetch as fetch_front_end
-from runners.front_ends.discovery import find as find_front_end
-from runners.front_ends.discovery import named as front_ends_named
-from runners.front_ends.protocol import Installed
-from runners.wheels import Progress
+from runners.cuda.compilation import LEVELS
+from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
+from runners.front_ends.llvm import Llvmlite
+from runners.front_ends.protocol import FrontEndToolchain
+from runners.toolchains import (
+    DRIVER,
+    VERSION,
+    Origin,
+    Toolchain,
+    each,
+    parted,
+    places,
+    version_order,
+)
+from runners.wheels import WHEELS, Progress, fetched_folders
+from runners.wheels import fetched as fetched_wheels
 
-DRIVER = "driver"
-"""Name of the compiler inside the driver."""
-LEVELS = (0, 1, 2, 3)
-"""-O levels of ptxas and of the driver's compiler (ptxas --help, 11.7 to 13.5)."""
-RELEASES = (
-    "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0",
-    "13.1", "13.2", "13.3", "13.4", "13.5",
-)  # fmt: skip
-"""Releases of which there are wheels with a ptxas (the package index, 2026-11)."""
-_RELEASE = re.compile(r"\d+(\.\d+)*")
+T = TypeVar("T", bound=Toolchain)
+
+ALL = "all"
+"""In place of a front end: every one that is here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a search for assemblers found."""
+
+    assemblers: tuple[Assembler, ...]
+    """Newest first; each version once, from the place that was searched first."""
+    problems: tuple[str, ...]
+    """A sentence for each file that is called ptxas and is none."""
+
+
+LANGUAGES: dict[str, type[FrontEndToolchain]] = {one.kind: one for one in (Llvmlite, Nvcc, Nvrtc)}
+"""Who reads the languages in which programs are given to front ends, by what precedes the colon."""
+
+
+# Finding
+
+
+def discover_assemblers() -> Found:
+    """Search PATH, the toolkit folders, the installed wheels and the cache."""
+    found: dict[str, Assembler] = {}
+    problems = []
+    seen: set[Path] = set()
+    in_cache = [(folder / "ptxas", Origin.CACHE) for folder, _ in fetched_folders("ptxas")]
+    for path, origin in [*places("ptxas"), *in_cache]:
+        real = path.resolve()
+        if real in seen or not path.is_file():
+            continue
+        seen.add(real)
+        try:
+            assembler = identify(path, origin)
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            found.setdefault(assembler.version, assembler)
+    newest_first = sorted(found.values(), key=lambda one: one.order, reverse=True)
+    return Found(assemblers=tuple(newest_first), problems=tuple(problems))
+
+
+def discover_front_ends() -> list[FrontEndToolchain]:
+    """Return all front ends that are installed or were fetched, newest first in each language."""
+    return [one for language in LANGUAGES.values() for one in language.discover()]
+
+
+def find_assembler(wanted: str | None = None) -> Assembler:
+    """Return the assembler of a path or a version such as "13.5"; the newest without one.
+
+    Raises
+    ------
+    UsageError
+        If there is none such; the message lists those that are here.
+    """
+    if wanted is not None and VERSION.fullmatch(wanted) is None:
+        return identify(Path(wanted).expanduser(), spelled=wanted)
+    assemblers = discover_assemblers().assemblers
+    found = _newest(assemblers, wanted)
+    if found is not None:
+        return found if wanted is None else replace(found, spelled=wanted)
+    here = ", ".join(one.version for one in assemblers) or "none"
+    asked = "no ptxas is here" if wanted is None else f"no ptxas {wanted} is here"
+    raise UsageError(
+        f"{asked} (found: {here}); fetch one with `warpfuzz compilers fetch {wanted or '13.0'}`, "
+        "install one with `pip install nvidia-cuda-nvcc`, or give its path"
+    )
+
+
+def named_assembler(wanted: str, *, elsewhere: bool = False) -> Assembler:
+    """Return an assembler as `find_assembler` does; what is wrong with a file, campaigns find.
+
+    Parameters
+    ----------
+    elsewhere
+        Whether it is looked for on the hosts of a fleet, if it is not here.
+    """
+    path = Path(wanted)
+    if path.is_file():
+        with contextlib.suppress(UsageError):
+            return identify(path, spelled=wanted)
+    elif not elsewhere:
+        return find_assembler(wanted)
+    else:
+        with contextlib.suppress(UsageError):
+            return find_assembler(wanted)
+    return Assembler(path=path, spelled=wanted)
+
+
+def find_front_end(spelled: str) -> FrontEndToolchain:
+    """Return the front end of a name: "llvm" (the newest), "llvm:15", "llvm:FOLDER" or a command.
+
+    Raises
+    ------
+    UsageError
+        If there is none such.
+    """
+    name, which = parted(spelled)
+    language = _language(name, spelled)
+    if not which or VERSION.fullmatch(which):
+        here = language.discover()
+        found = _newest(here, which or None)
+        if found is not None:
+            return found
+        versions = ", ".join(one.version for one in here) or "none"
+        raise UsageError(
+            f"no {name} {which or 'at all'} is here (found: {versions}); fetch one with `warpfuzz "
+            f"compilers fetch {name}:{which or WHEELS[name].releases[-1]}`, or give `{name}:FOLDER`"
+            f"{f' or `{name}:COMMAND`' if language.takes_commands else ''}"
+        )
+    folder = Path(which).expanduser()
+    return language.in_folder(folder) if folder.is_dir() else language.by_command(which)
+
+
+def find_front_ends(spelled: Sequence[str]) -> tuple[FrontEndToolchain, ...]:
+    """Return the front ends that texts name, each once; "all" names those that are here."""
+    found: list[FrontEndToolchain] = []
+    for one in each(spelled):
+        here = discover_front_ends() if one == ALL else [find_front_end(one)]
+        if not here:
+            version = WHEELS["llvm"].releases[-1]
+            raise UsageError(
+                f"no front end is here; fetch one with `warpfuzz compilers fetch llvm:{version}`"
+            )
+        found += here
+    return tuple({one.spelled: one for one in found}.values())
+
+
+def assembler_on_this_host(assembler: Assembler) -> Assembler:
+    """Return an assembler as it lies here, of a fleet's hosts: by its name if not at its path."""
+    return assembler if assembler.path.is_file() else find_assembler(assembler.spelled)
+
+
+def front_end_on_this_host(front_end: FrontEndToolchain) -> FrontEndToolchain:
+    """Return a front end as it lies here, of a fleet's hosts: by its name if not at its path."""
+    is_here = not version_order(front_end.version) or Path(front_end.path).exists()
+    return front_end if is_here else find_front_end(front_end.spelled)
+
+
+def as_assembler(toolchain: Toolchain) -> Assembler | None:
+    """Return a toolchain that is an assembler; None for others."""
+    return toolchain if isinstance(toolchain, Assembler) else None
+
+
+def as_front_end(toolchain: Toolchain) -> FrontEndToolchain | None:
+    """Return a toolchain that is a front end; None for others."""
+    return toolchain if isinstance(toolchain, FrontEndToolchain) else None
+
+
+def _newest(here: Sequence[T], version: str | None) -> T | None:
+    return next((one for one in here if version is None or one.has_version(version)), None)
+
+
+def _language(name: str, spelled: str) -> type[FrontEndToolchain]:
+    if name not in LANGUAGES:
+        raise UsageError(
+            f"{spelled!r:.200} names no front end; there are {', '.join(LANGUAGES)}, each alone or "
+            f"with a version, a folder or a command after a colon, and {ALL}"
+        )
+    return LANGUAGES[name]
+
+
+# Fetching
+
+
+def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler | FrontEndToolchain:
+    """Return a ptxas ("13.5") or a front end ("llvm:15") that is fetched if it is not here.
+
+    Raises
+    ------
+    UsageError
+        If there is no such version.
+    InfrastructureError
+        If it cannot be downloaded, or does not work.
+    """
+    if ":" not in name:
+        return fetched_assembler(name, progress)
+    kind, version = parted(name)
+    language = _language(kind, name)
+    found = _newest(language.discover(), version) if VERSION.fullmatch(version) else None
+    if found is not None:
+        return found
+    folder = fetched_wheels(kind, version, progress, version_of=language.version_of)
+    return language.in_cache(folder, folder.name.removeprefix(WHEELS[kind].prefix))
+
+
+def fetched_assembler(version: str, progress: Progress | None = None) -> Assembler:
+    """Return the newest assembler of a version in the cache, fetched unless it is there."""
+    WHEELS["ptxas"].requirements(version)  # refuses what is no version
+    here = []
+    for folder, _ in fetched_folders("ptxas"):
+        with contextlib.suppress(UsageError):  # a damaged one is fetched again
+            here.append(identify(folder / "ptxas", Origin.CACHE))
+    found = _newest(sorted(here, key=lambda one: one.order, reverse=True), version)
+    if found is not None:
+        return found
+    folder = fetched_wheels("ptxas", version, progress, version_of=assembler_version)
+    return identify(folder / "ptxas", Origin.CACHE)
+
+
+def assembler_version(folder: Path) -> str:
+    """Return the version of the ptxas in a folder of the cache; UsageError if it does not work."""
+    return identify(folder / "ptxas").version.removeprefix("V")
+
+
+# Choosing several
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +246,18 @@ class Candidate:
     what can be fetched where it is not here yet: "13.5", "llvm:15"."""
     order: tuple[int, ...]
     """Key that sorts older before newer."""
-    here: Assembler | Installed | None
+    here: Toolchain | None
     """None until it is fetched."""
+
+    @property
+    def toolchain(self) -> Toolchain:
+        """The compiler that is here; UsageError if none is."""
+        if self.here is None:
+            raise UsageError(
+                f"ptxas {self.name} is not here; fetch it with `warpfuzz compilers fetch "
+                f"{self.name}`"
+            )
+        return self.here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +269,14 @@ class Selected:
     driver: bool
     """Whether the driver's compiler is one more."""
 
+    @property
+    def toolchains(self) -> tuple[Toolchain, ...]:
+        """The compilers that are here, oldest first; UsageError if one is not."""
+        return tuple(one.toolchain for one in self.candidates)
+
 
 def parse_levels(text: str | None) -> tuple[int, ...]:
-    """Return the -O levels that a text such as "0,1,2,3" names; all of them where it is None.
-
-    Raises
-    ------
-    UsageError
-        If it names something else.
-    """
+    """Return the -O levels that a text such as "0,1,2,3" names; all of them where it is None."""
     if text is None:
         return LEVELS
     parts = [part.strip().removeprefix("-O").removeprefix("O") for part in text.split(",")]
@@ -92,7 +306,7 @@ def select(text: str | None) -> Selected:
     found: dict[tuple[int, ...], Candidate] = {}
     driver = False
     for word in (part.strip() for part in ("installed" if text is None else text).split(",")):
-        if word == DRIVER:
+        if word == DRIVER.kind:
             driver = True
             continue
         for candidate in _named(word):
@@ -106,85 +320,58 @@ def select(text: str | None) -> Selected:
     return Selected(candidates=tuple(ordered), driver=driver)
 
 
-def select_front_ends(spelled: Sequence[str]) -> Selected:
-    """Return the front ends that texts name, older versions first, commands last.
-
-    Parameters
-    ----------
-    spelled
-        As `runners.front_ends.discovery.named` takes them.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        If one is not here.
-    """
-    found = {one.spelled: one for one in map(find_front_end, front_ends_named(spelled))}
+def front_ends_selected(front_ends: Sequence[FrontEndToolchain]) -> Selected:
+    """Return front ends as compilers of a matrix, older versions first, commands last."""
     languages = list(LANGUAGES)
     ordered = sorted(
-        found.values(), key=lambda one: (languages.index(one.language), not one.order, one.order)
+        front_ends, key=lambda one: (languages.index(one.kind), not one.order, one.order)
     )
-    return Selected(
-        candidates=tuple(Candidate(name=one.spelled, order=one.order, here=one) for one in ordered),
-        driver=False,
-    )
+    return Selected(candidates=tuple(map(_here, ordered)), driver=False)
 
 
 def front_ends_of(language: str) -> Selected:
-    """Return the versions of a language's front end that are here, oldest first.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
-    here = [one.spelled for one in discover_front_ends() if one.language == language]
+    """Return the versions of a language's front end that are here, oldest first."""
+    here = [one for one in discover_front_ends() if one.kind == language]
     if not here:
         raise UsageError(
             f"no front end of {language} is here; fetch some with `warpfuzz compilers fetch "
             f"{language}:VERSION`"
         )
-    return select_front_ends(here)
+    return front_ends_selected(here)
 
 
-def fetched(candidate: Candidate, fetch: Callable[[str], Assembler | Installed]) -> Candidate:
-    """Return a candidate that is here.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        As `runners.assemblers.fetching.fetch` does.
-    """
+def fetched(candidate: Candidate, fetch: Callable[[str], Toolchain]) -> Candidate:
+    """Return a candidate that is here; raises as `fetched_compiler` does."""
     if candidate.here is not None:
         return candidate
     return replace(candidate, here=fetch(candidate.name))
 
 
-def all_fetched(selected: Selected, fetch: Callable[[str], Assembler | Installed]) -> Selected:
-    """Return compilers that are all here. Raises as `fetched` does."""
-    candidates = tuple(fetched(one, fetch) for one in selected.candidates)
-    return replace(selected, candidates=candidates)
+def all_fetched(selected: Selected, fetch: Callable[[str], Toolchain]) -> Selected:
+    """Return compilers that are all here. Raises as `fetched_compiler` does."""
+    return replace(selected, candidates=tuple(fetched(one, fetch) for one in selected.candidates))
 
 
 def _named(word: str) -> Sequence[Candidate]:
-    if word in ("installed", "all"):
-        here = [_here(one) for one in discover().assemblers]
+    if word in ("installed", ALL):
+        here = [_here(one) for one in discover_assemblers().assemblers]
         if word == "installed":
             return here
         releases = {one.order[:2] for one in here}
-        missing = [one for one in map(_to_fetch, RELEASES) if one.order not in releases]
+        missing = [one for one in map(_to_fetch, WHEELS["ptxas"].releases)
+                   if one.order not in releases]  # fmt: skip
         return [*here, *missing]
     path = Path(word).expanduser()
     if word and path.is_dir():
         return _in_folder(path)
     if path.is_file():
         return [_here(identify(path))]
-    if _RELEASE.fullmatch(word):
-        matching = [one for one in discover().assemblers if one.has_version(word)]
-        return [_here(matching[0]) if matching else _to_fetch(word)]
+    if VERSION.fullmatch(word):
+        matching = _newest(discover_assemblers().assemblers, word)
+        return [_to_fetch(word) if matching is None else _here(matching)]
     raise UsageError(
         f"{word!r} names no compiler; give a version such as 12.4, the path of a ptxas or of a "
-        f"folder with some, `installed`, `all`, or `{DRIVER}`"
+        f"folder with some, `installed`, `all`, or `{DRIVER.kind}`"
     )
 
 
@@ -200,21 +387,10 @@ def _in_folder(folder: Path) -> Sequence[Candidate]:
     return found
 
 
-def _here(assembler: Assembler) -> Candidate:
-    return Candidate(name=assembler.version, order=assembler.order, here=assembler)
+def _here(toolchain: Toolchain) -> Candidate:
+    return Candidate(name=toolchain.label, order=toolchain.order, here=toolchain)
 
 
 def _to_fetch(release: str) -> Candidate:
     order = tuple(int(part) for part in release.split("."))
     return Candidate(name=release, order=order, here=None)
-
-
-def fetched_compiler(name: str, progress: Progress | None = None) -> Assembler | Installed:
-    """Return a ptxas ("13.5") or a front end ("llvm:15") that is fetched if it is not here.
-
-    Raises
-    ------
-    UsageError, InfrastructureError
-        As `runners.assemblers.fetching.fetch` does.
-    """
-    return fetch_front_end(name, progress) if ":" in name else fetch(name, progress)

@@ -1,4 +1,4 @@
-"""Temporary folders and full disks: what a runner writes beside the memory of this machine."""
+"""Temporary folders, the user's cache folder, full disks: what is written on this machine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import platformdirs
+
 from oracle.errors import InfrastructureError
 
 PREFIX = "warpfuzz-"
@@ -26,6 +28,11 @@ _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # what `tempfile` reads
 _SHARED_MEMORY = Path("/dev/shm")
 # A container may have 64 MiB; a batch takes below 20 MB, and several may run.
 _SHARED_MEMORY_BYTES = 512 << 20
+
+
+def cache_folder() -> Path:
+    """Return this user's folder for fetched toolchains and for what is remembered of them."""
+    return platformdirs.user_cache_path("warpfuzz")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ halving 65,536 images takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Culprit:
+class FailingImage:
     """An image that fails on its own."""
 
     index: int
@@ -35,7 +35,7 @@ class Culprit:
 class Isolation:
     """A batch, less what cannot be run."""
 
-    culprits: tuple[Culprit, ...]
+    culprits: tuple[FailingImage, ...]
     """In the order of the batch."""
     ran: NDArray[np.bool_]
     """(count,): which images ran, and so have results."""
@@ -52,10 +52,12 @@ class Isolation:
     """The last failure; None if nothing failed."""
 
     @classmethod
-    def of_nothing(cls, images: Images, failure: Failure) -> Isolation:
-        """Return that of a batch which failed, and of which no image was tried by itself."""
+    def of_nothing(
+        cls, images: Images, failure: Failure, *, culprits: tuple[FailingImage, ...] = ()
+    ) -> Isolation:
+        """Return that of a batch which failed, and of which nothing ran."""
         return cls(
-            culprits=(),
+            culprits=culprits,
             ran=np.zeros(len(images), np.bool_),
             images=images,
             sms=np.full(len(images), _NOWHERE, np.uint32),
@@ -99,8 +101,6 @@ def isolate(
 
 
 class _Search:
-    """The state of one isolation."""
-
     def __init__(
         self,
         *,
@@ -115,7 +115,7 @@ class _Search:
         self._images = images
         self._entry = entry
         self._limit = limit
-        self.culprits: list[Culprit] = []
+        self.culprits: list[FailingImage] = []
         self.ran = np.zeros(images.shape[0], np.bool_)
         self.results: Images = images.copy()
         self.sms = np.full(images.shape[0], _NOWHERE, np.uint32)
@@ -138,7 +138,7 @@ class _Search:
         self.last = outcome
         hopeless = outcome.trouble in _HOPELESS
         if end - first == 1 and not hopeless:
-            self.culprits.append(Culprit(index=first, failure=outcome))
+            self.culprits.append(FailingImage(index=first, failure=outcome))
         # Without a culprit, halving has found nothing yet that somebody could be told.
         spent = self.failures >= self._limit and bool(self.culprits)
         self._stopped = hopeless or spent or self.failures >= self._limit + _PATIENCE

@@ -6,26 +6,29 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from oracle.errors import UsageError
 from oracle.targets import DEFAULT_TARGET, TARGETS
-from runners.cuda.compilation import Compiler, is_ptx
+from runners.cuda.compilation import Compiler
 from runners.kernels import LANES, KernelModule
 from runners.ledger import ledger_bytes, read_ledger
 from runners.protocol import (
     Capabilities,
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     Images,
+    Pending,
     Ran,
     Trouble,
     check_images,
 )
-from runners.screening import References, Screened, screening_kernel
+from runners.ptx_text import is_ptx
+from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
 from runners.simulated.chip import Chip
 from runners.simulated.silicon import Planted, Target
@@ -50,28 +53,6 @@ _TROUBLES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Finished:
-    """A batch that is over already."""
-
-    outcome: Ran | Failure
-
-    def collect(self) -> Ran | Failure:
-        """Return what came of it."""
-        return self.outcome
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Ended:
-    """A screening launch that is over already."""
-
-    outcome: Screened | Failure
-
-    def collect(self) -> Screened | Failure:
-        """Return what came of it."""
-        return self.outcome
-
-
 class SimulatedRunner(ClosedAtTheEnd):
     """A simulated device; batches run when they are submitted.
 
@@ -85,7 +66,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         What is wrong with it (`runners.faults`).
     compiler
         Whether it takes a module is this assembler's to say, too. It writes PTX instead of
-        machine code (`runners.cuda.compilation.is_ptx`), and the device runs that text: a wrapper
+        machine code (`runners.ptx_text.is_ptx`), and the device runs that text: a wrapper
         around a ptxas says so what it assembled. Machine code is refused: it does not run here.
     chip
         Its floating-point units (`runners.simulated.chip`); those of the target if none are given.
@@ -188,9 +169,9 @@ class SimulatedRunner(ClosedAtTheEnd):
         self._modules.move_to_end(key)
         return self._modules[key]
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Finished:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Run a batch; raises UsageError as the protocol says."""
-        return _Finished(outcome=self.run(compiled, images, entry=entry))
+        return Collected(outcome=self.run(compiled, images, entry=entry))
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Ran | Failure:
         """Run a batch; raises UsageError as the protocol says."""
@@ -224,13 +205,13 @@ class SimulatedRunner(ClosedAtTheEnd):
         limit: int,
         entry: str | None = None,
         examine: bool = False,
-    ) -> _Ended:
+    ) -> Screening:
         """Screen; raises as `runners.screening.Screener` says. There are no sensors."""
         self._check_open()
         kernel = screening_kernel(compiled.module, entry, references, limit)
         module = self._load(compiled)
         if isinstance(module, Failure):
-            return _Ended(outcome=module)
+            return Collected(outcome=module)
         scratch = kernel.image_bytes * kernel.warps_per_block * MULTIPROCESSORS
         start = time.perf_counter()
         try:
@@ -245,8 +226,8 @@ class SimulatedRunner(ClosedAtTheEnd):
                 blocks=1,
             )
         except SimulatedTrap as trap:
-            return _Ended(outcome=_failure(trap, compiled.module.ptx))
-        return _Ended(
+            return Collected(outcome=_failure(trap, compiled.module.ptx))
+        return Collected(
             outcome=Screened(
                 ledger=read_ledger(book, kernel.image_bytes),
                 seconds=time.perf_counter() - start,

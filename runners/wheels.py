@@ -1,20 +1,56 @@
-"""Wheels: downloading one through pip, so that the user's own index settings hold."""
+"""Toolchains out of wheels: which wheels hold what, downloading them through pip, unpacking them.
+
+pip is asked, so that the user's own index settings hold.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.folders import disk_full
+from runners.folders import cache_folder, disk_full, temporary_folder, writing
 from runners.processes import helper
 
+RELEASES = (
+    "11.7", "11.8", "12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0",
+    "13.1", "13.2", "13.3", "13.4", "13.5",
+)  # fmt: skip
+"""Releases of CUDA of which there are wheels (the package index, 2026-11)."""
+HOLDING = {
+    "ptxas": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu11"),
+    "nvcc": ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc-cu11"),
+    "nvdisasm": ("nvidia-cuda-nvdisasm",),
+}
+"""Distributions that hold a program, where a person installed them."""
+_LLVMLITE = {14: "0.43", 15: "0.44", 20: "0.47", 22: "0.50"}
+"""Release of llvmlite that carries a major version of LLVM (asked of the wheels of 0.43 to 0.50,
+2026-11)."""
+_LLVMLITE_PYTHON = "3.11"
+"""Python of the wheel that is fetched. llvmlite reaches LLVM through ctypes, so that any later
+Python runs it, too (0.43 to 0.50 with 3.11 to 3.13, tried 2026-11)."""
+# Nothing of cccl 13.4 is there (2026-11); cuda_fp16.h takes one header of it, nv/target.
+_HEADERS = (
+    "nvidia-cuda-runtime=={release}.*", "nvidia-cuda-crt=={release}.*",
+    "nvidia-cuda-cccl>=13.0,<13.{next}",
+)  # fmt: skip
+_VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+_LICENCE = r"[^/]+\.dist-info/(?:licenses/)?(licen[cs]e[^/]*)"
+_TOP = r"nvidia/(?:cu\d+|cuda_\w+|nvvm)/"
+_NAMED_VERSION = re.compile(r"[^-]+-(\d+(?:\.\d+)+)-")
+"""The version in the name of a wheel."""
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 # The first pip that prints progress for programs to read (pip changelog, 24.1).
 _RAW_PROGRESS = (24, 1)
@@ -29,28 +65,256 @@ Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
 
 
-def downloaded(
-    wanted: str,
-    folder: Path,
-    *,
-    what: str,
+@dataclass(frozen=True, kw_only=True)
+class Wheels:
+    """Which wheels hold a toolchain, and what of them is kept."""
+
+    title: str
+    """What is in them, for messages."""
+    releases: tuple[str, ...]
+    """Versions that can be fetched, oldest first."""
+    unlisted: bool = False
+    """Whether pip is asked for other releases, too."""
+    distributions: Mapping[int, tuple[str, ...]]
+    """By major version, the newest also for later ones: what pip is asked for, the compiler last.
+    {exact} is the version, {release} the release, {next} the minor one behind it."""
+    kept: str
+    """Expression for the files that are kept; its first group is where, in the folder."""
+    needed: str
+    """What the last wheel has to hold, for messages."""
+    folder: str
+    """Below the user's cache folder; in it one folder each."""
+    prefix: str = ""
+    """Of the name of that, before the version."""
+    options: tuple[str, ...] = ()
+    """More options of `pip download`."""
+    spelled: str = ""
+    """What a message has before each of the releases."""
+    more: str = ""
+    """What a message about a version that is not there adds."""
+
+    def requirements(self, version: str) -> list[str]:
+        """Return what pip is asked for; UsageError if there is no wheel of a version."""
+        match = _VERSION.fullmatch(version)
+        release = f"{match[1]}.{match[2]}" if match else version
+        if self.unlisted and match is None:
+            raise UsageError(
+                f'{version!r} is not a version; they are written like "13.5" or "12.4.131"'
+            )
+        if self.unlisted and int(version.partition(".")[0]) < min(self.distributions):
+            raise UsageError(
+                f"there is no wheel of {self.title} {version}; the oldest are "
+                f"{' and '.join(self.releases[:2])}"
+            )
+        if not self.unlisted and release not in self.releases:
+            raise UsageError(
+                f"there is no wheel of {self.title} {version or 'without a version'}; there are "
+                f"{', '.join(self.spelled + one for one in self.releases)}{self.more}"
+            )
+        major, _, minor = release.partition(".")
+        values = {
+            "exact": f"=={version}" if match and match[3] else f"=={release}.*",
+            "release": release,
+            "next": int(minor or 0) + 1,
+        }
+        own = self.distributions[min(int(major), max(self.distributions))]
+        return [one.format(**values) for one in own]
+
+
+WHEELS = {
+    "ptxas": Wheels(
+        title="ptxas", releases=RELEASES, unlisted=True, folder="assemblers",
+        distributions={
+            11: ("nvidia-cuda-nvcc-cu11{exact}",), 12: ("nvidia-cuda-nvcc-cu12{exact}",),
+            13: ("nvidia-cuda-nvcc{exact}",),
+        },
+        kept=r"(?:.*/)?bin/(ptxas)", needed="bin/ptxas",
+    ),
+    "llvm": Wheels(
+        title="LLVM", releases=tuple(map(str, _LLVMLITE)), folder="front-ends", prefix="llvm-",
+        spelled="llvm:",
+        distributions={llvm: (f"llvmlite=={one}.*",) for llvm, one in _LLVMLITE.items()},
+        kept=r"(llvmlite/.*)", needed="llvmlite",
+        options=("--python-version", _LLVMLITE_PYTHON),
+    ),
+    # The wheels of CUDA 11 and 12 hold no nvcc. It is unpacked as a toolkit's folder.
+    "nvcc": Wheels(
+        title="nvcc", releases=tuple(one for one in RELEASES if one.startswith("13.")),
+        distributions={13: (*_HEADERS, "nvidia-nvvm{exact}", "nvidia-cuda-nvcc{exact}")},
+        folder="front-ends", prefix="nvcc-", needed="bin/nvcc",
+        kept=rf"{_TOP}(bin/nvcc(?:\.profile)?|nvvm/bin/cicc|nvvm/libdevice/.*|include/.*)",
+        more="; nvrtc:VERSION is the same compiler as a library",
+    ),
+    "nvrtc": Wheels(
+        title="nvrtc", releases=RELEASES, folder="front-ends", prefix="nvrtc-",
+        distributions={
+            **{
+                major: (
+                    f"nvidia-cuda-runtime-cu{major}=={{release}}.*",
+                    f"nvidia-cuda-nvcc-cu{major}=={{release}}.*",
+                    f"nvidia-cuda-nvrtc-cu{major}{{exact}}",
+                )
+                for major in (11, 12)
+            },
+            13: (*_HEADERS, "nvidia-cuda-nvrtc{exact}"),
+        },
+        kept=rf"{_TOP}(lib/libnvrtc(?:-builtins)?\.so[.\d]*|include/.*)",
+        needed="lib/libnvrtc.so",
+    ),
+}  # fmt: skip
+"""By the name of a toolchain."""
+
+
+def fetched_folders(name: str) -> Iterator[tuple[Path, str]]:
+    """Iterate over the folders of what was fetched under a name, each with its version."""
+    prefix = WHEELS[name].prefix
+    for folder in sorted((cache_folder() / WHEELS[name].folder).glob(f"{prefix}[0-9]*")):
+        yield folder, folder.name.removeprefix(prefix)
+
+
+def fetched(
+    name: str,
+    version: str,
     progress: Progress | None = None,
-    options: Sequence[str] = (),
+    *,
+    version_of: Callable[[Path], str] | None = None,
 ) -> Path:
-    """Download a wheel.
+    """Download a toolchain and unpack it into the user's cache folder; return its folder.
+
+    Parameters
+    ----------
+    version
+        "13.5", or a full version such as "12.4.131".
+    progress
+        Called as the download goes on; not at all where pip is older than 24.1.
+    version_of
+        As `unpacked` takes it.
+
+    Raises
+    ------
+    UsageError
+        If the version is none, or does not exist; the message lists those that do.
+    InfrastructureError
+        If there is no pip, no network or no space, or the wheel holds nothing that works.
+    """
+    row = WHEELS[name]
+    requirements = row.requirements(version)
+    with temporary_folder(_made(row)) as room:
+        wheels = []
+        for number, wanted in enumerate(requirements):
+            own = room / str(number)
+            own.mkdir()
+            what = f"{row.title} {version}"
+            wheels.append(_downloaded(wanted, own, row.options, what=what, progress=progress))
+        return unpacked(name, wheels, version_of=version_of)
+
+
+def unpacked(
+    name: str, wheels: Sequence[Path], *, version_of: Callable[[Path], str] | None = None
+) -> Path:
+    """Unpack the wheels of a toolchain into the user's cache folder; return its folder.
+
+    The folder is made complete under another name and then renamed, so that it is there whole or
+    not at all. It holds the toolchain, the licence and a note of where both come from.
+
+    Parameters
+    ----------
+    version_of
+        Tells the version of what lies in a folder by running it. What is there already and works
+        stays. None: the version is that of the last wheel, and what is there is replaced.
+
+    Raises
+    ------
+    InfrastructureError
+        If a wheel is broken or holds nothing that works, or the folder cannot be written.
+    """
+    row, last = WHEELS[name], wheels[-1]
+    target = _made(row)
+    with writing(target):
+        fresh = Path(tempfile.mkdtemp(prefix="fresh-", dir=target))
+    try:
+        with writing(fresh):
+            kept = [_extract(wheel, row, fresh) for wheel in wheels][-1]
+            if not kept:
+                raise InfrastructureError(
+                    f"{last.name} holds no {row.needed}; fetch another version"
+                )
+            note = {"wheels": [wheel.name for wheel in wheels], "member": kept[-1]}
+            (fresh / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
+        try:
+            version = (version_of or (lambda _: _version_named(last)))(fresh)
+        except UsageError as error:
+            raise InfrastructureError(
+                f"{last.name} holds no working {row.title}: {error}"
+            ) from None
+        final = target / f"{row.prefix}{version}"
+        with contextlib.suppress(UsageError, InfrastructureError):
+            if version_of is not None and final.is_dir() and version_of(final):
+                return final
+        with writing(target):
+            shutil.rmtree(final, ignore_errors=True)
+            fresh.chmod(0o755)
+            try:
+                fresh.rename(final)
+            except OSError as error:
+                # Where another process was faster, its folder stays.
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+        return final
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _version_named(wheel: Path) -> str:
+    found = _NAMED_VERSION.match(wheel.name)
+    if found is None:
+        raise InfrastructureError(f"the name of {wheel.name} tells no version")
+    return found[1]
+
+
+def _made(row: Wheels) -> Path:
+    folder = cache_folder() / row.folder
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _extract(wheel: Path, row: Wheels, folder: Path) -> list[str]:
+    """Unpack what is kept of a wheel; return its names there, the licence left out."""
+    wanted = re.compile(rf"(?:{row.kept})|{_LICENCE}", re.IGNORECASE)
+    kept = []
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for member in archive.infolist():
+                name = member.filename
+                found = wanted.fullmatch(name)
+                if found is None or member.is_dir() or ".." in Path(name).parts:
+                    continue
+                path = folder / (found[1] or found[2])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _unpack_member(archive, name, path)
+                if found[1]:
+                    kept.append(name)
+                if "bin" in Path(name).parts:
+                    path.chmod(0o755)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise InfrastructureError(f"{wheel.name} is not a wheel: {error}; fetch it again") from None
+    return kept
+
+
+def _downloaded(
+    wanted: str, folder: Path, options: Sequence[str], *, what: str, progress: Progress | None
+) -> Path:
+    """Download a wheel into a folder.
 
     Parameters
     ----------
     wanted
         Distribution and version, as pip reads them: "nvidia-cuda-nvcc==13.5.*".
-    folder
-        Where it is put.
-    what
-        What is in it, for messages: "ptxas 13.5".
-    progress
-        Called as the download goes on; not at all where pip is older than 24.1.
     options
         More options of `pip download`.
+    what
+        What is in it, for messages: "ptxas 13.5".
 
     Raises
     ------
@@ -95,7 +359,6 @@ def downloaded(
 
 
 def _pip_error(told: str, wanted: str, what: str, folder: Path) -> Exception:
-    """Return a sentence for what pip said."""
     if "No module named pip" in told:
         return InfrastructureError(
             f"this Python ({sys.executable}) has no pip to fetch with; install it (`python -m "
@@ -135,7 +398,7 @@ def _pip_version() -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def unpack_member(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+def _unpack_member(archive: zipfile.ZipFile, name: str, path: Path) -> None:
     """Unpack a file of a wheel; BadZipFile if it is larger than any that there is."""
     room = _MEMBER_BYTES
     with archive.open(name) as source, path.open("wb") as sink:

@@ -127,8 +127,6 @@ class Crew(Protocol):
 
 
 class _Member:
-    """One worker process."""
-
     def __init__(self, row: int, check: bytes, device: int, beats: Beats) -> None:
         self.row = row
         self.job: Job | None = None
@@ -292,7 +290,6 @@ class ProcessCrew:
             member.job = None
 
     def _retire(self, member: _Member, broken: Broken) -> None:
-        """Let a worker go whose runner does not work."""
         del self._members[member.row]
         member.end(time.monotonic() + _END_SECONDS)
         if member.job is not None:
@@ -303,7 +300,6 @@ class ProcessCrew:
         self._events.append(GaveUp(broken=broken))
 
     def _bury(self, member: _Member, why: str = "") -> None:
-        """Replace a worker that is gone."""
         row = member.row
         del self._members[row]
         ending = member.end(time.monotonic() + _END_SECONDS)

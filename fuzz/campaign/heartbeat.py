@@ -39,13 +39,10 @@ from runners.protocol import (
 
 @dataclass(frozen=True, kw_only=True)
 class _BeatingBatch:
-    """A batch whose collection is a sign of life."""
-
     pending: Pending
     heart: Pulse
 
     def collect(self) -> Ran | Failure:
-        """Wait for the batch."""
         self.heart.beat()
         ran = self.pending.collect()
         self.heart.beat()

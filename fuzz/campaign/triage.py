@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+import msgspec
+
 from corpus import BrokenEntryError, Case, Corpus, Family, Kind, Saved, ShrinkStatus
 from corpus.known import Known
 from fuzz.campaign.store import FamilyRecord
@@ -17,8 +19,7 @@ from fuzz.checks.protocol import (
     Stored,
     Suspect,
 )
-from fuzz.findings.case import is_provisional
-from fuzz.findings.families import FamilyState, accused, asked_of
+from fuzz.findings.families import FamilyState, asked_of, is_provisional
 from oracle.errors import UsageError
 
 _FOR_GOOD = 64
@@ -27,19 +28,6 @@ _NOTHING = ""
 """What a suspect turned out to be that did not happen again."""
 _EXAMINATIONS = 2
 """Workers that may die over a finding before it is left as it is."""
-
-
-@dataclass(kw_only=True)
-class _Member:
-    """A family, and how far its finding is examined."""
-
-    state: FamilyState
-    new: bool
-    """Whether this campaign put its finding into the corpus."""
-    confirmed: bool = False
-    finished: bool = False
-    deaths: int = 0
-    """Workers that died over it."""
 
 
 @dataclass(kw_only=True)
@@ -60,7 +48,7 @@ class Triage:
     """The same: in how many rounds it came up, since the campaign was begun or resumed."""
     turned: dict[str, str] = field(default_factory=dict)
     """The same: the key of what it turned out to be."""
-    members: dict[str, _Member] = field(default_factory=dict)
+    members: dict[str, FamilyState] = field(default_factory=dict)
     doomed: list[str] = field(default_factory=list)
     """Ids of findings that `sweep` removes: their families turned out to be others."""
     _examined: dict[str, str] = field(default_factory=dict)
@@ -69,17 +57,17 @@ class Triage:
     @property
     def families(self) -> Mapping[str, FamilyState]:
         """The families by key, in the order in which they came up."""
-        return {key: member.state for key, member in self.members.items()}
+        return self.members
 
     @property
     def confirmed(self) -> list[FamilyState]:
         """Families of which a case was replayed."""
-        return [one.state for one in self.members.values() if one.confirmed or one.finished]
+        return [one for one in self.members.values() if one.confirmed or one.finished]
 
     @property
     def shrinking(self) -> list[FamilyState]:
         """Families of which a case was replayed and is still to be made smaller."""
-        return [one.state for one in self.members.values() if one.confirmed and not one.finished]
+        return [one for one in self.members.values() if one.confirmed and not one.finished]
 
     def turned_out(self, key: str) -> str | None:
         """Return what the family of a key turned out to be: the title; "" where it is gone.
@@ -92,7 +80,7 @@ class Triage:
         if last == key:
             return None
         there = self.members.get(last)
-        return there.state.title if there is not None else ""
+        return there.title if there is not None else ""
 
     @property
     def settled(self) -> frozenset[str]:
@@ -108,7 +96,7 @@ class Triage:
         What is known is never counted so: each case has to show by itself that it is that.
         """
         there = self.members.get(self.turned.get(key, ""))
-        known = there is not None and there.state.known is not None
+        known = there is not None and there.known is not None
         return not known and self.met.get(key, 0) + 1 < 2 ** self.tries.get(key, 0)
 
     @property
@@ -137,9 +125,9 @@ class Triage:
         key = suspect.family.key
         if key in self.members:
             member = self.members[key]
-            member.state.cases += suspect.cases
+            member.cases += suspect.cases
             if suspect.replayed and suspect.stored is not None:
-                member.state.family = suspect.family
+                member.family = suspect.family
                 self.corpus.learn(suspect.stored.case, suspect.stored.files)
             return False
         if self.turned.get(key) == _NOTHING:
@@ -149,7 +137,7 @@ class Triage:
         tired = self._tired(key)
         self.met[key] = self.met.get(key, 0) + 1
         if turned is not None and (tired or suspect.stored is None):
-            turned.state.cases += suspect.cases
+            turned.cases += suspect.cases
             return False
         if suspect.stored is None:
             return False
@@ -177,26 +165,13 @@ class Triage:
         )
         return [identity for identity in identities if self.corpus.sound(identity) is None]
 
-    def _member(self, family: Family, stored: Stored, cases: int) -> _Member:
-        case = stored.case
-        state = FamilyState(
-            kind=case.kind,
-            family=family,
-            text=accused(case),
-            version=case.ptx_version,
-            verdict=case.kind.value,
-            message=case.runners[-1].message,
-            known=self.known.match(case),
-            cases=cases,
-            shrink=case.shrink,
-            provisional=is_provisional(case),
-            asked=asked_of(case),
-        )
-        member = self.members[family.key] = _Member(state=state, new=False)
+    def _member(self, family: Family, stored: Stored, cases: int) -> FamilyState:
+        member = self.members[family.key] = FamilyState.of(family, stored.case, cases)
+        member.known = self.known.match(stored.case)
         return member
 
-    def _keep(self, member: _Member, saved: Saved) -> None:
-        member.state.saved = saved
+    def _keep(self, member: FamilyState, saved: Saved) -> None:
+        member.saved = saved
         member.new = member.new or saved.new
 
     def next_job(self, seconds: float, *, shrinking: bool = True) -> Examination | None:
@@ -210,21 +185,21 @@ class Triage:
             Whether anything is to be made smaller.
         """
         free = [
-            (key, one, one.state.saved)
+            (key, one, one.saved)
             for key, one in self.members.items()
             if not one.finished and key not in self._examined.values()
         ]
         for key, member, saved in free:
             if not member.confirmed and saved is not None:
                 self._examined[saved.id] = key
-                return ConfirmJob(corpus=self.corpus.path, id=saved.id, family=member.state.family)
+                return ConfirmJob(corpus=self.corpus.path, id=saved.id, family=member.family)
         for key, member, saved in free:
             if shrinking and saved is not None:
                 self._examined[saved.id] = key
                 return ShrinkJob(
                     corpus=self.corpus.path,
                     id=saved.id,
-                    family=member.state.family,
+                    family=member.family,
                     seconds=seconds,
                 )
         return None
@@ -243,7 +218,7 @@ class Triage:
             return
         del self.members[key]
         self.turned[key], self.tries[key] = _NOTHING, _FOR_GOOD
-        self.gone += member.state.cases
+        self.gone += member.cases
         self._doom(member)
 
     def examined(self, job: Examination, result: Examined) -> None:
@@ -279,11 +254,11 @@ class Triage:
             ):
                 self._finish(member)
 
-    def _joined(self, key: str, member: _Member) -> bool:
+    def _joined(self, key: str, member: FamilyState) -> bool:
         """Join a family to another one if both have come to the same finding; tell whether."""
         for other, there in self.members.items():
             if other != key and self._same_finding(member, there):
-                there.state.cases += member.state.cases
+                there.cases += member.cases
                 del self.members[key]
                 # For good: which finding of it is examined first does not depend on chance.
                 self.turned[key], self.tries[key] = other, _FOR_GOOD
@@ -291,43 +266,42 @@ class Triage:
         return False
 
     @staticmethod
-    def _same_finding(one: _Member, other: _Member) -> bool:
-        mine, its = one.state.saved, other.state.saved
+    def _same_finding(one: FamilyState, other: FamilyState) -> bool:
+        mine, its = one.saved, other.saved
         return mine is not None and its is not None and mine.id == its.id
 
     def _lost(self, result: Examined) -> None:
-        """Keep what ran when the device went away."""
         if result.family.key in self.members:
-            self.members[result.family.key].state.cases += 1
+            self.members[result.family.key].cases += 1
             return
         member = self._member(result.family, result.stored, 1)
         member.confirmed = True
         self._keep(member, self.corpus.add(result.stored.case, result.stored.files))
         self._finish(member)
 
-    def _turned(self, key: str, member: _Member, result: Examined) -> None:
+    def _turned(self, key: str, member: FamilyState, result: Examined) -> None:
         """Put a finding under the name that its replays gave it."""
         del self.members[key]
         self.turned[key] = result.family.key
         there = self.members.get(result.family.key)
         if there is not None:
-            there.state.cases += member.state.cases
+            there.cases += member.cases
             self._doom(member)
             return
-        other = self._member(result.family, result.stored, member.state.cases)
-        other.new, other.state.saved, other.confirmed = member.new, member.state.saved, True
+        other = self._member(result.family, result.stored, member.cases)
+        other.new, other.saved, other.confirmed = member.new, member.saved, True
         self._replace(other, result.stored)
         if not self._shrinks(other):
             self._finish(other)
 
-    def _doom(self, member: _Member) -> None:
-        saved = member.state.saved
+    def _doom(self, member: FamilyState) -> None:
+        saved = member.saved
         if member.new and saved is not None:
             self.doomed.append(saved.id)
 
     def sweep(self) -> None:
         """Remove what `doomed` names and no family has, once the state on the disk names it."""
-        needed = {one.state.saved.id for one in self.members.values() if one.state.saved}
+        needed = {one.saved.id for one in self.members.values() if one.saved}
         for identity in set(self.doomed) - needed:
             # Somebody else may have removed it, or broken it: then there is nothing to be removed.
             with suppress(UsageError, BrokenEntryError):
@@ -337,34 +311,31 @@ class Triage:
                         self.corpus.remove(entry)
         self.doomed.clear()
 
-    def _replace(self, member: _Member, stored: Stored) -> None:
+    def _replace(self, member: FamilyState, stored: Stored) -> None:
         """Store what an examination made of a finding in place of what was there."""
-        saved = member.state.saved
+        saved = member.saved
         if saved is None:
             return
         there = self.corpus.replace(saved.id, stored.case, stored.files)
         # The same case may be there under an earlier name, of an examination that was killed, say.
         self.corpus.learn(stored.case, stored.files)
         entry = self.corpus.get(there.id)
-        member.state.saved = there
-        case = entry.finding
-        state = member.state
-        state.kind, state.verdict, state.text = case.kind, case.kind.value, accused(case)
-        state.version = case.ptx_version
-        state.message, state.shrink = stored.case.runners[-1].message, case.shrink
-        state.family = Family(key=state.key, title=stored.case.family.title)
-        state.provisional, state.asked = is_provisional(stored.case), asked_of(stored.case)
+        member.saved = there
+        member.describe(entry.finding)
+        case = stored.case
+        member.family = Family(key=member.key, title=case.family.title)
+        member.message = case.runners[-1].message
+        member.provisional, member.asked = is_provisional(case), asked_of(case)
 
-    def _shrinks(self, member: _Member) -> bool:
-        """Whether a finding is still to be made smaller."""
-        saved, state = member.state.saved, member.state
-        if state.shrink is not ShrinkStatus.RAW or saved is None:
+    def _shrinks(self, member: FamilyState) -> bool:
+        saved = member.saved
+        if member.shrink is not ShrinkStatus.RAW or saved is None:
             return False
         return self.shrinks(self.corpus.get(saved.id).finding)
 
-    def _finish(self, member: _Member) -> None:
+    def _finish(self, member: FamilyState) -> None:
         member.finished = True
-        self.announced.append(member.state)
+        self.announced.append(member)
 
     def died(self, job: Examination, *, guilty: bool) -> None:
         """Hear that a worker is gone that examined a finding; leave it when that happens again."""
@@ -379,28 +350,15 @@ class Triage:
     def end(self) -> None:
         """Announce what was not examined to its end."""
         for member in self.members.values():
-            if not any(member.state is one for one in self.announced):
-                self.announced.append(member.state)
+            if not any(member is one for one in self.announced):
+                self.announced.append(member)
 
     def records(self) -> list[FamilyRecord]:
         """Return the families as the state of a campaign keeps them."""
+        names = FamilyRecord.__struct_fields__
         return [
-            FamilyRecord(
-                kind=one.state.kind,
-                key=key,
-                title=one.state.title,
-                text=one.state.text,
-                version=one.state.version,
-                verdict=one.state.verdict,
-                message=one.state.message,
-                cases=one.state.cases,
-                id=one.state.saved.id if one.state.saved else None,
-                shrink=one.state.shrink,
-                new=one.new,
-                confirmed=one.confirmed,
-                finished=one.finished,
-            )
-            for key, one in self.members.items()
+            FamilyRecord(**{name: getattr(one, name) for name in names})
+            for one in self.members.values()
         ]
 
     def restore(self, records: list[FamilyRecord]) -> None:
@@ -414,30 +372,20 @@ class Triage:
                 with suppress(UsageError, BrokenEntryError):
                     entry = self.corpus.get(record.id)
                     entry = self.corpus.smaller_form(entry) or entry
-            state = FamilyState(
-                kind=record.kind,
-                family=Family(key=record.key, title=record.title),
-                text=record.text,
-                version=record.version,
-                verdict=record.verdict,
-                message=record.message,
+            values = msgspec.structs.asdict(record)
+            values["finished"] |= entry is None
+            member = FamilyState(
+                family=Family(key=values.pop("key"), title=values.pop("title")),
                 known=self.known.match(entry.finding) if entry else None,
-                cases=record.cases,
                 saved=Saved(id=entry.id, path=entry.path, new=False) if entry else None,
-                shrink=record.shrink,
                 provisional=entry is not None and is_provisional(entry.finding),
                 asked=asked_of(entry.finding) if entry is not None else (),
+                **{name: value for name, value in values.items() if name != "id"},
             )
-            self.members[record.key] = _Member(
-                state=state,
-                new=record.new,
-                confirmed=record.confirmed,
-                finished=record.finished or entry is None,
-            )
-            if self.members[record.key].finished:
-                self.announced.append(state)
+            self.members[record.key] = member
+            if member.finished:
+                self.announced.append(member)
 
 
 def _to_be_examined(suspect: Suspect) -> bool:
-    """Whether it can be replayed, and was not."""
     return suspect.kind is not Kind.DEVICE_LOST and not suspect.replayed

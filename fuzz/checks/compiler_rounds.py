@@ -52,8 +52,6 @@ _FORMS_OF_A_ROUND = 16
 
 @dataclass(kw_only=True)
 class _Results:
-    """What the variants of a program made of some images."""
-
     wrong: dict[int, list[Member]]
     """Members whose binaries differ from the oracle, by the first image that does."""
     failed: dict[tuple[Kind, str], tuple[Failure, list[Member]]]
@@ -101,7 +99,6 @@ class MatrixRounds(Rounds):
         """PTX ISA versions, and members that did not compile some program of it by itself."""
         super().__init__(
             matrix,
-            front_ends=[one.front_end.spelled for one in matrix.members if one.front_end],
             target=place.target,
             forms=forms,
             versions=versions,
@@ -164,7 +161,6 @@ class MatrixRounds(Rounds):
             report.counts["differences",] += different
 
     def _count_members(self, batch: Batch, built: Built) -> None:
-        """Count for each member whether it reads a program, and whether it compiles it."""
         counts = self._report.counts
         readers = set(self._matrix.readers(batch.version))
         for member in self._matrix.members:
@@ -183,7 +179,7 @@ class MatrixRounds(Rounds):
         for member, failure in built.failed.items():
             if failure.trouble is Trouble.UNSUPPORTED:
                 self._unsupported(failure, [member])
-            elif member.front_end is not None:
+            elif member.toolchain.writes_ptx:
                 said = kind_of_failure(failure), what_was_said(failure)
                 failed.setdefault(said, (failure, []))[1].append(member)
             else:
@@ -305,7 +301,6 @@ class MatrixRounds(Rounds):
         self._suspect(family, kind, 1, stored)
 
     def _refused(self, built: Built, form: Form | None, failed: Sequence[Member]) -> None:
-        """Ask those who did not compile a module what they say of it."""
         compiled = [one for one, made in built.made.items() if isinstance(made, Compiled)]
         verdicts = verdicts_on(
             built.module, failed, compiled, architecture=self._place.architecture
@@ -327,11 +322,9 @@ class MatrixRounds(Rounds):
         self._suspect(family, kind, 1, stored)
 
     def _ordered(self, members: Sequence[Member]) -> tuple[Member, ...]:
-        """Return some members in their own order."""
         return tuple(member for member in self._matrix.members if member in members)
 
     def _unsupported(self, failure: Failure, members: Sequence[Member]) -> None:
-        """Count a program that some members cannot say, or whose code the device does not run."""
         self._report.counts["unsupported",] += len(members)
         self._report.said = f"{members[0].name}: {failure.line}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -21,14 +21,14 @@ from fuzz.checks.protocol import (
 )
 from fuzz.checks.rounds import Work
 from fuzz.compilers.matrix import Matrix
-from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, placed
+from fuzz.compilers.members import NOWHERE, Fitting, Member, Place, fitting, given, placed
 from fuzz.findings.spans import described
 from fuzz.kinds import KINDS
 from fuzz.runner import RunnerChoice, without_figures
 from oracle.forms import Form
 from runners.assemblers.disassembly import Disassembler
-from runners.compilers import DRIVER
 from runners.cuda.compilation import release_of
+from runners.toolchains import DRIVER
 from strategies.draws import Selection
 from strategies.program_coverage import ProgramCoverage
 from strategies.program_draws import PROGRAMS, selected_forms
@@ -119,7 +119,7 @@ class Compilers:
         nowhere = name == NOWHERE
         members = [one for one in self.members if one.name in facts.members]
         forms = selected_forms(self.selection, target=facts.target, version=facts.ptx_version)
-        written = name == "sim" and any(one.front_end for one in self.members)
+        written = name == "sim" and any(one.toolchain.writes_ptx for one in self.members)
         images = self.images or (_WRITTEN_IMAGES if written else _IMAGES[name])
         zeros = ("programs", "binaries", "distinct", "differences", "wrong", "uncompiled",
                  "expansions", "notes")  # fmt: skip
@@ -191,8 +191,7 @@ class Compilers:
             "--only": self.selection.pattern,
             "--target": facts.target,
             **facts.version_options,
-            "--compilers": _versions(one for one in self.members if one.front_end is None),
-            "--front-end": _versions(one for one in self.members if one.front_end is not None),
+            **given(self.members),
             "levels": ",".join(map(str, sorted({one.level for one in self.members}))),
             "images of a program": self.images,
             "layout of the simulated device": self.choice.layout,
@@ -200,16 +199,12 @@ class Compilers:
         }
 
 
-def _versions(members: Iterable[Member]) -> str | None:
-    return ", ".join(dict.fromkeys(one.version for one in members)) or None
-
-
 def _judged_loosely(fit: Fitting, place: Place, forms: Sequence[Form]) -> Iterator[str]:
     """Yield a sentence for each compiler of whose code the model does not know all figures."""
     if place.opened is None or not place.opened.release:
         return
-    for named, version in dict.fromkeys((one.named, one.version) for one in fit.members):
-        release = place.opened.release if version == DRIVER else release_of(version)
+    for named, version in dict.fromkeys((one.toolchain.named, one.version) for one in fit.members):
+        release = place.opened.release if version == DRIVER.label else release_of(version)
         said = without_figures(forms, f"{place.architecture}@{release}", named)
         if said:
             yield said

@@ -260,7 +260,6 @@ class Examiner:
         )  # fmt: skip
 
     def _replays(self, one: Disagreement) -> bool:
-        """Assemble the minimal modules again, each by itself, and compare the outcomes."""
         return all(
             self._judge(which, one.draft, judged).outcome is judged.outcome
             for which, judged in one.judgements.items()
@@ -337,7 +336,6 @@ class Examiner:
     def _judge(
         self, which: int, draft: Draft, like: Judgement, deadline: float = DEADLINE_SECONDS
     ) -> Judgement:
-        """Judge an instruction in a minimal module like that of another judgement."""
         self._pulse.beat()
         changed = replace(like, instruction=draft.text)
         verdict = judge_module(

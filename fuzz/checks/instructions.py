@@ -273,8 +273,6 @@ def _subject(assemblers: Sequence[Assembler]) -> str:
 
 
 class _Rounds:
-    """Asks assemblers about the instructions of rounds."""
-
     def __init__(self, check: Instructions, pulse: Pulse) -> None:
         self._check, self._pulse = check, pulse
         self._forms = check.selection.forms()
@@ -285,7 +283,6 @@ class _Rounds:
         self._suspects = Suspects(check.assemblers, seed=check.seed)
 
     def report(self, job: RoundJob) -> RoundReport:
-        """Ask the instructions of a round, batch by batch."""
         work, pulse = job.drawn.work, self._pulse
         coverage = InstructionCoverage()
         report = RoundReport(number=job.number, skip=job.skip, coverage=coverage)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from fuzz.campaign.heartbeat import health_of
+from fuzz.checks.examining import Examiner
 from fuzz.checks.program_rounds import ProgramRounds
-from fuzz.checks.program_suspects import Examiner
 from fuzz.checks.protocol import (
     Counts,
     Drawn,
@@ -226,7 +226,7 @@ class Programs:
                     ),
                     Shown(words=("programs", "unsupported"), one="unsupported", many="unsupported"),
                 ),
-                replay=_replay_options(choice),
+                replay=choice.replay_words,
             ),
             forms=len(forms),
             coverage=ProgramCoverage,
@@ -255,12 +255,7 @@ class Programs:
             "--only": self.selection.pattern,
             "--target": facts.target,
             **facts.version_options,
-            "--fault": " ".join(choice.faults),
-            "--ptx-pass": choice.ptx_pass,
-            "--front-end": choice.front_end,
-            "--opt": choice.level,
-            "--assembler": choice.assembler,
-            "--model": choice.model,
+            **choice.given,
             "figures of the model": model_for(facts.target).digest if choice.model else None,
             "--include-undefined": bool(self.asides) or None,
             "images of a program": self.images,
@@ -278,15 +273,6 @@ def _trouble(counts: Counts, said: str) -> str:
     return (
         f"none of {failed} programs was compiled, so nothing can be run; the last failed so: {said}"
     )
-
-
-def _replay_options(choice: RunnerChoice) -> tuple[str, ...]:
-    """Return what a replay has to be told to plant the same again."""
-    words = [word for name in choice.faults for word in ("--fault", name)]
-    words += ["--ptx-pass", choice.ptx_pass] if choice.ptx_pass else []
-    words += ["--front-end", choice.front_end] if choice.front_end else []
-    words += ["--model", choice.model] if choice.model else []
-    return tuple(words)
 
 
 def _unjudged(ready: OpenRunner, selection: Selection) -> tuple[str, ...]:

@@ -22,11 +22,10 @@ from oracle.permission import contradicting
 from oracle.program import Program
 from oracle.targets import Module
 from runners.emission import emit, emit_all
-from runners.front_ends import line_bytes
-from runners.front_ends.protocol import is_named
 from runners.isolation import Isolation
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Ran, Runner
+from runners.toolchains import Toolchain
 from strategies.features import Focus
 from strategies.program_coverage import Batch, ProgramCoverage
 from strategies.program_draws import Versions, round_batches, round_key, up_to
@@ -47,10 +46,11 @@ class Work:
 
 
 class OwnCompiler(Matrix):
-    """A runner as the only one who compiles, for itself."""
+    """A runner as the only one who compiles, for itself; the toolchain is what it has for it."""
 
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(cast(Device, runner), (Member(here=None, level=3),), jobs=1)
+    def __init__(self, runner: Runner, toolchain: Toolchain) -> None:
+        member = Member(toolchain=toolchain, level=toolchain.default_level)
+        super().__init__(cast(Device, runner), (member,), jobs=1)
 
     def start(self, module: KernelModule, members: Sequence[Member] | None = None) -> Building:
         """Compile a module."""
@@ -71,8 +71,6 @@ class Rounds(ABC):
     ----------
     compilers
         Who compiles.
-    front_ends
-        Those of them that are front ends, as they are spelled.
     target
         Of all modules.
     forms
@@ -91,7 +89,6 @@ class Rounds(ABC):
         self,
         compilers: Matrix,
         *,
-        front_ends: Sequence[str],
         target: str,
         forms: Sequence[Form],
         versions: Versions,
@@ -101,11 +98,12 @@ class Rounds(ABC):
     ) -> None:
         self._compilers, self._target, self._forms = compilers, target, tuple(forms)
         self._versions, self._seed, self._pulse, self._parts = versions, seed, pulse, parts
-        self._written = bool(front_ends)
-        self._line_bytes = max(map(line_bytes, front_ends), default=1)
+        self._toolchains = {one.runner: one.toolchain for one in compilers.members}.values()
+        self._line_bytes = max((one.line_bytes for one in self._toolchains), default=1)
         # Other members than front ends are asked about shared registers in every second program.
-        every = None if len(front_ends) < len(compilers.members) else False
-        self._shares_registers = (every, False) if front_ends else (None,)
+        named = {one.writes_ptx for one in self._toolchains}
+        every = None if False in named else False
+        self._shares_registers = (every, False) if True in named else (None,)
 
     def report(self, job: RoundJob) -> RoundReport:
         """Carry out a round, up to its limit or until the coordinator wants an end.
@@ -184,7 +182,7 @@ class Rounds(ABC):
         """
         modules: dict[str, dict[str, Program]] = {}
         for entry, version, program in programs:
-            if not self._written or is_named(program):
+            if all(one.says(program) for one in self._toolchains):
                 modules.setdefault(version, {})[entry] = program
         emitted = [emit_all(some, module=self._module(of)) for of, some in modules.items()]
         self._pulse.enter(Stage.COMPILE)
@@ -311,7 +309,6 @@ class Rounds(ABC):
         return False
 
     def _images_at_once(self, batch: Batch) -> int:
-        """Return the images of a program that are filled, run and compared together."""
         return batch.count
 
     @abstractmethod

@@ -13,7 +13,7 @@ from typing import Protocol
 from rich.text import Text
 
 from corpus import Entry
-from corpus.naming import named_entry
+from corpus.opening import named_entry
 from fuzz.compilers.bisection import (
     Column,
     Conclusion,
@@ -26,15 +26,15 @@ from fuzz.compilers.bisection import (
 from fuzz.compilers.matrix import ExpansionProbe
 from fuzz.compilers.members import Device, Member, MemberRunner, device_of
 from fuzz.findings.case import is_runnable
-from fuzz.findings.making import ReplayOptions, replay_options
+from fuzz.findings.making import Making, ReplayOptions, replay_options
 from fuzz.findings.questions import HandQuestion, ModuleQuestion, ProgramQuestion, is_by_hand
 from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked, by_way
 from fuzz.findings.stored import is_expansion
 from fuzz.options import Bisect
 from fuzz.output import console, counted, emit, fetcher, say, table
 from fuzz.runner import opened
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
+from oracle.isa import is_available
 from oracle.program import requirements
 from oracle.targets import Module, parse_target, parse_version
 from runners.assemblers.disassembly import find_disassembler
@@ -43,15 +43,16 @@ from runners.compilers import (
     Selected,
     fetched,
     fetched_compiler,
+    find_front_ends,
     front_ends_of,
+    front_ends_selected,
     parse_levels,
     select,
-    select_front_ends,
 )
 from runners.faults import Place, by_name
-from runners.front_ends.protocol import parted
 from runners.protocol import Failure, Runner
 from runners.ptx_pass import PtxPass, Rewriter, RewritingRunner
+from runners.toolchains import DRIVER, parted
 
 
 def bisect_case(options: Bisect) -> bool:
@@ -72,7 +73,7 @@ def bisect_case(options: Bisect) -> bool:
 
         def sample(index: int, level: int) -> Sample:
             one = candidates[index] = fetched(candidates[index], fetch_one)
-            member = Member(here=one.here, level=level)
+            member = Member(toolchain=one.toolchain, level=level)
             if not member.has_level:
                 raise CannotBeAskedError(f"{one.name} has no -O{level}")
             try:
@@ -94,7 +95,7 @@ def bisect_case(options: Bisect) -> bool:
             if candidates
         ]
         driver = {
-            level: asked(partial(probe.ask, Member(here=None, level=level)), times=runs)
+            level: asked(partial(probe.ask, Member(toolchain=DRIVER, level=level)), times=runs)
             for level in wanted
             if selected.driver
         }
@@ -111,11 +112,25 @@ def bisect_case(options: Bisect) -> bool:
 def _selected(entry: Entry, compilers: str | None, options: ReplayOptions) -> Selected:
     """Return the compilers that are asked; of what a front end wrote, versions of that."""
     made = options.fronted(entry)
+    if compilers is None and made is None and _has_no_compiler(entry, options):
+        raise UsageError(
+            f"finding {entry.id} came out on the simulated device, which runs the PTX itself: no "
+            "compiler made its code, so there is none to bisect; give --runner cuda on a machine "
+            "with a GPU, or name compilers that write PTX with --compilers"
+        )
     if made is None or compilers is not None:
         return select(compilers)
     if options.front_end is not None:
-        return select_front_ends((options.front_end,))
+        return front_ends_selected(find_front_ends((options.front_end,)))
     return front_ends_of(parted(made)[0])
+
+
+def _has_no_compiler(entry: Entry, options: ReplayOptions) -> bool:
+    """Whether the simulated device ran what warpfuzz, or a pass that may be run, wrote."""
+    options.passed(entry)  # the user's word comes first
+    first = Making.of(entry)
+    device = options.runner or first.runner
+    return is_runnable(entry) and device == "sim" and first.assembler is None
 
 
 def _module(probe: Probe, member: Member) -> str:
@@ -281,7 +296,7 @@ def probing(entry: Entry, options: ReplayOptions, disassembler: Path | None) -> 
         yield _Modules(entry, options)
     else:
         # The compilers that are asked may be front ends themselves.
-        choice = replace(options.choice(entry, compiled=False), front_end=None, level=None)
+        choice = options.choice(entry, compiled=False)
         # What changes the PTX stands before each compiler; what is wrong with the device, in it.
         in_device = [name for name in choice.faults if by_name(name).place is Place.DEVICE]
         with opened(replace(choice, faults=tuple(in_device), ptx_pass=None)) as ready:
@@ -373,9 +388,9 @@ class _Programs:
         version = parse_version(self._version)
         if member.assembler is not None and not self._fixed:
             version = min(version, member.assembler.highest_version)
-        if not member.knows(self._target, str(version), self._architecture):
+        if not member.toolchain.knows(self._target, str(version), self._architecture):
             raise CannotBeAskedError(
-                f"{member.named} compiles no module with .version {version} and .target "
+                f"{member.toolchain.named} compiles no module with .version {version} and .target "
                 f"{self._target} for {self._architecture}; choose another --target"
             )
         question = self._question(self._version)
@@ -384,7 +399,7 @@ class _Programs:
             for form in requirements(question.subject.program):
                 if not is_available(form, module):
                     raise CannotBeAskedError(
-                        f"{member.named} knows PTX ISA {version} at most, which has no "
+                        f"{member.toolchain.named} knows PTX ISA {version} at most, which has no "
                         f"{form.opcode} for {self._target}"
                     )
         return self._target, str(version)

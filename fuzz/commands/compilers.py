@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypedDict
 
 from fuzz.options import CompilersFetch, CompilersList
 from fuzz.output import console, emit, fetcher, say, table
 from oracle.errors import InfrastructureError
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.discovery import discover
-from runners.compilers import fetched_compiler
-from runners.front_ends.discovery import discover as front_ends_here
-from runners.front_ends.protocol import Installed
+from runners.compilers import discover_assemblers, discover_front_ends, fetched_compiler
+from runners.front_ends.protocol import FrontEndToolchain
 
 
 def list_compilers(options: CompilersList) -> None:
     """Print every assembler with its version, highest `.version` and targets; every front end."""
-    found = discover()
+    found = discover_assemblers()
     rows, problems = [], list(found.problems)
     for assembler in found.assemblers:
         try:
@@ -25,7 +22,7 @@ def list_compilers(options: CompilersList) -> None:
         except InfrastructureError as error:
             # It tells its version, but does not work; others may.
             problems.append(str(error))
-    front_ends = front_ends_here()
+    front_ends = discover_front_ends()
     if options.json:
         for row in rows:
             emit(row)
@@ -56,7 +53,7 @@ def list_compilers(options: CompilersList) -> None:
         out.print(problem, style="odd")
 
 
-def _front_end_row(one: Installed) -> dict[str, str]:
+def _front_end_row(one: FrontEndToolchain) -> dict[str, str]:
     return {"front_end": one.spelled, "version": one.version, "path": one.path}
 
 
@@ -65,15 +62,10 @@ def fetch_compilers(options: CompilersFetch) -> None:
     with fetcher(fetched_compiler, json=options.json) as fetch_one:
         for name in options.versions:
             found = fetch_one(name)
-            if isinstance(found, Installed):
-                row: Mapping[str, object] = _front_end_row(found)
-            else:
-                row = _row(found)
             if options.json:
-                emit(row)
+                emit(_front_end_row(found) if isinstance(found, FrontEndToolchain) else _row(found))
             else:
-                what = found.spelled if isinstance(found, Installed) else f"ptxas {found.version}"
-                console().print(f"{what} is at {found.path}")
+                console().print(f"{found.named} is at {found.path}")
 
 
 class _Row(TypedDict):

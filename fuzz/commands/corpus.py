@@ -10,16 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from corpus import Kind, Problem, create_corpus, durable, open_corpus
-from corpus.archive import is_archive, opened_archive
-from corpus.difference import compare
-from corpus.export import export_zip, json_lines
-from corpus.families import Group, causes
+from corpus.export import export_zip, is_archive, json_lines, opened_archive
+from corpus.families import Group, causes, compare
 from corpus.handwritten import read_case
 from corpus.known import known_with, load_known, mark_known
-from corpus.merging import merge
-from corpus.naming import named_corpus, named_entry
-from corpus.pruning import prune
-from corpus.verification import verify
+from corpus.opening import named_corpus, named_entry
+from corpus.upkeep import merge, prune, verify
 from fuzz.findings.families import asked_of, in_words, who_has
 from fuzz.options import (
     CorpusCheck,

@@ -25,7 +25,6 @@ from fuzz.measuring.measurement import (
 from fuzz.options import Measure, check_conflicts
 from fuzz.output import console, counted, emit, say, table
 from fuzz.runner import OpenRunner, RunnerChoice, cores, hardware_runner, opened
-from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.isa import FORMS
 from oracle.measuring.inference import Contradiction
@@ -34,8 +33,7 @@ from oracle.models import Model, NanRule, model_for
 from oracle.models.files import model_text
 from oracle.targets import Module, parse_release
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.discovery import find
-from runners.compilers import select
+from runners.compilers import as_assembler, find_assembler, select
 from strategies.programs import is_valued
 
 _IMAGES = {"cuda": 1_048_576, "sim": 1_024}
@@ -51,7 +49,7 @@ def measure_device(options: Measure) -> bool:
         choice = RunnerChoice(
             name=name, target=options.target, ptx_version=options.ptx_version,
             faults=options.faults, device=options.device,
-            assembler=None if assembler is None else str(assembler.path),
+            assembler=assembler,
         )  # fmt: skip
         _measure(choice, assembler, options, report)
     return report.end(seconds=time.monotonic() - started)
@@ -60,17 +58,10 @@ def measure_device(options: Measure) -> bool:
 def _assemblers(options: Measure) -> Sequence[Assembler | None]:
     """Return the assemblers whose code is measured, older ones first; None is the driver's."""
     if options.compilers is None:
-        return [None if options.assembler is None else find(options.assembler)]
+        return [None if options.assembler is None else find_assembler(options.assembler)]
     check_conflicts(options, "measure")
     selected = select(options.compilers)
-    found: list[Assembler | None] = []
-    for candidate in selected.candidates:
-        if not isinstance(candidate.here, Assembler):
-            raise UsageError(
-                f"ptxas {candidate.name} is not here; fetch it with `warpfuzz compilers fetch "
-                f"{candidate.name}`"
-            )
-        found.append(candidate.here)
+    found = [as_assembler(one) for one in selected.toolchains]
     return [*found, None] if selected.driver else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -51,18 +51,19 @@ from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import Confidence, model_for
 from runners.assemblers.disassembly import Disassembler, find_disassembler
-from runners.assemblers.discovery import discover
-from runners.assemblers.discovery import find as find_assembler
 from runners.compilers import (
     all_fetched,
+    discover_assemblers,
     fetched_compiler,
+    find_assembler,
+    find_front_ends,
+    front_ends_selected,
+    named_assembler,
     parse_levels,
     select,
-    select_front_ends,
 )
-from runners.front_ends.discovery import find as find_front_end
-from runners.front_ends.discovery import named as front_ends_named
-from runners.front_ends.protocol import each, names_program
+from runners.front_ends.protocol import FrontEndToolchain
+from runners.toolchains import each, names_program
 from strategies.draws import Selection
 
 _DEFAULT_SECONDS = 60.0
@@ -98,10 +99,11 @@ def _run(options: Run, stack: ExitStack) -> bool:
         options = resumed(options, state)
     elif options.resume:
         say(f"no campaign is in {options.corpus} yet; a new one begins", stderr=True)
-    options = _resolved(options)
+    front_ends = find_front_ends(options.front_ends)
+    options = _resolved(options, front_ends)
     budget, known = budget_of(options, state), known_with(options.known)
     check_report(options.report)
-    check = _check(options, _seed(options, state))
+    check = _check(options, front_ends, _seed(options, state))
     if options.shard is not None:
         check = Sharded(check=check, shard=_shard(options, state))
     with starting(lines=options.fleet is not None) as tell:
@@ -153,9 +155,8 @@ def _run(options: Run, stack: ExitStack) -> bool:
     return bool(status.findings)
 
 
-def _resolved(options: Run) -> Run:
-    """Return options with the runner, and the one front end and level or the matrix of them."""
-    front_ends = [find_front_end(one) for one in front_ends_named(options.front_ends)]
+def _resolved(options: Run, front_ends: Sequence[FrontEndToolchain]) -> Run:
+    """Return options with the runner, and the one level or the matrix of compilers."""
     levels = () if options.levels is None else parse_levels(options.levels)
     matrix = options.compilers is not None
     if not matrix and (len(front_ends) > 1 or len(levels) > 1):
@@ -167,12 +168,12 @@ def _resolved(options: Run) -> Run:
         matrix = True
     # What front ends write, the simulated device runs; a fleet is one of GPUs, which the machine
     # that drives it need not have.
-    changed = bool(options.front_ends or (not matrix and (options.faults or options.ptx_pass)))
+    changed = bool(front_ends or (not matrix and (options.faults or options.ptx_pass)))
     if options.runner is None and options.fleet is None:
         runner = best_runner(
             planted=changed or (not matrix and options.levels is not None),
             device_faults=not matrix and has_device_fault(options.faults),
-            has_assembler=lambda: matrix or bool(discover().assemblers),
+            has_assembler=lambda: matrix or bool(discover_assemblers().assemblers),
         )
     else:
         runner = hardware_runner(options.runner)
@@ -180,14 +181,13 @@ def _resolved(options: Run) -> Run:
         runner=runner,
         chosen=options.runner is not None,
         level=levels[0] if levels else None,
-        front_end=front_ends[0].spelled if front_ends else None,
         matrix=matrix,
     )
     check_conflicts(found, "campaign")
     return found
 
 
-def _check(options: Run, seed: int) -> Check:
+def _check(options: Run, front_ends: Sequence[FrontEndToolchain], seed: int) -> Check:
     selection = Selection(pattern=options.only)
     if options.runner == "ptxas" and not options.matrix:
         from fuzz.checks.instructions import Instructions
@@ -205,7 +205,7 @@ def _check(options: Run, seed: int) -> Check:
         **options.picked("target", "ptx_version", "model"),
     )
     if options.matrix:
-        members, disassembler = _compilers(options)
+        members, disassembler = _compilers(options, front_ends)
     if choice.model is not None:
         judge_by(Path(choice.model))
     if options.matrix:
@@ -223,13 +223,17 @@ def _check(options: Run, seed: int) -> Check:
     from fuzz.checks.undefined import Undefined
     from fuzz.screening.idle_time import IdleTime
 
+    assembler = None
+    if options.assemblers:
+        assembler = named_assembler(options.assemblers[0], elsewhere=options.fleet is not None)
     # The simulated device has no idle time; what a front end compiles is no screening kernel.
-    idles = options.runner == "cuda" and options.screen and options.front_end is None
+    idles = options.runner == "cuda" and options.screen and not front_ends
     return Programs(
         choice=replace(
             choice,
-            assembler=options.assemblers[0] if options.assemblers else None,
-            **options.picked("faults", "ptx_pass", "front_end", "level"),
+            assembler=assembler,
+            front_end=front_ends[0] if front_ends else None,
+            **options.picked("faults", "ptx_pass", "level"),
         ),
         seed=seed,
         selection=selection,
@@ -238,10 +242,12 @@ def _check(options: Run, seed: int) -> Check:
     )
 
 
-def _compilers(options: Run) -> tuple[tuple[Member, ...], Disassembler | None]:
+def _compilers(
+    options: Run, front_ends: Sequence[FrontEndToolchain]
+) -> tuple[tuple[Member, ...], Disassembler | None]:
     disassembler = find_disassembler(options.disassembler)
-    if options.front_ends:
-        selected = select_front_ends(options.front_ends)
+    if front_ends:
+        selected = front_ends_selected(front_ends)
     else:
         with fetcher(fetched_compiler, json=options.json) as fetch_one:
             selected = all_fetched(select(options.compilers), fetch_one)

@@ -54,6 +54,7 @@ from fuzz.signals import ended_by_signals
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 from oracle.models import model_for
 from oracle.targets import Module
+from runners.compilers import named_assembler
 from strategies.draws import Selection
 from strategies.program_draws import selected_forms
 
@@ -127,6 +128,7 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
                 "it out, or distill a set for it"
             )
     numbers = options.devices or tuple(range(visible_devices() if name == "cuda" else 1))
+    assembler = None if options.assembler is None else named_assembler(options.assembler)
     return [
         ScreenedDevice(
             name=f"GPU {number}" if name == "cuda" else "simulated device",
@@ -136,7 +138,8 @@ def _devices(options: Screen, made: ScreeningSet | None) -> list[ScreenedDevice]
                 target=target,
                 ptx_version=version,
                 device=number,
-                **options.picked("faults", "ptx_pass", "assembler", "level", "model"),
+                assembler=assembler,
+                **options.picked("faults", "ptx_pass", "level", "model"),
             ),
         )
         for number in numbers

@@ -19,21 +19,19 @@ from corpus import Entry
 from corpus.programs import decode_program
 from fuzz.compilers.members import Device, Member
 from fuzz.findings.case import MODULE, PROGRAM
-from fuzz.findings.questions import with_module
 from fuzz.findings.replay import CannotBeAskedError, Sample, Way
 from fuzz.findings.stored import EXPANSION
-from oracle.availability import is_available
 from oracle.errors import InfrastructureError, UsageError
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.program import Program, requirements
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.disassembly import WHEEL, Disassembler
 from runners.assemblers.machine_code import is_cubin, kernel_digests
-from runners.cuda.compilation import is_ptx
 from runners.emission import emit
-from runners.front_ends.ptx_kernels import ptx_digests
 from runners.kernels import KernelModule
 from runners.protocol import Compiled, Failure, Images, Pending, Ran
+from runners.ptx_text import is_ptx, ptx_digests, with_header
 from strategies.draws import derived_seed, draw
 from strategies.features import Feature, Focus
 from strategies.programs import programs
@@ -217,7 +215,7 @@ class ExpansionProbe:
         text = entry.read(MODULE).decode(errors="replace")
         if ptx_version is not None:
             module = replace(module, version=str(parse_version(ptx_version)))
-            text = with_module(text, target=module.target, version=module.version)
+            text = with_header(text, target=module.target, version=module.version)
         self._module = replace(module, ptx=text)
         self._disassembler = disassembler
 
@@ -230,7 +228,7 @@ class ExpansionProbe:
             If the compiler does not know the module's target or version, or is the driver's.
         """
         module = self._module
-        if member.assembler is None or not member.knows(
+        if member.assembler is None or not member.assembler.knows(
             module.target, module.version, module.target
         ):
             raise CannotBeAskedError(

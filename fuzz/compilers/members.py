@@ -5,13 +5,13 @@ A `Place` is where the binaries of a matrix run; `fitting` are the members that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Protocol, cast
 
-from fuzz.runner import OpenRunner, RunnerChoice, newest_written, opened, version_for
+from fuzz.runner import OpenRunner, RunnerChoice, opened, version_for
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import (
     DEFAULT_TARGET,
@@ -22,20 +22,22 @@ from oracle.targets import (
     parse_version,
 )
 from runners.assemblers.assembler import Assembler
-from runners.compilers import DRIVER, Selected
-from runners.cuda.compilation import Compiler, DriverCompiler, PtxasCompiler, is_ptx
-from runners.front_ends.protocol import Installed
-from runners.front_ends.runner import FrontEndCompiler
+from runners.compilers import Selected, as_assembler, as_front_end
+from runners.cuda.compilation import Compiler
 from runners.kernels import KernelModule
 from runners.protocol import (
     ClosedAtTheEnd,
+    Collected,
     Compiled,
     Failure,
     ForwardingRunner,
     Images,
+    Pending,
     Runner,
     Trouble,
 )
+from runners.ptx_text import is_ptx
+from runners.toolchains import DRIVER, Toolchain
 from strategies.program_draws import Versions, versions_up_to
 
 NOWHERE = "ptxas"
@@ -63,43 +65,28 @@ class Device(Runner, Protocol):
 class Member:
     """A compiler at an -O level."""
 
-    here: Assembler | Installed | None
-    """A ptxas or a front end; None: the driver's compiler."""
+    toolchain: Toolchain
     level: int
 
     @property
     def assembler(self) -> Assembler | None:
         """The ptxas, if it is one."""
-        return self.here if isinstance(self.here, Assembler) else None
+        return as_assembler(self.toolchain)
 
     @property
     def has_level(self) -> bool:
         """Whether the compiler has such a level; a front end may have fewer."""
-        return not isinstance(self.here, Installed) or self.level in self.here.levels
-
-    @property
-    def front_end(self) -> Installed | None:
-        """The front end, if it is one."""
-        return self.here if isinstance(self.here, Installed) else None
+        return self.level in self.toolchain.levels
 
     @property
     def runner(self) -> str:
         """What a finding calls a compiler of its kind: "ptxas", "driver", or the language."""
-        if isinstance(self.here, Installed):
-            return self.here.language
-        return DRIVER if self.here is None else NOWHERE
+        return self.toolchain.kind
 
     @property
     def version(self) -> str:
         """Such as "V13.5.37", "llvm:15.0.7", or "driver"."""
-        if isinstance(self.here, Installed):
-            return self.here.spelled
-        return DRIVER if self.here is None else self.here.version
-
-    @property
-    def named(self) -> str:
-        """The compiler in a sentence: "ptxas V13.5.37", "llvm:15.0.7"."""
-        return self.version if self.runner != NOWHERE else f"{NOWHERE} {self.version}"
+        return self.toolchain.label
 
     @property
     def name(self) -> str:
@@ -109,61 +96,35 @@ class Member:
     @cached_property
     def compiler(self) -> Compiler:
         """What compiles; it remembers what it has compiled, and a front end holds a process."""
-        if isinstance(self.here, Installed):
-            return FrontEndCompiler(self.here.opened(self.level))
-        if self.here is None:
-            return DriverCompiler(level=self.level)
-        return PtxasCompiler(
-            self.here.path,
-            level=self.level,
-            deadline=COMPILE_SECONDS,
-            text_taken=True,
-            memory_bytes=_MEMORY_BYTES,
+        return self.toolchain.compiler(
+            self.level, deadline=COMPILE_SECONDS, text_taken=True, memory_bytes=_MEMORY_BYTES
         )
-
-    def knows(self, target: str, version: str, architecture: str) -> bool:
-        """Whether it can compile modules of this target and PTX ISA version for a device."""
-        if self.here is None:
-            return True
-        if isinstance(self.here, Installed):
-            return _knows(self.here, target, version)
-        return architecture in self.here.targets and self.here.accepts(version, target)
 
     def newest(self, place: Place) -> PtxVersion | None:
         """Return the newest PTX ISA version of modules that it compiles for a place; None: none."""
-        row = parse_target(place.target)
-        cuda = place.opened.cuda if place.opened is not None else ""
-        driver = newest_for_cuda(cuda) if cuda else VERSIONS[-1]
-        if isinstance(self.here, Installed):
-            # What it writes, the driver reads.
-            found = newest_written(self.here.spelled, place.target)
-        elif self.here is None:
-            found = VERSIONS[-1]
-        else:
-            found = self.here.highest_version if place.architecture in self.here.targets else None
-        if not isinstance(self.here, Assembler):
+        found = self.toolchain.newest(place.target, place.architecture)
+        if self.assembler is None:
+            # What it hands on is PTX, which the driver reads.
+            cuda = place.opened.cuda if place.opened is not None else ""
+            driver = newest_for_cuda(cuda) if cuda else VERSIONS[-1]
             found = min(found, driver) if found is not None and driver is not None else None
         read = [one for one in VERSIONS if found is not None and one <= found]
-        return max(filter(row.known_to, read), default=None)
+        return max(filter(parse_target(place.target).known_to, read), default=None)
 
     def choice(self, choice: RunnerChoice) -> RunnerChoice:
         """Return what a person would ask for to run with this member alone."""
-        if isinstance(self.here, Installed):
-            return replace(choice, front_end=self.here.spelled, level=self.level)
-        path = None if self.here is None else str(self.here.path)
-        return replace(choice, assembler=path, level=self.level)
+        return replace(
+            choice,
+            assembler=self.assembler,
+            front_end=as_front_end(self.toolchain),
+            level=self.level,
+        )
 
     def close(self) -> None:
         """End what it has running."""
-        if "compiler" in self.__dict__ and isinstance(self.compiler, FrontEndCompiler):
+        if "compiler" in self.__dict__:
             self.compiler.close()
             del self.__dict__["compiler"]
-
-
-@cache
-def _knows(front_end: Installed, target: str, version: str) -> bool:
-    """Ask a front end once: it is started for it."""
-    return front_end.knows(target, version)
 
 
 def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
@@ -174,32 +135,17 @@ def members_of(selected: Selected, levels: Sequence[int]) -> tuple[Member, ...]:
     UsageError
         If a compiler is not here.
     """
-    for candidate in selected.candidates:
-        if candidate.here is None:
-            raise UsageError(
-                f"ptxas {candidate.name} is not here; fetch it with `warpfuzz compilers fetch "
-                f"{candidate.name}`"
-            )
-    found = [
-        member
-        for candidate in selected.candidates
-        for level in levels
-        if (member := Member(here=candidate.here, level=level)).has_level
-    ]
-    if selected.driver:
-        found += [Member(here=None, level=level) for level in levels]
-    return tuple(found)
+    toolchains = [*selected.toolchains, *([DRIVER] if selected.driver else [])]
+    members = (Member(toolchain=one, level=level) for one in toolchains for level in levels)
+    return tuple(member for member in members if member.has_level)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Refused:
-    """A batch that is not run."""
-
-    failure: Failure
-
-    def collect(self) -> Failure:
-        """Say why."""
-        return self.failure
+def given(members: Iterable[Member]) -> dict[str, str | None]:
+    """Return the compilers of members by the options that name them."""
+    found: dict[str, dict[str, None]] = {"--compilers": {}, "--front-end": {}}
+    for one in members:
+        found["--front-end" if one.toolchain.writes_ptx else "--compilers"][one.version] = None
+    return {option: ", ".join(versions) or None for option, versions in found.items()}
 
 
 class NoDevice(ClosedAtTheEnd):
@@ -224,9 +170,9 @@ class NoDevice(ClosedAtTheEnd):
         """Return the target itself."""
         return target
 
-    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> _Refused:
+    def submit(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Pending:
         """Say that nothing runs here."""
-        return _Refused(failure=self.capabilities())
+        return Collected(outcome=self.capabilities())
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None) -> Failure:
         """Say that nothing runs here."""
@@ -357,18 +303,18 @@ def fitting(members: Sequence[Member], place: Place) -> Fitting:
     advice = "choose --runner cuda, or name others with --compilers"
     on_gpu = place.opened is not None and place.opened.choice.name == "cuda"
     for member in members:
-        if member.here is None and not on_gpu:
+        if member.toolchain == DRIVER and not on_gpu:
             skipped.append("the driver's compiler is left out: it needs --runner cuda")
         elif place.drawn and (newest := member.newest(place)) is not None:
             fit[member] = newest
-        elif not place.drawn and member.knows(place.target, asked, place.architecture):
+        elif not place.drawn and member.toolchain.knows(place.target, asked, place.architecture):
             fit[member] = parse_version(asked)
         else:
             advice = "choose another --target or --ptx-version, or name others with --compilers"
             which = "any PTX ISA" if place.drawn else f"PTX ISA {asked}"
             skipped.append(
-                f"{member.named} is left out: it does not know {place.target} with {which} on "
-                f"{place.architecture}"
+                f"{member.toolchain.named} is left out: it does not know {place.target} with "
+                f"{which} on {place.architecture}"
             )
     sentences = tuple(dict.fromkeys(skipped))
     if not fit:

@@ -77,8 +77,6 @@ def culprit_of(bench: Bench, program: Program, image: NDArray[np.uint8]) -> Culp
 
 
 class _Search:
-    """The experiments on one program, the plainest steps first."""
-
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
 
@@ -200,7 +198,6 @@ _ELEMENTWISE = "element-wise operation"
 
 
 def _shaped(values: Values, matrix: Matrix) -> Values:
-    """Return as many of some elements as another matrix has."""
     return np.resize(values, (matrix.rows, matrix.columns))
 
 
@@ -331,7 +328,6 @@ def _looking(traced: Trace) -> Iterator[Form]:
 
 
 def _shows(bench: Bench, form: Form) -> bool:
-    """Whether a store by itself shows what a fragment holds, as far as that can be asked."""
     plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True

@@ -46,8 +46,6 @@ _Kind = TypeVar("_Kind", bound=Step)
 
 @dataclass(frozen=True, kw_only=True)
 class _Cause:
-    """One thing that could be wrong."""
-
     text: str
     program: Program
     model: Model
@@ -117,7 +115,6 @@ def _changed(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
 
 
 def _each(kind: Callable[[Step], TypeGuard[_Kind]], change: Callable[[_Kind], Step]) -> Change:
-    """Return a change of every step of one kind."""
     return lambda step: change(step) if kind(step) else step
 
 
@@ -130,8 +127,6 @@ def _is_elementwise(step: Step) -> TypeGuard[Elementwise]:
 
 
 def _access(operand: str, change: Callable[[MatrixAccess], Step]) -> Change:
-    """Return a change of every load of an operand, or of every store of D."""
-
     def changed(step: Step) -> Step:
         if accesses_matrix(step) and step.form.matrix().operand == operand:
             return change(step)
@@ -146,7 +141,6 @@ def _flipped(step: MatrixAccess) -> Step:
 
 
 def _moved(lines: int) -> Callable[[MatrixAccess], Step]:
-    """Reach another line."""
     return lambda step: _displaced(step, lines * step.tile.pitch)
 
 
@@ -174,8 +168,6 @@ def _restrided(lines_apart: int | None) -> Callable[[MatrixAccess], Step]:
 
 
 def _misplaced(operand: str, other: str) -> Callable[[Program], Change]:
-    """Load from where another operand lies."""
-
     def of(program: Program) -> Change:
         loads = (step for step in walk(program.steps) if loads_fragment(step))
         places = [load.memory.place for load in loads if load.form.matrix().operand == other][:1]

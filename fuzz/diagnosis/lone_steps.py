@@ -172,7 +172,6 @@ class _Alone:
 
     @cached_property
     def _loads(self) -> dict[Use, LoadRegisters]:
-        """Loads of what the step reads: of operands, or of each register where some are listed."""
         reads = {use.name: use for use in self.step.reads}.values()
         if not any(listed(use.name) for use in reads):
             return {use: _access(use) for use in reads}
@@ -239,7 +238,6 @@ class _Alone:
             yield from self._filled(use, _joined(type_, elements))
 
     def culprit(self, bench: Bench, events: Sequence[Event]) -> Culprit | None:
-        """Return the step if it comes out wrong."""
         images = self.images(events)
         results = bench.results(self.program, images)
         if results is None or not results.wrong.any():
@@ -267,7 +265,6 @@ def _access(use: Use) -> Any:
 
 
 def _home(buffer: Buffer) -> str:
-    """Return the buffer of the image in which the bytes of another stand."""
     return f"{buffer.name}_home" if buffer.space == "shared" else buffer.name
 
 

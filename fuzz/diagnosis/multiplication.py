@@ -16,9 +16,8 @@ import numpy as np
 
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
-from oracle.availability import is_available
 from oracle.forms import Form
-from oracle.isa import MMA_FORMS
+from oracle.isa import MMA_FORMS, is_available
 from strategies.programs.single_instruction import (
     Content,
     SingleProduct,
@@ -133,11 +132,9 @@ class _Spectrum:
 
     @property
     def reloads_wrong(self) -> bool:
-        """Whether C, or D, is wrong when it is only loaded and stored."""
         return self._reloads is not None
 
     def culprit(self) -> Culprit:
-        """Return what is to blame, with the form that stands for it and what shows it."""
         found = self._culprit()
         steps: dict[str, Form] = {"wmma.mma": self._base.form, "wmma.store": self._base.store.form}
         steps |= {f"wmma.load.{operand}": load.form for operand, load in self._base.loads.items()}
@@ -221,7 +218,6 @@ class _Spectrum:
         return all(self._bench.right(program, image_of(program, {"c": c})) for c in contents)
 
     def _stored_alike(self) -> bool:
-        """Whether D comes out wrong in the same way if it is loaded and not multiplied."""
         assert self._results is not None
         base, form = self._base, self._base.form
         chosen = [index for index, (_, run) in enumerate(self._runs) if run in ("c0", "a1", "b1")]
@@ -263,7 +259,6 @@ class _Spectrum:
         return Culprit(steps=(load, "wmma.mma"))
 
     def _loads(self, operand: str, effect: str) -> Culprit:
-        """Blame one load; or all of them, if others that are like it are wrong as well."""
         form = self._base.form
         # Lines of A and B that are both along k may change places together, and nothing shows.
         across = [one for one in MMA_FORMS if one == form.varied(alayout="row", blayout="col")]
@@ -366,7 +361,6 @@ class _Spectrum:
         return list(found.values())[:_SIBLINGS]
 
     def _is_right(self, form: Form, operand: str) -> bool:
-        """Whether another multiplication of exact contents is right."""
         other = _Spectrum(self._bench, self._base.with_form(form, operand), ())
         return not other.wrong
 

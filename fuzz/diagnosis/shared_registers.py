@@ -83,8 +83,6 @@ def shared_register_culprits(
 
 
 class _Search:
-    """The experiments on one program."""
-
     def __init__(self, bench: Bench, program: Program, images: Images) -> None:
         self._bench, self._program, self._images = bench, program, images
         self._suspects = _suspects(program)
@@ -106,7 +104,6 @@ class _Search:
         return self.culprits()
 
     def culprits(self) -> Sequence[Culprit | None]:
-        """Return what is to blame, by all experiments that it takes."""
         found: list[Culprit | None] = [None] * len(self._images)
         everything = frozenset(self._suspects)
         after = self._wrong(everything) if everything else None
@@ -144,7 +141,6 @@ class _Search:
 
 
 def _right_alone(bench: Bench, form: Form | None) -> bool:
-    """Whether a multiplication is right by itself, with every operand in its own registers."""
     assert form is not None
     right_alone = bench.remembered.right_alone
     if form.opcode not in right_alone:

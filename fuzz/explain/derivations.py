@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.explain.dot_products import Derivation, Element, derive
-from fuzz.explain.notation import decimal, exact, hexadecimal, number, pattern, signed
-from oracle.elementwise import CANONICAL_NAN
+from fuzz.explain.dot_products import Derivation, Element, arithmetic, derive
+from fuzz.explain.notation import decimal, hexadecimal, signed
 from oracle.formats import Format
-from oracle.forms import STORAGE, Form
+from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
+from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
 from oracle.models import Model
 from oracle.operations import Operation
@@ -146,52 +146,20 @@ def _changed(step: Elementwise, before: int) -> Derivation:
 
 def _operated(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
     mask, sign = (1 << type_.bits) - 1, 1 << (type_.bits - 1)
-    arithmetic = operation in (Operation.MULTIPLY, Operation.ADD)
-    if arithmetic and type_.is_float:
-        return _arithmetic(operation, type_, bits, constant)
-    match operation:
-        case Operation.NEGATE:
-            return (bits ^ sign if type_.is_float else -bits & mask), ""
-        case Operation.ABSOLUTE:
-            return bits & ~sign, ""
-        case Operation.MULTIPLY:
-            return bits * constant & mask, ", wrapped"
-        case Operation.ADD:
-            return bits + constant & mask, ", wrapped"
-        case Operation.AND:
-            return bits & constant, ""
-        case Operation.OR:
-            return bits | constant, ""
-        case Operation.XOR:
-            return bits ^ constant, ""
-        case Operation.NOT:
-            return ~bits & mask, ""
-        case _:
-            return bits, ""
-
-
-def _arithmetic(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
-    x, y = number(bits, type_), number(constant, type_)
-    product = operation is Operation.MULTIPLY
-    nan = CANONICAL_NAN[type_.name]
-    quiet = 1 << (type_.fraction_bits - 1)
-    if "NaN" in (x.kind, y.kind):
-        if type_.name == "f64":
-            return (bits if x.kind == "NaN" else constant) | quiet, ", a NaN made quiet"
-        return nan, ", NaN"
-    negative = x.negative != y.negative
-    if "infinity" in (x.kind, y.kind):
-        invalid = (x.is_zero or y.is_zero) if product else x.kind == y.kind and negative
-        if invalid:
-            return nan, ", NaN"
-        if not product:
-            negative = x.negative if x.kind == "infinity" else y.negative
-        infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
-        return infinity | negative << (type_.bits - 1), ""
-    value = x.value * y.value if product else x.value + y.value
-    zero = negative if product else x.negative and y.negative
-    made = pattern(value, type_, "rn", negative_zero=zero)
-    return made, f" is {exact(value)} exactly, rounded to nearest even"
+    wraps = operation in (Operation.MULTIPLY, Operation.ADD)
+    if wraps and type_.is_float:
+        return arithmetic(operation, type_, bits, constant)
+    made = {
+        Operation.NEGATE: bits ^ sign if type_.is_float else -bits,
+        Operation.ABSOLUTE: bits & ~sign,
+        Operation.MULTIPLY: bits * constant,
+        Operation.ADD: bits + constant,
+        Operation.AND: bits & constant,
+        Operation.OR: bits | constant,
+        Operation.XOR: bits ^ constant,
+        Operation.NOT: ~bits,
+    }.get(operation, bits)
+    return made & mask, ", wrapped" if wraps else ""
 
 
 def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> Derivation:

@@ -21,7 +21,7 @@ from fuzz.explain.notation import escaped, fenced, table
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.disassembly import WHEEL, Disassembler
-from runners.assemblers.discovery import discover
+from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler, release_of
 from runners.kernels import KernelModule
 from runners.protocol import Failure
@@ -255,7 +255,7 @@ def _built(
 
 
 def _installed(version: str) -> Assembler:
-    for one in discover().assemblers:
+    for one in discover_assemblers().assemblers:
         if one.version == version:
             return one
     release = release_of(version)

@@ -24,11 +24,10 @@ from corpus.images import pack, unpack
 from corpus.programs import decode_program, encode_program
 from fuzz import warpfuzz_version
 from fuzz.diagnosis.experiments import Culprit
-from fuzz.findings.families import family_of_culprit
+from fuzz.findings.families import WRONG_STEP, family_of_culprit
 from fuzz.findings.making import details_of
 from fuzz.findings.replay import Attempt, Subject
 from fuzz.findings.verdicts import Difference, differences
-from fuzz.kinds import KINDS
 from fuzz.runner import OpenRunner
 from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
@@ -41,13 +40,11 @@ from strategies.programs import GENERATOR_VERSION
 
 MODULE, REWRITTEN, PROGRAM = "module.ptx", "rewritten.ptx", "program.json"
 INPUT, EXPECTED, ACTUAL = "input.npy", "expected.npy", "actual.npy"
-WRONG_STEP = "wrong step"
-"""Detail of a case: what experiments show to be wrong."""
 JUDGED = "judged as"
 """Detail of a case: the target with its compiler (`oracle.targets.split_compiler`)."""
 _COPIED_BYTES = 1 << 28
 """Most bytes of all copies of an image that are run at once; the oracle takes several times that.
-Images have 1 MiB at most (2026-11), and `fuzz.checks.program_suspects` runs 256 copies."""
+Images have 1 MiB at most (2026-11), and `fuzz.checks.examining` runs 256 copies."""
 _SHOWN_DIFFERENCES = 8
 _TEXT_CHARACTERS = 4000
 """Of what a tool said; the rest rarely helps."""
@@ -103,15 +100,6 @@ class Evidence:
             return self
         family = family_of_culprit(self.kind, culprit, self.differences(), who)
         return replace(self, family=family, culprit=culprit.name)
-
-
-def is_provisional(case: Case) -> bool:
-    """Whether a finding is named after what it looks like: no experiment told what is wrong.
-
-    Of a divergence the runner itself names the instruction.
-    """
-    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
-    return KINDS[case.kind].has_culprit and not told
 
 
 def case_of(

@@ -45,8 +45,7 @@ from oracle.program import Program
 from oracle.reasons import Rule
 from oracle.tracing import trace
 from runners.protocol import Failure
-from strategies.drafts import Draft, canonical, fits_declarations
-from strategies.vocabulary import documented
+from strategies.drafts import Draft, canonical, documented, fits_declarations
 
 # Rules about spelling and operands: a breach has nothing to do with shape and type.
 _SPELLING = frozenset(
@@ -85,7 +84,6 @@ _BESIDE = " | "
 
 
 def _about(kind: Kind, draft: Draft, explanation: Explanation, *, modifiers: bool) -> list[str]:
-    """Return what the instructions of a family share."""
     rules = rules_of(explanation)
     spelling = [rule for rule in sorted(rules) if rule in _SPELLING]
     if spelling and kind is not Kind.REJECTED:
@@ -222,7 +220,6 @@ _LEFT_OUT = frozenset({"sync", "aligned", "matrix", "alayout", "blayout", "layou
 
 
 def _told_apart(form: Form) -> Iterable[str]:
-    """Return the qualifiers by which a person tells forms apart: shape, types, what is computed."""
     return (slot.text for slot in form.slots if slot.name not in _LEFT_OUT and slot.text)
 
 
@@ -339,7 +336,6 @@ def family_of_multiprocessor(
 
 
 def _listed(names: Sequence[str], most: int) -> str:
-    """Return as many names as fit, and how many more there are."""
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         text = ", ".join(names[:shown]) + more
@@ -440,6 +436,19 @@ def who_has(families: Iterable[tuple[Family, Sequence[Asked]]]) -> str:
     return f"only {some(members, everybody)}"
 
 
+WRONG_STEP = "wrong step"
+"""Detail of a case: what experiments show to be wrong."""
+
+
+def is_provisional(case: Case) -> bool:
+    """Whether a finding is named after what it looks like: no experiment told what is wrong.
+
+    Of a divergence the runner itself names the instruction.
+    """
+    told = case.kind is Kind.DIVERGENCE or WRONG_STEP in case.details
+    return KINDS[case.kind].has_culprit and not told
+
+
 @dataclass(kw_only=True)
 class FamilyState:
     """One family of findings in a campaign, and its smallest member."""
@@ -463,6 +472,36 @@ class FamilyState:
     """Whether it is named after what it looks like: no experiment told which step is wrong."""
     asked: tuple[Asked, ...] = ()
     """What each compiler did that its finding was compared with."""
+    new: bool = False
+    """Whether this campaign put its finding into the corpus."""
+    confirmed: bool = False
+    """Whether it was replayed."""
+    finished: bool = False
+    """Whether nothing more is to be done with it."""
+    deaths: int = 0
+    """Workers that died over it."""
+
+    @classmethod
+    def of(cls, family: Family, case: Case, cases: int) -> FamilyState:
+        """Return the family of a case."""
+        own = cls(kind=case.kind, family=family, text="", verdict="", message="", cases=cases)
+        own.describe(case)
+        return own
+
+    def describe(self, case: Case) -> None:
+        """Let a case stand for the family."""
+        self.kind, self.verdict, self.text = case.kind, case.kind.value, accused(case)
+        self.version, self.message = case.ptx_version, case.runners[-1].message
+        self.shrink, self.provisional, self.asked = (
+            case.shrink,
+            is_provisional(case),
+            asked_of(case),
+        )
+
+    @property
+    def id(self) -> str | None:
+        """Of the finding that stands for it; None if it could not be stored."""
+        return None if self.saved is None else self.saved.id
 
     @property
     def key(self) -> str:
@@ -579,7 +618,7 @@ def unknown_groups(families: Iterable[FamilyState]) -> int:
 def finding_row(family: FamilyState) -> dict[str, object]:
     """Return a family as the summary lists it."""
     return {
-        "id": family.saved.id if family.saved else None,
+        "id": family.id,
         "family": family.key,
         "group": family.family.cause(family.kind)[1],
         "kind": family.kind.value,

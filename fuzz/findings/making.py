@@ -9,7 +9,6 @@ names one of the assemblers that this machine has anyway.
 
 from __future__ import annotations
 
-import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,16 +21,15 @@ from corpus import Entry
 from fuzz.runner import RunnerChoice
 from oracle.errors import UsageError
 from oracle.targets import parse_target, parse_version
-from runners.assemblers.answers import cache_folder
+from runners.compilers import find_front_end, named_assembler
 from runners.faults import Place, by_name
-from runners.front_ends.protocol import names_program
+from runners.folders import cache_folder
+from runners.toolchains import VERSION, names_program
 
 NOTHING = "none"
 """In place of a fault or a pass: nothing is planted."""
 FAULTS, PASS, FRONT_END, ASSEMBLER = "faults", "ptx pass", "front end", "assembler"
 """Names in the details of a finding."""
-_RELEASE = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
-"""A version of an assembler."""
 
 
 class UntrustedError(UsageError):
@@ -86,9 +84,9 @@ def details_of(choice: RunnerChoice) -> dict[str, str]:
     if choice.ptx_pass is not None:
         found[PASS] = choice.ptx_pass
     if choice.front_end is not None:
-        found[FRONT_END] = choice.front_end
+        found[FRONT_END] = choice.front_end.spelled
     if choice.assembler is not None:
-        found[ASSEMBLER] = choice.assembler
+        found[ASSEMBLER] = choice.assembler.spelled
     return found
 
 
@@ -134,7 +132,7 @@ class ReplayOptions:
         Parameters
         ----------
         compiled
-            Whether the finding's own compiler and level are taken; others are asked if not.
+            Whether the finding's own compilers and level are taken; others are asked if not.
 
         Raises
         ------
@@ -161,19 +159,22 @@ class ReplayOptions:
             layout=made.layout if again else 0,
             faults=self.planted(entry, name),
             ptx_pass=self.passed(entry),
-            front_end=self.fronted(entry),
             model=self.model,
         )
-        if choice.front_end is not None:
-            choice = replace(choice, level=made.level if self.level is None else self.level)
         if not compiled:
             return choice
+        front_end = self.fronted(entry)
         level = self.level if self.level is not None or not again else made.level
         assembler = self.assembler
         if assembler is None and again and made.assembler is not None:
             self._check_trusted(entry, made.assembler, "--assembler")
             assembler = made.assembler
-        return replace(choice, assembler=assembler, level=level)
+        return replace(
+            choice,
+            front_end=None if front_end is None else find_front_end(front_end),
+            assembler=None if assembler is None else named_assembler(assembler),
+            level=level,
+        )
 
     def planted(self, entry: Entry, runner: str | None = None) -> tuple[str, ...]:
         """Return the faults for a finding; those of the simulated device only there."""
@@ -232,7 +233,6 @@ def replay_options(options: object) -> ReplayOptions:
 
 
 def _version(version: str, target: str) -> str:
-    """Return the PTX version of a finding, or the first that knows the target."""
     return str(max(parse_version(version), parse_target(target).since))
 
 
@@ -243,7 +243,7 @@ def replay_command(entry: Entry, *, path: str | None = None) -> str:
     """
     made = Making.of(entry)
     words = ["warpfuzz", "replay", str(entry.path) if path is None else path, *_passed(made)]
-    if made.assembler is not None and not _RELEASE.fullmatch(made.assembler):
+    if made.assembler is not None and not VERSION.fullmatch(made.assembler):
         words += ["--assembler", made.assembler]
     if "model file" in entry.finding.details:
         words += ["--model", str(entry.finding.details["model file"])]
@@ -293,7 +293,7 @@ def check_trusted(command: str, *, option: str, named_by: str, trust: bool) -> N
     UntrustedError
         If not; the command is shown.
     """
-    if trust or _RELEASE.fullmatch(command) or _mark(command).exists():
+    if trust or VERSION.fullmatch(command) or _mark(command).exists():
         return
     raise UntrustedError(
         f"{named_by} names the command {command!r:.500}, which was never given here: a corpus may "

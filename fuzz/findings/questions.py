@@ -7,7 +7,6 @@ else. The record is asked always in the same way, so that its answers can be com
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -33,11 +32,10 @@ from fuzz.findings.replay import (
 )
 from fuzz.findings.verdicts import Expectation, kind_of
 from fuzz.runner import kind_of_failure
-from oracle.availability import is_available
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError
+from oracle.isa import is_available
 from oracle.legality import Verdict, explain
 from oracle.program import requirements
-from oracle.statements import without_comments
 from oracle.targets import Module, PtxVersion, parse_target, parse_version
 from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
@@ -46,19 +44,10 @@ from runners.emission import emit
 from runners.kernels import Kernel, KernelModule
 from runners.protocol import Failure, Ran, Runner
 from runners.ptx_pass import Rewriter
+from runners.ptx_text import kernel_name, with_header
 
-_TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
-_VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
-_ENTRY = re.compile(r"\.entry\s+([a-zA-Z][\w$]*|[_$%][\w$]+)", re.ASCII)
-"""A kernel and its name (PTX ISA 4.4, identifiers)."""
 _DIGITS = 8
 """Hexadecimal digits of a hash that tell results apart in a table."""
-
-
-def with_module(ptx: str, *, target: str, version: PtxVersion | str) -> str:
-    """Return a module with another `.target` and `.version`."""
-    text = _VERSION.sub(rf"\g<1>{version}", ptx, count=1)
-    return _TARGET.sub(rf"\g<1>{target}", text, count=1)
 
 
 def is_by_hand(entry: Entry) -> bool:
@@ -174,7 +163,7 @@ class ModuleQuestion:
         """
         assemblers = list(dict.fromkeys([*(one for one, _ in askers), *among]))
         target, version = self.module_for(assemblers)
-        text = with_module(self._ptx, target=target, version=version)
+        text = with_header(self._ptx, target=target, version=version)
         for rewriter in self._rewriters:
             rewritten = rewriter(text)
             if isinstance(rewritten, Failure):
@@ -241,7 +230,7 @@ class ProgramQuestion:
         if target != finding.target:
             subject = replace(subject, module=emit(subject.program, module=module))
         elif version != finding.ptx_version:
-            text = with_module(subject.module.ptx, target=target, version=version)
+            text = with_header(subject.module.ptx, target=target, version=version)
             subject = replace(subject, module=replace(subject.module, ptx=text, version=version))
         self.subject: Subject = subject
 
@@ -269,12 +258,6 @@ class ProgramQuestion:
             )
         wrong = distinct(seen.actual[(seen.actual != seen.expected).any(axis=1)])
         return Sample(label=f"{seen.kind.value} {_digest(wrong)}", kind=seen.kind)
-
-
-def kernel_name(ptx: str) -> str | None:
-    """Return the name of a module's first kernel; what comments and strings say is none."""
-    found = _ENTRY.search(without_comments(ptx))
-    return None if found is None else found[1]
 
 
 class HandQuestion:

@@ -30,7 +30,7 @@ from fuzz.findings.replay import Answer, CannotBeAskedError, Sample, Way, asked
 from fuzz.runner import OpenRunner, RunnerChoice, opened
 from oracle.errors import DeviceLostError, InfrastructureError, UsageError, WarpfuzzError
 from runners.assemblers.assembler import Assembler
-from runners.assemblers.discovery import discover, find
+from runners.compilers import discover_assemblers, find_assembler
 from runners.faults import Place, by_name
 from runners.ptx_pass import PtxPass
 
@@ -304,13 +304,13 @@ class Replays:
 
     def _assemblers_here(self) -> dict[str, Assembler]:
         if self._here is None:
-            self._here = {one.version: one for one in discover().assemblers}
+            self._here = {one.version: one for one in discover_assemblers().assemblers}
         return self._here
 
     def _named(self, name: str) -> Assembler:
         if name not in self._found:
             try:
-                self._found[name] = find(name)
+                self._found[name] = find_assembler(name)
             except WarpfuzzError as error:
                 self._found[name] = error
         found = self._found[name]

@@ -323,7 +323,6 @@ def kind_of_difference(found: Sequence[Difference], form: Form | None) -> str:
 
 
 def _relations(found: Differences, form: Form | None) -> set[str]:
-    """Say in which ways the two values of elements are related, each once."""
     pairs = np.stack([found.column("expected"), found.column("actual")], axis=1)
     sizes = found.column("bits")
     ways: set[str] = set()
@@ -363,7 +362,6 @@ def _displaced(found: Differences) -> str:
 def _float_relations(
     expected: NDArray[np.uint64], actual: NDArray[np.uint64], type_: Format
 ) -> set[str]:
-    """Say how raw floating-point numbers that differ are related."""
     sign = np.uint64(1 << (type_.bits - 1))
     infinity = np.uint64(((1 << type_.exponent_bits) - 1) << type_.fraction_bits)
     want, got = expected & ~sign, actual & ~sign
@@ -385,7 +383,6 @@ def _float_relations(
 
 
 def _integer_relations(expected: NDArray[np.uint64], actual: NDArray[np.uint64]) -> set[str]:
-    """Say how raw s32 numbers that differ are related."""
     limits = np.array([0x7FFF_FFFF, 0x8000_0000], np.uint64)
     steps = expected.astype(np.int64) - actual.astype(np.int64)
     cases = [

@@ -40,8 +40,6 @@ def runner_verdicts(opened: OpenRunner | Runner) -> Verdicts:
 
 
 class _Verdicts:
-    """Verdicts of one runner."""
-
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
@@ -67,7 +65,6 @@ class _Verdicts:
         return kinds
 
     def _compiled(self, subjects: Sequence[Subject]) -> list[tuple[Compiled | Failure, str]]:
-        """Compile the modules of subjects; return each with the entry to run."""
         names = [subject.module.kernels[0].entry for subject in subjects]
         if len(subjects) > 1:
             together = self._together([subject.module for subject in subjects], subjects)
@@ -94,7 +91,6 @@ class _Verdicts:
     def _run(
         self, subjects: Sequence[Subject], code: Compiled | Failure, entry: str
     ) -> list[Kind | None]:
-        """Run subjects of one program."""
         if isinstance(code, Failure):
             return [_kind(code)] * len(subjects)
         program = subjects[0].program
@@ -128,7 +124,6 @@ class _Verdicts:
 
 
 def _worst(program: Program, images: Images, actual: Images, target: str) -> Kind | None:
-    """Return what the copies of one image say together."""
     different = np.unique(actual, axis=0)
     return _named(max(judge(program, images[: len(different)], different, target=target)))
 

@@ -6,15 +6,15 @@ instruction is a row in a file of its own here, and a place in INSTRUCTIONS.
 
 from __future__ import annotations
 
-from oracle.instructions.ldmatrix import LDMATRIX_ROW
-from oracle.instructions.mma_sync import MMA_SYNC_ROW
-from oracle.instructions.movmatrix import MOVMATRIX_ROW
+from oracle.instructions.ldmatrix import LDMATRIX
+from oracle.instructions.mma_sync import MMA_SYNC
+from oracle.instructions.movmatrix import MOVMATRIX
 from oracle.instructions.row import Instruction
-from oracle.instructions.stmatrix import STMATRIX_ROW
+from oracle.instructions.stmatrix import STMATRIX
 from oracle.instructions.wmma import WMMA_LOAD, WMMA_MMA, WMMA_STORE
 
 _ROWS = (
-    WMMA_LOAD, WMMA_MMA, WMMA_STORE, LDMATRIX_ROW, MMA_SYNC_ROW, STMATRIX_ROW, MOVMATRIX_ROW,
+    WMMA_LOAD, WMMA_MMA, WMMA_STORE, LDMATRIX, MMA_SYNC, STMATRIX, MOVMATRIX,
 )  # fmt: skip
 INSTRUCTIONS: dict[str, Instruction] = {row.mnemonic: row for row in _ROWS}
 """Rows by mnemonic, in the order in which they are listed to a user."""

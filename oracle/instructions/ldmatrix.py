@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.forms import LDMATRIX
 from oracle.instructions.row import (
     EXPLICIT_CTA,
     SHARED_SPACES,
@@ -19,11 +18,11 @@ _TYPED = ".shape.num{.trans}{.ss}.type"
 _PACKED = {"space": SHARED_SPACES, "dst_fmt": ("b8x16",), "src_fmt": ("b6x16_p32", "b4x16_p64")}
 _WIDE: Where = ({"shape": "m16n16 m8n16"},)
 
-LDMATRIX_ROW = Instruction(
+LDMATRIX = Instruction(
     mnemonic="ldmatrix",
     name="ldmatrix",
-    section=LDMATRIX,
-    fragments=LDMATRIX,
+    section="9.7.14.5.15",
+    fragments="9.7.14.5.15",
     operands=("r", "p"),
     syntax="sync aligned shape num trans? space? type? dst_fmt? src_fmt?",
     blocks=(

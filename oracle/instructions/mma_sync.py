@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.forms import MMA_SYNC
 from oracle.instructions.row import (
     ROUNDINGS,
     SATURATIONS,
@@ -54,11 +53,11 @@ def _introduced(
 
 _AND: Where = ({"op": "and"},)
 
-MMA_SYNC_ROW = Instruction(
+MMA_SYNC = Instruction(
     mnemonic="mma",
     name="mma.sync",
-    section=MMA_SYNC,
-    fragments=MMA_SYNC,
+    section="9.7.14.5.14",
+    fragments="9.7.14.5.14",
     operands=("d", "a", "b", "c"),
     syntax="sync aligned shape alayout blayout rnd? satfinite? dtype atype btype ctype op? popc?",
     blocks=(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from oracle.forms import MOVMATRIX
 from oracle.instructions.row import Block, Instruction, Note, Quote
 from oracle.targets import PtxVersion
 
-MOVMATRIX_ROW = Instruction(
+MOVMATRIX = Instruction(
     mnemonic="movmatrix",
     name="movmatrix",
-    section=MOVMATRIX,
-    fragments=MOVMATRIX,
+    section="9.7.14.5.17",
+    fragments="9.7.14.5.17",
     operands=("to", "from"),
     syntax="sync aligned shape trans type",
     blocks=(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.forms import STMATRIX
 from oracle.instructions.row import (
     SHARED_SPACES,
     SPECIFIC_TARGETS,
@@ -18,11 +17,11 @@ _LINE = ".shape.num{.trans}{.ss}.type"
 _NUMBERS = ("x1", "x2", "x4")
 _B8: Where = ({"type": "b8"},)
 
-STMATRIX_ROW = Instruction(
+STMATRIX = Instruction(
     mnemonic="stmatrix",
     name="stmatrix",
-    section=STMATRIX,
-    fragments=STMATRIX,
+    section="9.7.14.5.16",
+    fragments="9.7.14.5.16",
     operands=("p", "r"),
     syntax="sync aligned shape num trans? space? type",
     blocks=(

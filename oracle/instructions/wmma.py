@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oracle.forms import FRAGMENTS, LOAD, MMA, STORE
 from oracle.instructions.row import (
     EXPLICIT_CTA,
     ROUNDINGS,
@@ -16,6 +15,11 @@ from oracle.instructions.row import (
 )
 from oracle.matrices import HALF_SHAPES, LAYOUTS
 from oracle.targets import PtxVersion
+
+FRAGMENTS = "9.7.14.4.1"
+"""Section of the PTX ISA on the registers of fragments."""
+STORAGE = "9.7.14.4.2"
+"""Section on matrices in memory: layouts, strides, alignment."""
 
 _HALVES = tuple(shape.name for shape in HALF_SHAPES)
 _ROW, _COLUMN = ("row",), ("col",)
@@ -94,7 +98,7 @@ def _access(
 WMMA_LOAD = Instruction(
     mnemonic="wmma.load",
     name="wmma.load",
-    section=LOAD,
+    section="9.7.14.4.3",
     fragments=FRAGMENTS,
     operands=("r", "p", "stride"),
     opaque=True,
@@ -131,7 +135,7 @@ WMMA_LOAD = Instruction(
 WMMA_STORE = Instruction(
     mnemonic="wmma.store",
     name="wmma.store",
-    section=STORE,
+    section="9.7.14.4.4",
     fragments=FRAGMENTS,
     operands=("p", "r", "stride"),
     opaque=True,
@@ -194,7 +198,7 @@ _ROUNDED = {
 WMMA_MMA = Instruction(
     mnemonic="wmma.mma",
     name="wmma.mma",
-    section=MMA,
+    section="9.7.14.4.5",
     fragments=FRAGMENTS,
     operands=("d", "a", "b", "c"),
     opaque=True,

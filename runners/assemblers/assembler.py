@@ -1,24 +1,31 @@
-"""One assembler: what it is, and what it accepts, by asking it."""
+"""One assembler: what it is, and what it accepts, by asking it.
+
+What it answers is kept in the user's cache folder, by the hash of the binary.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import tempfile
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+from typing import Unpack
+
+import msgspec
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import TARGETS, VERSIONS, PtxVersion
-from runners.assemblers.answers import Answers, digest
 from runners.assemblers.processes import Finished, run
-from runners.folders import temporary_folder, writing
+from runners.cuda.compilation import CompilerLimits, PtxasCompiler, digest_of, version_told
+from runners.folders import cache_folder, temporary_folder, writing
 from runners.instruction_modules import header
+from runners.toolchains import Origin, Toolchain
 
 # A question takes 10 ms (ptxas 13.5, 2026-11); the rest is for slow machines.
 QUESTION_SECONDS = 20.0
-# "Cuda compilation tools, release 13.5, V13.5.37" (ptxas 11.7 to 13.5, 2026-11).
-_RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 # The second number of a version was 8 at most (PTX ISA 7.8 and 8.8, release notes), or 5 so far
 # (9.5); beyond this a program is asked no more, because it takes whatever it is given.
 _MOST_MINOR = 12
@@ -27,44 +34,100 @@ _PTX_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _HELP_TARGET = re.compile(r"'(sm_\d+[a-z]?)'")
 
 
-class Origin(StrEnum):
-    """Where an assembler was found."""
+# Changes whenever a question is asked otherwise, so that old answers are not read.
+_SCHEMA = 1
 
-    GIVEN = "given"
-    PATH = "PATH"
-    TOOLKIT = "toolkit"
-    WHEEL = "wheel"
-    CACHE = "cache"
+Answer = str | bool | list[str]
+_MOST_BYTES = 4 << 20
+"""Most bytes of a file of answers; an answer takes 20, and there are a few hundred questions."""
+
+
+class _Stored(msgspec.Struct):
+    schema: int
+    answers: dict[str, Answer]
+
+
+class Answers:
+    """The answers of one binary, by question."""
+
+    def __init__(self, binary: str) -> None:
+        self._file = cache_folder() / "answers" / f"{binary}.json"
+        self._known = self._read()
+
+    def get(self, question: str) -> Answer | None:
+        """Return what was answered, None if it was never asked."""
+        return self._known.get(question)
+
+    def put(self, question: str, answer: Answer) -> None:
+        """Keep an answer, also for other processes.
+
+        A cache that cannot be written is left alone: the question is asked again next time.
+        """
+        self._known[question] = answer
+        # Another process may have added answers since.
+        merged = {**self._read(), **self._known}
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=self._file.parent, prefix=".fresh-", delete=False
+            ) as fresh:
+                json.dump({"schema": _SCHEMA, "answers": merged}, fresh)
+            Path(fresh.name).replace(self._file)
+
+    def _read(self) -> dict[str, Answer]:
+        # What is not whole, or not what was written here, was never answered.
+        try:
+            with self._file.open("rb") as file:
+                data = file.read(_MOST_BYTES + 1)
+            stored = msgspec.json.decode(data[:_MOST_BYTES], type=_Stored)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return {}
+        return stored.answers if stored.schema == _SCHEMA else {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assembler:
+class Assembler(Toolchain):
     """A ptxas."""
 
+    kind: str = "ptxas"
     path: Path
-    release: str
-    """Release of the CUDA tools: "13.5"."""
-    version: str
-    """Full version: "V13.5.37"; "V" and the release where it prints none."""
-    origin: Origin
+    version: str = ""
+    """Full version: "V13.5.37"; "V" and the release where it prints none; "" if it tells none."""
+    origin: Origin = Origin.GIVEN
+
+    def __post_init__(self) -> None:
+        if not self.spelled:
+            object.__setattr__(self, "spelled", str(self.path))
 
     @property
-    def order(self) -> tuple[int, ...]:
-        """Key that sorts older before newer."""
-        return tuple(int(part) for part in self.version.removeprefix("V").split("."))
+    def release(self) -> str:
+        """Release of the CUDA tools: "13.5"."""
+        return ".".join(self.version.removeprefix("V").split(".")[:2])
 
-    def has_version(self, version: str) -> bool:
-        """Whether this is what "13", "13.5" or "13.5.37" names."""
-        parts = tuple(int(part) for part in version.split("."))
-        return self.order[: len(parts)] == parts
+    @property
+    def named(self) -> str:
+        """It in a sentence."""
+        return f"ptxas {self.version}"
 
     def __str__(self) -> str:
         return f"ptxas {self.version} ({self.path})"
 
+    def knows(self, target: str, version: str, architecture: str) -> bool:
+        """Whether it compiles modules of a target and PTX ISA version for an architecture."""
+        return architecture in self.targets and self.accepts(version, target)
+
+    def newest(self, target: str, architecture: str) -> PtxVersion | None:
+        """Return the newest PTX ISA version of such modules; None if it knows none."""
+        return self.highest_version if architecture in self.targets else None
+
+    def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> PtxasCompiler:
+        """Return what compiles at a level; raises as `PtxasCompiler` does."""
+        return PtxasCompiler(self.path, level=level, **limits)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the binary, in hexadecimal; InfrastructureError if it cannot be read."""
-        return digest(self.path)
+        return digest_of(self.path)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -152,8 +215,13 @@ class Assembler:
         return told.exit_code == 0
 
 
-def identify(path: Path, origin: Origin = Origin.GIVEN) -> Assembler:
+def identify(path: Path, origin: Origin = Origin.GIVEN, *, spelled: str = "") -> Assembler:
     """Ask a program which assembler it is.
+
+    Parameters
+    ----------
+    spelled
+        What a person typed for it; its path where that is not given.
 
     Raises
     ------
@@ -169,15 +237,14 @@ def identify(path: Path, origin: Origin = Origin.GIVEN) -> Assembler:
             told = _ask(path, "--version", folder=folder)
     except InfrastructureError as error:
         raise UsageError(f"{path} is not an assembler: {error}") from None
-    match = _RELEASE.search(told.output)
-    if told.exit_code != 0 or match is None:
+    version = version_told(told.output)
+    if told.exit_code != 0 or version is None:
         first = told.output.strip().partition("\n")[0][:80]
         raise UsageError(
             f"{path} is not an assembler: asked for --version it answered {first!r} "
             f"({told.ending}); {advice}"
         )
-    release, version = match.groups()
-    return Assembler(path=path, release=release, version=f"V{version or release}", origin=origin)
+    return Assembler(path=path, version=f"V{version}", origin=origin, spelled=spelled)
 
 
 def _ask(path: Path, *arguments: str, folder: Path) -> Finished:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.processes import run
+from runners.cuda.compilation import version_told
 from runners.folders import temporary_folder, writing
+from runners.toolchains import places
+from runners.wheels import HOLDING
 
-WHEEL = "nvidia-cuda-nvdisasm"
+(WHEEL,) = HOLDING["nvdisasm"]
 """Distribution that holds an nvdisasm."""
-_NAME = "nvdisasm"
-_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-_TOOLKIT_FOLDER = Path("/usr/local")  # where NVIDIA's installers put cuda-13.5 and the like
-_RELEASE = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 _QUESTION_SECONDS = 20.0
 # A cubin of 60 kernels takes 0.6 s (nvdisasm 13.5, 2026-11).
 _DEADLINE_SECONDS = 120.0
@@ -61,7 +58,6 @@ class Disassembler:
         return all_instructions(self._listing(cubin))
 
     def _listing(self, cubin: bytes) -> str:
-        """Disassemble a cubin."""
         with temporary_folder() as folder:
             with writing(folder):
                 (folder / "a.cubin").write_bytes(cubin)
@@ -135,7 +131,7 @@ def find_disassembler(wanted: Path | None = None) -> Disassembler | None:
     """
     if wanted is not None:
         return _identified(wanted.expanduser())
-    for path in _places():
+    for path, _ in places("nvdisasm"):
         if path.is_file() and os.access(path, os.X_OK):
             try:
                 return _identified(path)
@@ -156,28 +152,10 @@ def _identified(path: Path) -> Disassembler:
         # What it says to do is about assemblers.
         reason = str(error).partition("; ")[0]
         raise UsageError(f"{path} is not a disassembler: {reason}; {advice}") from None
-    match = _RELEASE.search(told.output)
-    if told.exit_code != 0 or match is None or "disassembler" not in told.output.lower():
+    version = version_told(told.output)
+    if told.exit_code != 0 or version is None or "disassembler" not in told.output.lower():
         first = told.output.strip().partition("\n")[0][:80]
         raise UsageError(
             f"{path} is not a disassembler: asked for --version it answered {first!r}; {advice}"
         )
-    return Disassembler(path=path, version=f"V{match[2] or match[1]}")
-
-
-def _places() -> Iterator[Path]:
-    for folder in os.get_exec_path():
-        if folder:
-            yield Path(folder) / _NAME
-    for variable in _TOOLKIT_VARIABLES:
-        if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / _NAME
-    for toolkit in sorted(_TOOLKIT_FOLDER.glob("cuda*"), reverse=True):
-        yield toolkit / "bin" / _NAME
-    try:
-        files = importlib.metadata.files(WHEEL) or []
-    except importlib.metadata.PackageNotFoundError:
-        return
-    for file in files:
-        if file.parts[-2:] == ("bin", _NAME):
-            yield Path(str(file.locate()))
+    return Disassembler(path=path, version=f"V{version}")

@@ -15,6 +15,7 @@ from runners.assemblers.session import Session
 from runners.assemblers.sifting import sift
 from runners.folders import temporary_folder
 from runners.instruction_modules import checked
+from runners.ptx_text import header
 
 DEADLINE_SECONDS = 5.0
 """Time for one instruction on its own; ptxas 13.5 takes 0.02 s (2026-11)."""
@@ -27,7 +28,6 @@ _FILES_AT_ONCE = 2048
 _PER_FILE = 16
 _TARGET = re.compile(r"sm_\d{2,4}[a-z]?")
 _VERSION = re.compile(r"\d+\.\d+")
-_TARGET_DIRECTIVE = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 # Of no matrix instruction, so that every target and version has the first two.
 _ACCEPTED_SAMPLES = ("mov.b32 %r0, %r1;", "add.s32 %r0, %r1, %r2;")
 _REJECTED_SAMPLES = ("warpfuzz_bad_1 %r0;", "warpfuzz_bad_2 %r0;")
@@ -222,13 +222,13 @@ def judge_module(
     InfrastructureError
         If the assembler cannot be started, or the disk is full.
     """
-    named = _TARGET_DIRECTIVE.search(module)
-    if target is None and named is None:
+    target = target or header(module)[0]
+    if not target:
         raise UsageError("the module has no .target directive; name the target to assemble it for")
     with temporary_folder() as folder:
         session = Session(
             path=assembler.path,
-            target=target or (named[1] if named else ""),
+            target=target,
             version="",
             folder=folder,
             deadline=deadline,

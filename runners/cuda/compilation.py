@@ -9,16 +9,18 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
-from oracle.errors import UsageError
+from oracle.errors import InfrastructureError, UsageError
 from runners.assemblers.machine_code import is_cubin
 from runners.folders import check_space, temporary_folder, writing
 from runners.kernels import KernelModule
 from runners.processes import run_tool
 from runners.protocol import Compiled, Failure, Trouble
+from runners.ptx_text import is_ptx
 
-_LEVELS = (0, 1, 2, 3)
+LEVELS = (0, 1, 2, 3)
+"""-O levels of ptxas, of the driver's compiler (ptxas --help, 11.7 to 13.5) and of front ends."""
 _VERSION_DEADLINE = 20.0
 _SAID_BYTES = 16 << 10
 """Bytes of an assembler's standard output that are kept; its errors come on the other stream."""
@@ -35,8 +37,28 @@ class Compiler(Protocol):
         """Return code for an architecture such as "sm_90", or why there is none."""
         ...
 
+    def close(self) -> None:
+        """End what it has running."""
+        ...
 
+
+class CompilerLimits(TypedDict, total=False):
+    """What of a compiler of machine code whoever needs one may decide (`PtxasCompiler`)."""
+
+    deadline: float
+    text_taken: bool
+    memory_bytes: int
+
+
+# "Cuda compilation tools, release 13.5, V13.5.37" (ptxas, nvcc and nvdisasm 11.7 to 13.5, 2026-11).
+_TOLD = re.compile(r"release (\d+\.\d+)(?:, V(\d+(?:\.\d+)+))?")
 _RELEASE = re.compile(r"V?(\d+\.\d+)(?:\.|$)")
+
+
+def version_told(said: str) -> str | None:
+    """Return the version that a tool of CUDA says it has; its release where it says no more."""
+    match = _TOLD.search(said)
+    return match and (match[2] or match[1])
 
 
 def release_of(version: str) -> str:
@@ -45,15 +67,10 @@ def release_of(version: str) -> str:
     return "unknown" if match is None else match[1]
 
 
-def is_ptx(code: bytes) -> bool:
-    """Whether what an assembler wrote is PTX: it begins with a comment or the version."""
-    return code.lstrip().startswith((b"//", b".version"))
-
-
 def _check_level(level: int) -> None:
-    if level not in _LEVELS:
+    if level not in LEVELS:
         raise UsageError(
-            f"optimisation level {level} does not exist; there are {', '.join(map(str, _LEVELS))}"
+            f"optimisation level {level} does not exist; there are {', '.join(map(str, LEVELS))}"
         )
 
 
@@ -80,10 +97,22 @@ class DriverCompiler:
             optimization=self.level,
         )
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal; InfrastructureError if it cannot be read."""
+    try:
+        status = path.stat()
+        return _digest_of(path, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise InfrastructureError(f"{path} cannot be read: {error.strerror}") from None
+
 
 @cache
 def _digest_of(path: Path, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file of this size and time, in nanoseconds, of its last change.
+    """Return the hash of a file of this size and time, in nanoseconds, of its last change.
 
     A bisection has a compiler for every answer, and a ptxas takes 70 ms to be hashed.
     """
@@ -137,9 +166,8 @@ class PtxasCompiler:
         self._lock = threading.Lock()
 
     @cached_property
-    def _binary_digest(self) -> str:
-        status = self.path.stat()
-        return _digest_of(self.path, status.st_size, status.st_mtime_ns)
+    def _digest(self) -> str:
+        return digest_of(self.path)
 
     @cached_property
     def version(self) -> str:
@@ -153,7 +181,7 @@ class PtxasCompiler:
 
     def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
         """Return a cubin; identical modules are compiled once."""
-        recipe = f"{self._binary_digest} -O{self.level} {architecture} {module.digest}"
+        recipe = f"{self._digest} -O{self.level} {architecture} {module.digest}"
         key = hashlib.sha256(recipe.encode()).hexdigest()
         code = self._memory.get(key)
         if code is None:
@@ -170,6 +198,9 @@ class PtxasCompiler:
             code=code,
             release=release_of(self.version),
         )
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _remember(self, key: str, code: bytes) -> None:
         # Several threads may compile with one compiler.

@@ -3,173 +3,246 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import re
-import shutil
-import tempfile
-import zipfile
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shlex
+import sys
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
 from oracle.errors import InfrastructureError, UsageError
-from runners.assemblers.answers import cache_folder
-from runners.folders import temporary_folder, writing
-from runners.front_ends.commands import check_there, stages
-from runners.front_ends.llvm_command import LlvmCommand, build_command
-from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
-from runners.front_ends.protocol import RELEASE, Installed
-from runners.wheels import Progress, downloaded, unpack_member
+from oracle.targets import Module
+from runners.front_ends.child import Child, check_there, piped, refused, stages
+from runners.front_ends.llvm_ir import llvm_ir
+from runners.front_ends.protocol import FrontEnd, FrontEndToolchain
+from runners.kernels import KernelModule
+from runners.protocol import Failure, Trouble
+from runners.ptx_text import header
 
-WHEELS = {"14": "0.43", "15": "0.44", "20": "0.47", "22": "0.50"}
-"""Release of llvmlite that carries a major version of LLVM (asked of the wheels of 0.43 to 0.50,
-2026-11)."""
-LEVEL = 2
-"""-O level where nobody says: that of clang -O2."""
-_PYTHON = "3.11"
-"""Python of the wheel that is fetched. llvmlite reaches LLVM through ctypes, so that any later
-Python runs it, too (0.43 to 0.50 with 3.11 to 3.13, tried 2026-11)."""
-_PACKAGE = re.compile(r"llvmlite/.*|[^/]+\.dist-info/(?:licenses/)?licen[cs]e[^/]*", re.IGNORECASE)
-_FETCHED = "llvm-"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Llvmlite(Installed):
-    """The LLVM inside an llvmlite; its `path` is the folder in which the package lies."""
-
-    @property
-    def default_level(self) -> int:
-        """-O level where nobody says."""
-        return LEVEL
-
-    def knows(self, target: str, version: str) -> bool:
-        """Whether this LLVM writes modules of this target and PTX ISA version, by asking it."""
-        with self.opened(0) as front_end:
-            return front_end.writes(target, version)
-
-    def opened(self, level: int) -> LlvmliteFrontEnd:
-        """Return the compiler, with a process of its own."""
-        return LlvmliteFrontEnd(Path(self.path), level=level)
+_LLVMLITE = Path(__file__).with_name("llvmlite_compiler.py")
+_MODULE_SECONDS = 60.0
+"""Time that one module may take, or one stage of a command; the slowest of 1,000 drawn programs
+took less than a second."""
+_TRIPLE = "nvptx64-nvidia-cuda"
+_EMPTY = f'target triple = "{_TRIPLE}"\ndefine ptx_kernel void @nothing() {{\n  ret void\n}}\n'
+"""A module that every LLVM reads: its PTX says which target and version are known."""
+_BUILD = (
+    "{folder}/opt -S -passes='default<O{{level}}>' | "
+    "{folder}/llc -O{{level}} -mcpu={{target}} -mattr=+{{ptx}}"
+)
+"""What the optimiser and the back end of a build are called with (opt --help, llc --help)."""
+_PROBES = {
+    22: "declare void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3), i32)\n"
+    "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n"
+    "  call void @llvm.nvvm.stmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3) null, i32 0)\n"
+    "  ret void\n}\n",
+    16: "define ptx_kernel void @nothing(ptr addrspace(1) %p) {\n  ret void\n}\n",
+    14: "define ptx_kernel void @nothing(i8 addrspace(1)* %p) {\n  ret void\n}\n",
+}
+"""By a major version: what it reads and what earlier ones do not."""
 
 
-def by_command(command: str) -> Installed:
-    """Return a command that makes PTX of LLVM IR."""
-    check_there(stages(command), f"llvm:{command}")
-    return LlvmCommand(
-        language="llvm", version=command, spelled=f"llvm:{command}", path=command, level=LEVEL
-    )
+class LlvmFrontEnd(FrontEnd):
+    """An LLVM at a level."""
+
+    def __init__(self, who: str, level: int) -> None:
+        super().__init__(who, level, refuser="LLVM")
+
+    @abstractmethod
+    def _major(self, module: KernelModule) -> int | Failure:
+        """Return the major version of LLVM whose IR it reads, or why it reads none."""
+
+    def _written(self, module: KernelModule) -> str | Failure:
+        major = self._major(module)
+        return major if isinstance(major, Failure) else llvm_text(module, llvm=major)
+
+    def writes(self, target: str, version: str) -> bool:
+        """Whether it knows a target and a PTX ISA version."""
+        ptx = self.compiled(_EMPTY, target, version)
+        return not isinstance(ptx, Failure) and header(ptx) == (target, version)
+
+    def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
+        # LLVM takes another target for one that it does not know, with a warning alone.
+        found = header(ptx)
+        if found != (module.target, module.version) and all(found):
+            return Failure(
+                trouble=Trouble.UNSUPPORTED,
+                message=f"{self._who} writes .target {found[0]} and .version {found[1]} where "
+                f"{module.target} and {module.version} are asked for: it does not know them",
+            )
+        return replace(module, ptx=ptx)
 
 
-def in_folder(folder: Path) -> Installed:
-    """Return opt and llc of a folder, or of its bin.
+def llvm_text(module: KernelModule, *, llvm: int) -> str:
+    """Return a module's programs as LLVM IR for a major version; UsageError if it has no way."""
+    place = Module.named(module.target, module.version)
+    return llvm_ir(module.programs, module.kernels, module=place, llvm=llvm)
+
+
+class LlvmliteFrontEnd(LlvmFrontEnd):
+    """The LLVM of the llvmlite in a folder, in a process of its own that may crash.
 
     Raises
     ------
-    UsageError
-        If they are not there.
+    InfrastructureError
+        If that llvmlite cannot be run.
     """
-    command = build_command(folder)
-    return LlvmCommand(
-        language="llvm", version=command, spelled=f"llvm:{folder}", path=str(folder), level=LEVEL
-    )
 
+    def __init__(
+        self, packages: Path, *, level: int = 2, python: Path = Path(sys.executable)
+    ) -> None:
+        # -I: nothing is imported from the current folder, or by way of the environment.
+        self._child = Child(
+            [python, "-I", _LLVMLITE, packages], who="LLVM", seconds=_MODULE_SECONDS
+        )
+        answer = self._child.start()
+        if isinstance(answer, Failure):
+            self.close()
+            raise InfrastructureError(
+                f"the llvmlite in {packages} cannot be run: {answer.message}; install it (`pip "
+                "install llvmlite`), or fetch one with `warpfuzz compilers fetch llvm:22`"
+            )
+        self.version: str = answer["llvm"]
+        super().__init__(f"LLVM {self.version}", level)
 
-def _installed() -> Path | None:
-    """Return the folder in which this Python's llvmlite lies, if it has one."""
-    spec = find_spec("llvmlite")
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent.parent
+    def _major(self, module: KernelModule) -> int:
+        return int(self.version.partition(".")[0])
 
+    def compiled(self, text: str, target: str, version: str) -> str | Failure:
+        """Return the PTX that LLVM IR becomes, or what LLVM said."""
+        return self._ptx_in(
+            self._child.asked(
+                {
+                    "ir": text,
+                    "cpu": target,
+                    "features": f"+{_feature(version)}",
+                    "level": self._level,
+                }
+            )
+        )
 
-def _of(folder: Path, version: str | None = None) -> Llvmlite:
-    number = version or _version(folder)
-    return Llvmlite(language="llvm", version=number, spelled=f"llvm:{number}", path=str(folder))
+    def close(self) -> None:
+        """End the process for good."""
+        self._child.close()
 
 
 @cache
-def _version(folder: Path) -> str:
+def _version_of(folder: Path) -> str:
     with LlvmliteFrontEnd(folder, level=0) as front_end:
         return front_end.version
 
 
-def discover() -> list[Installed]:
-    """Return the LLVM of this Python's llvmlite and those that were fetched, newest first."""
-    found = {one.version: one for one in _fetched()}
-    if (folder := _installed()) is not None:
-        with contextlib.suppress(InfrastructureError):
-            one = _of(folder)
-            found.setdefault(one.version, one)
-    return sorted(found.values(), key=lambda one: one.order, reverse=True)
+class LlvmCommandFrontEnd(LlvmFrontEnd):
+    """A command, as `stages` takes it, at a level."""
+
+    def __init__(self, command: str, *, spelled: str, level: int) -> None:
+        super().__init__(spelled, level)
+        self._command = command
+
+    def _major(self, module: KernelModule) -> int | Failure:
+        try:
+            return _dialect(self._command, module.target, module.version)
+        except InfrastructureError as error:
+            return refused("LLVM", f"{error}")
+
+    def compiled(self, text: str, target: str, version: str) -> str | Failure:
+        """Return the PTX that LLVM IR becomes, or what LLVM said."""
+        return _run(self._command, text, self._level, target, version)
 
 
-def _fetched() -> Iterator[Llvmlite]:
-    for folder in _folder().glob(f"{_FETCHED}[0-9]*"):
-        version = folder.name.removeprefix(_FETCHED)
-        if RELEASE.fullmatch(version) and (folder / "llvmlite").is_dir():
-            yield _of(folder, version)
-
-
-def _folder() -> Path:
-    return cache_folder() / "front-ends"
-
-
-def download(version: str, progress: Progress | None = None) -> Installed:
-    """Download an LLVM and unpack it into the user's cache folder.
+@cache
+def _dialect(command: str, target: str, version: str) -> int:
+    """Return the major version of LLVM whose IR a command reads, by asking it.
 
     Raises
     ------
-    UsageError
-        If there is no wheel of this version.
     InfrastructureError
-        If it cannot be downloaded, or does not work.
+        If it reads none.
     """
-    if version not in WHEELS:
-        raise UsageError(
-            f"there is no wheel of LLVM {version or 'without a version'}; there are "
-            f"{', '.join(f'llvm:{one}' for one in WHEELS)}"
-        )
-    target = _folder()
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-    with temporary_folder(target) as folder:
-        wheel = downloaded(
-            f"llvmlite=={WHEELS[version]}.*", folder, what=f"LLVM {version}", progress=progress,
-            options=("--python-version", _PYTHON),
-        )  # fmt: skip
-        return _unpacked(wheel, target)
+    said = ""
+    for major, text in _PROBES.items():
+        made = _run(command, f'target triple = "{_TRIPLE}"\n{text}', 0, target, version)
+        if isinstance(made, str) and ".entry nothing" in made:
+            return major
+        said = made.detail if isinstance(made, Failure) else "it wrote no entry"
+    raise InfrastructureError(f"({command}) compiles no empty kernel: {said.strip()[-400:]}")
 
 
-def _unpacked(wheel: Path, target: Path) -> Llvmlite:
-    """Unpack a wheel under another name and rename it, so that it is there whole or not at all."""
-    with writing(target):
-        fresh = Path(tempfile.mkdtemp(prefix="fresh-", dir=target))
-    try:
-        with writing(fresh):
-            _extract(wheel, fresh)
-        with LlvmliteFrontEnd(fresh, level=0) as front_end:
-            version = front_end.version
-        final = target / f"{_FETCHED}{version}"
-        with writing(target):
-            shutil.rmtree(final, ignore_errors=True)
-            fresh.chmod(0o755)
-            fresh.rename(final)
-        return _of(final, version)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+def _run(command: str, text: str, level: int, target: str, version: str) -> str | Failure:
+    """Return the PTX that programs, one after the other, make of LLVM IR."""
+    values = {"{level}": str(level), "{target}": target, "{ptx}": _feature(version)}
+    return piped(stages(command), text, values, who="LLVM", seconds=_MODULE_SECONDS)
 
 
-def _extract(wheel: Path, folder: Path) -> None:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for name in filter(_PACKAGE.fullmatch, archive.namelist()):
-                path = folder / name
-                if ".." in Path(name).parts or name.endswith("/"):
-                    continue
-                path.parent.mkdir(parents=True, exist_ok=True)
-                unpack_member(archive, name, path)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-        raise InfrastructureError(f"{wheel.name} is not a wheel: {error}; fetch it again") from None
-    note = {"wheel": wheel.name, "member": "llvmlite"}
-    (folder / "origin.json").write_text(json.dumps(note, indent=2) + "\n")
+def _feature(version: str) -> str:
+    """Return the feature of the back end that means a PTX ISA version: "ptx71"."""
+    return f"ptx{version.replace('.', '')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Llvmlite(FrontEndToolchain):
+    """The LLVM inside an llvmlite; its `path` is the folder in which the package lies."""
+
+    kind: str = "llvm"
+    default_level: ClassVar[int] = 2
+    """That of clang -O2."""
+    takes_commands: ClassVar[bool] = True
+    version_of: ClassVar[Callable[[Path], str]] = staticmethod(_version_of)
+
+    def opened(self, level: int) -> LlvmFrontEnd:
+        """Return the compiler, with a process of its own."""
+        return LlvmliteFrontEnd(Path(self.path), level=level)
+
+    @classmethod
+    def discover(cls) -> Sequence[FrontEndToolchain]:
+        """Return the LLVM of this Python's llvmlite and those that were fetched, newest first."""
+        found = {one.version: one for one in super().discover()}
+        spec = find_spec("llvmlite")
+        if spec is not None and spec.origin is not None:
+            folder = Path(spec.origin).parent.parent
+            with contextlib.suppress(InfrastructureError):
+                found.setdefault(_version_of(folder), cls.in_cache(folder, _version_of(folder)))
+        return sorted(found.values(), key=lambda one: one.order, reverse=True)
+
+    @classmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder holds an llvmlite."""
+        return (folder / "llvmlite").is_dir()
+
+    @classmethod
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
+        """Return the LLVM of a folder with an llvmlite."""
+        return Llvmlite(version=version, spelled=f"llvm:{version}", path=str(folder))
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> FrontEndToolchain:
+        """Return opt and llc of a folder, or of its bin."""
+        found = next((one for one in (folder, folder / "bin") if (one / "llc").is_file()), None)
+        if found is None or not (found / "opt").is_file():
+            raise UsageError(
+                f"no opt and llc are in {folder}, or in its bin; give the folder that has them"
+            )
+        command = _BUILD.format(folder=shlex.quote(str(found.resolve())))
+        return LlvmCommand(version=command, spelled=f"llvm:{folder}", path=str(folder))
+
+    @classmethod
+    def by_command(cls, command: str) -> FrontEndToolchain:
+        """Return a command that makes PTX of LLVM IR."""
+        check_there(stages(command), f"llvm:{command}")
+        return LlvmCommand(version=command, spelled=f"llvm:{command}", path=command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LlvmCommand(Llvmlite):
+    """Programs that read LLVM IR from standard input and write PTX to standard output.
+
+    In its version, the command, `{level}` stands for the -O level, `{target}` for the value of
+    .target ("sm_80"), and `{ptx}` for the feature that means the PTX ISA version ("ptx71").
+    """
+
+    def opened(self, level: int) -> LlvmFrontEnd:
+        """Return the compiler."""
+        return LlvmCommandFrontEnd(self.version, spelled=self.spelled, level=level)

@@ -1,33 +1,51 @@
-"""Front ends: compilers that write PTX from the programs of a module, and those that are here."""
+"""Front ends: compilers that write PTX from the programs of a module, here and at work."""
 
 from __future__ import annotations
 
-import re
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self, Unpack
 
 from oracle.errors import UsageError
 from oracle.lane_steps import MoveRegisters, SetRegisters
 from oracle.program import Program, by_register, walk
 from oracle.steps import Step
+from oracle.targets import VERSIONS, PtxVersion, parse_target
+from runners.cuda.compilation import CompilerLimits
+from runners.front_ends.child import refused
 from runners.kernels import KernelModule
-from runners.protocol import Failure
+from runners.protocol import Compiled, Failure, Runner, Trouble
+from runners.ptx_pass import RewritingRunner
+from runners.toolchains import Toolchain, version_order
+from runners.wheels import fetched_folders
 
-RELEASE = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
-"""What stands for a version in the name of a front end: "15", "12.4.131"."""
-_SPELLED = re.compile(r"([a-z]+)(?::(.*))?", re.DOTALL)
+_DRIVER_LEVEL = 3
+"""-O level at which a driver compiles what a front end wrote: its default."""
 
 
-class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
-    """A compiler that writes PTX from the programs of a module, at one -O level."""
+class FrontEnd(ABC):
+    """A compiler that writes PTX from the programs of a module, at one -O level.
+
+    Parameters
+    ----------
+    who
+        The compiler in words: "nvcc 13.0.88".
+    refuser
+        The compiler as failures name it; as `who` where it is not given.
+    """
+
+    def __init__(self, who: str, level: int, *, refuser: str = "") -> None:
+        self._who, self._level, self._refuser = who, level, refuser or who
 
     @property
     def name(self) -> str:
         """The compiler in words, such as "LLVM 15.0.7 at -O2"."""
-        ...
+        return f"{self._who} at -O{self._level}"
 
     def __call__(self, module: KernelModule) -> KernelModule | Failure:
         """Return the module with the PTX that it wrote, or why there is none.
@@ -35,11 +53,182 @@ class FrontEnd(AbstractContextManager["FrontEnd"], Protocol):
         The trouble is UNSUPPORTED where the language or this version of it has no way to say the
         programs; that is no fault of the compiler.
         """
-        ...
+        if not module.programs:
+            return refused(
+                self._refuser, "has no program to compile: the module was written by hand"
+            )
+        try:
+            text = self._written(module)
+        except UsageError as error:
+            return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
+        if isinstance(text, Failure):
+            return text
+        ptx = self.compiled(text, module.target, module.version)
+        return ptx if isinstance(ptx, Failure) else self._answered(module, ptx)
+
+    @abstractmethod
+    def writes(self, target: str, version: str) -> bool:
+        """Whether it writes modules of a target that can have what a PTX ISA version has."""
+
+    @abstractmethod
+    def _written(self, module: KernelModule) -> str | Failure:
+        """Return a module's programs in its language, or why not; or raise UsageError."""
+
+    @abstractmethod
+    def compiled(self, text: str, target: str, version: str) -> str | Failure:
+        """Return the PTX that a text becomes, or what the compiler said."""
+
+    @abstractmethod
+    def _answered(self, module: KernelModule, ptx: str) -> KernelModule | Failure:
+        """Return a module with the PTX that was written for it, if that is what was asked for."""
+
+    def _ptx_in(self, answer: Mapping[str, Any] | Failure) -> str | Failure:
+        if isinstance(answer, Failure):
+            return answer
+        if "error" in answer:
+            return refused(self._refuser, "refused a module", answer["error"])
+        return str(answer["ptx"])
+
+    def close(self) -> None:  # noqa: B027 (a command holds nothing open)
+        """End what it has running."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontEndToolchain(Toolchain):
+    """A front end that is here; a finding names it as a person types it: "llvm:15.0.7"."""
+
+    path: str
+    """Where it is; of a command the command."""
+    writes_ptx: ClassVar[bool] = True
+    takes_commands: ClassVar[bool] = False
+    """Whether `by_command` gives one."""
+    version_of: ClassVar[Callable[[Path], str] | None] = None
+    """As `runners.wheels.unpacked` takes it."""
+
+    @property
+    def label(self) -> str:
+        """What a finding calls it."""
+        return self.spelled
+
+    def says(self, program: Program) -> bool:
+        """Whether its language can say a program."""
+        return is_named(program)
+
+    def knows(self, target: str, version: str, architecture: str) -> bool:
+        """Whether it writes modules of this target and PTX ISA version, by asking it once."""
+        return _writes(self, target, version)
+
+    def newest(self, target: str, architecture: str) -> PtxVersion | None:
+        """Return the newest PTX ISA version that it writes for a target, by asking it once."""
+        return _newest(self, target)
+
+    @abstractmethod
+    def opened(self, level: int) -> FrontEnd:
+        """Return the compiler, ready to work; UsageError if it has no such level."""
+
+    @classmethod
+    def discover(cls) -> Sequence[FrontEndToolchain]:
+        """Return those that were installed or fetched, newest first, each version once."""
+        found = [
+            cls.in_cache(folder, version)
+            for folder, version in fetched_folders(cls.kind)
+            if version_order(version) and cls.lies_in(folder)
+        ]
+        return sorted(found, key=lambda one: one.order, reverse=True)
+
+    @classmethod
+    @abstractmethod
+    def lies_in(cls, folder: Path) -> bool:
+        """Whether a folder of the cache holds one."""
+
+    @classmethod
+    @abstractmethod
+    def in_cache(cls, folder: Path, version: str) -> FrontEndToolchain:
+        """Return that of a folder of the cache."""
+
+    @classmethod
+    @abstractmethod
+    def in_folder(cls, folder: Path) -> FrontEndToolchain:
+        """Return that of a build's or a toolkit's folder, or of its bin; UsageError without one."""
+
+    @classmethod
+    def by_command(cls, command: str) -> FrontEndToolchain:
+        """Return a command that reads the language and writes PTX; UsageError if it is none."""
+        raise UsageError(
+            f"{f'{cls.kind}:{command}'!r:.200} names no folder, and commands of {cls.kind} are not "
+            "known"
+        )
+
+    def compiler(self, level: int, **limits: Unpack[CompilerLimits]) -> FrontEndCompiler:
+        """Return what writes PTX at a level; raises as `opened` does."""
+        return FrontEndCompiler(self.opened(level))
+
+
+@cache
+def _writes(toolchain: FrontEndToolchain, target: str, version: str) -> bool:
+    with toolchain.opened(toolchain.default_level) as front_end:
+        return front_end.writes(target, version)
+
+
+@cache
+def _newest(toolchain: FrontEndToolchain, target: str) -> PtxVersion | None:
+    known = [one for one in VERSIONS if parse_target(target).known_to(one)]
+    with toolchain.opened(toolchain.default_level) as front_end:
+        # It knows all versions up to its newest, of those that know the target.
+        count = bisect_left(known, True, key=lambda one: not front_end.writes(target, str(one)))
+    return known[count - 1] if count else None
+
+
+class FrontEndRunner(RewritingRunner):
+    """A runner behind what writes the PTX of its modules, which is closed together with it."""
+
+    def __init__(self, runner: Runner, front_end: FrontEnd) -> None:
+        super().__init__(runner, [])
+        self._front_end = front_end
+
+    def compile(self, module: KernelModule) -> Compiled | Failure:
+        """Translate a module and compile it; the compiled module holds the front end's text."""
+        translated = self._front_end(module)
+        if isinstance(translated, Failure):
+            return translated
+        return super().compile(translated)
 
     def close(self) -> None:
-        """End what it has running."""
-        ...
+        """Close the front end and the runner."""
+        self._front_end.close()
+        super().close()
+
+
+class FrontEndCompiler:
+    """A front end as a compiler whose code is PTX (`runners.cuda.compilation.Compiler`)."""
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        self._front_end = front_end
+
+    def compile(self, module: KernelModule, architecture: str) -> Compiled | Failure:
+        """Return the PTX that the front end writes."""
+        made = self._front_end(module)
+        if isinstance(made, Failure):
+            return made
+        code = made.ptx.encode()
+        return Compiled(
+            module=made,
+            architecture=architecture,
+            compiler=self._front_end.name,
+            key=hashlib.sha256(architecture.encode() + b"\0" + code).hexdigest(),
+            code=code,
+            optimization=_DRIVER_LEVEL,
+        )
+
+    def close(self) -> None:
+        """End what the front end has running."""
+        self._front_end.close()
 
 
 def is_named(program: Program) -> bool:
@@ -69,95 +258,3 @@ def _by_register(program: Program) -> Step | None:
         ):
             return step
     return None
-
-
-def order(version: str) -> tuple[int, ...]:
-    """Return a key that sorts older versions before newer ones; empty for what is none."""
-    return tuple(map(int, version.split("."))) if RELEASE.fullmatch(version) else ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Installed(ABC):
-    """A front end that is here."""
-
-    language: str
-    """The name by which `--front-end` knows it: "llvm"."""
-    version: str
-    """Such as "15.0.7"; of a command the command."""
-    spelled: str
-    """What a person types to have it, and a finding names: "llvm:15.0.7"."""
-    path: str
-    """Where it is."""
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """Key that sorts older versions before newer ones; empty for what has none."""
-        return order(self.version)
-
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """-O levels that it has."""
-        return (0, 1, 2, 3)
-
-    @property
-    @abstractmethod
-    def default_level(self) -> int:
-        """-O level that it takes where nobody says."""
-
-    @abstractmethod
-    def knows(self, target: str, version: str) -> bool:
-        """Whether it writes modules of this target and PTX ISA version.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be run.
-        """
-
-    @abstractmethod
-    def opened(self, level: int) -> FrontEnd:
-        """Return the compiler, ready to work; the caller closes it.
-
-        Raises
-        ------
-        InfrastructureError
-            If it cannot be run.
-        """
-
-    def has_version(self, version: str) -> bool:
-        """Whether this is what "15" or "15.0.7" names."""
-        parts = tuple(map(int, version.split(".")))
-        return self.order[: len(parts)] == parts
-
-
-def parted(spelled: str) -> tuple[str, str]:
-    """Return the language that the name of a front end begins with, and what is after the colon.
-
-    Raises
-    ------
-    UsageError
-        If it begins with none.
-    """
-    found = _SPELLED.fullmatch(spelled.strip())
-    if found is None:
-        raise UsageError(
-            f"{spelled!r:.200} names no front end; give a language, and after a colon a version, a "
-            "folder or a command, such as llvm, llvm:15 or 'llvm:my-llc {level}'"
-        )
-    return found[1], (found[2] or "").strip()
-
-
-def names_program(spelled: str) -> bool:
-    """Whether the name of a front end has a folder or a command in it, and no mere version."""
-    which = parted(spelled)[1]
-    return bool(which) and RELEASE.fullmatch(which) is None
-
-
-def each(spelled: Sequence[str]) -> tuple[str, ...]:
-    """Return the front ends that texts name, each once: versions may have commas between them."""
-    found: list[str] = []
-    for text in spelled:
-        parts = [part.strip() for part in text.split(",")]
-        plain = all(_SPELLED.fullmatch(part) and not names_program(part) for part in parts)
-        found += parts if plain else [text]
-    return tuple(dict.fromkeys(found))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oracle.targets import Module
-from runners.front_ends import cuda_cpp_front_end, llvm
 from runners.front_ends.cuda_cpp import cuda_cpp
-from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.protocol import order, parted
+from runners.front_ends.cuda_cpp_compilers import Nvcc
+from runners.front_ends.llvm import Llvmlite, llvm_text
 from runners.kernels import KernelModule
+from runners.toolchains import parted, version_order
 
 _NEWEST_LLVM = 22
 """Major version of the IR for an LLVM whose version is not known (llvmlite 0.50, 2026-11)."""
@@ -48,9 +48,9 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
     place = Module.named(module.target, module.version)
     feature = f"ptx{module.version.replace('.', '')}"
     if language == "llvm":
-        level = llvm.LEVEL if level is None else level
-        major = (order(which) or (_NEWEST_LLVM,))[0]
-        text = llvm_ir(module.programs, module.kernels, module=place, llvm=major)
+        level = Llvmlite.default_level if level is None else level
+        major = (version_order(which) or (_NEWEST_LLVM,))[0]
+        text = llvm_text(module, llvm=major)
         return Source(
             name="kernel.ll", text=text, level=level,
             commands=_own(which, "kernel.ll", level, module.target, feature)
@@ -59,7 +59,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
                 f"llc -O{level} -mcpu={module.target} -mattr=+{feature} optimised.ll -o new.ptx",
             ),
         )  # fmt: skip
-    level = cuda_cpp_front_end.LEVEL if level is None else level
+    level = Nvcc.default_level if level is None else level
     text = cuda_cpp(module.programs, module.kernels, module=place)
     commands = _own(which, "kernel.cu", level, module.target, feature)
     if not commands:
@@ -69,7 +69,7 @@ def source_of(spelled: str, module: KernelModule, *, level: int | None) -> Sourc
 
 def _own(which: str, name: str, level: int, target: str, feature: str) -> tuple[str, ...]:
     """Return a user's command on a file, if the front end is one."""
-    if not which or order(which) or Path(which).is_dir():
+    if not which or version_order(which) or Path(which).is_dir():
         return ()
     for word, value in (("{level}", str(level)), ("{target}", target), ("{ptx}", feature)):
         which = which.replace(word, value)

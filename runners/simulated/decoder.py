@@ -125,11 +125,8 @@ class _Linker:
         instruction = operands.instruction
         opcode = instruction.opcode
         step = Step(line=instruction.line)
-        if instruction.guard is not None:
-            name = instruction.guard.register
-            if operands.width(name) != 1:
-                refuse(TrapKind.PARSE, instruction.line, f"guard {name} is no predicate")
-            step.guard, step.negated = operands.key(name), instruction.guard.negated
+        if instruction.statement.guard is not None:
+            step.guard, step.negated = operands.guard()
         found = self._decoded(operands)
         if found is not None:
             step.operation, step.waits, step.members = found
@@ -144,7 +141,7 @@ class _Linker:
             expansion.branches.append((step, (self._goal(operands, label),)))
         elif stem == "brx.idx":
             index, targets = operands.expect(2)
-            labels = instruction.scope.branch_targets(getattr(targets, "text", ""))
+            labels = instruction.scope.targets.get(getattr(targets, "text", ""))
             if not labels:
                 refuse(TrapKind.PARSE, instruction.line, "there is no such list of branch targets")
             step.index = operands.source(index, 32)
@@ -192,7 +189,7 @@ class _Linker:
 
     def _goal(self, operands: Operands, label: Any) -> int:
         name = label.text if isinstance(label, Name) else str(label)
-        goal = operands.instruction.scope.label(name)
+        goal = operands.instruction.scope.labels.get(name)
         if goal is None:
             refuse(TrapKind.PARSE, operands.line, f"there is no label {name}")
         return goal
@@ -224,13 +221,10 @@ class _Linker:
                 f"results; {len(arguments)} and {len(results)} were given",
             )
         guard: Step | None = None
-        if instruction.guard is not None:
+        key, negated = operands.guard()
+        if key is not None:
             # Without the call, threads go on behind it.
-            guard = Step(line=instruction.line)
-            register = instruction.guard.register
-            if operands.width(register) != 1:
-                refuse(TrapKind.PARSE, instruction.line, f"guard {register} is no predicate")
-            guard.guard, guard.negated = operands.key(register), not instruction.guard.negated
+            guard = Step(line=instruction.line, guard=key, negated=not negated)
             self._steps.append(guard)
         self._expansions += 1
         prefix = f"{self._expansions}:"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from runners.simulated.literals import WARP_SIZE
+from runners.simulated.syntax import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
 _BASES = (0x7F10_0000_0000, 0x7F90_0000_0000, 0x7FA0_0000_0000, 0x7FB0_0000_0000)

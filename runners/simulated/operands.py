@@ -188,6 +188,15 @@ class Operands:
         """Return the declared width of a register in bits."""
         return TYPE_BITS[self.register(name).type]
 
+    def guard(self) -> tuple[str | None, bool]:
+        """Return the key of the predicate in front, and whether it is negated."""
+        guard = self.instruction.statement.guard
+        if guard is None:
+            return None, False
+        if self.width(guard.text) != 1:
+            refuse(TrapKind.PARSE, self.line, f"guard {guard.text} is no predicate")
+        return self.key(guard.text), guard.negated
+
     def key(self, name: str) -> str:
         """Return where a register lies among those of the warps."""
         return self.surroundings.prefix + self.register(name).key

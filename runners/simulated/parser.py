@@ -1,27 +1,33 @@
 """PTX text to `Listing`, refusing by line whatever is no PTX, or PTX that is not read.
 
-Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 7 (Abstracting the ABI), 11
-(Directives). What describes the program for debuggers and tuners is passed over.
+Source: PTX ISA 4 (Syntax), 5 (State Spaces, Types, and Variables), 6 (Instruction Operands), 7
+(Abstracting the ABI), 11 (Directives). What describes the program for debuggers and tuners is
+passed over.
 """
 
+import operator
 import re
+import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
-from runners.simulated.literals import BadConstant, initial_of, integer, operands_of
 from runners.simulated.syntax import (
     CALLS,
     TYPE_BITS,
+    WARP_SIZE,
+    Address,
     Function,
-    Guard,
+    Group,
+    Immediate,
     Initial,
     Instruction,
     Listing,
     Name,
+    Operand,
+    Pair,
     Register,
     Scope,
     Statement,
@@ -34,366 +40,549 @@ AnItem = TypeVar("AnItem")
 
 # How many parsed modules are kept. A campaign runs one module on many batches of images, and
 # shrinking goes back and forth between a few.
-_KEPT = 32
-_KEPT_STATEMENTS = 1 << 14
-"""Instructions that are kept, 0.5 KiB each (2026-11): two of three stand in earlier programs."""
+_KEPT_MODULES = 32
+_KEPT = 1 << 14
+"""Instructions, lists of operands, operands and their parts that are kept, 0.5 KiB for each
+instruction (2026-11): two of three stand in earlier programs."""
 
+_INTEGER_BITS = 64
+"""Bits of an integer constant (PTX ISA 4.5.1)."""
+_LONGEST = 128
+"""Characters of the longest constant that is looked at: 64 bits in binary need 67."""
+_DEEPEST = {"braces": 100, "parentheses": 30}
+"""Inside each other."""
+_LARGEST_FAMILY = 1 << 24
+"""Registers that one declaration may make."""
+
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.S | re.M)
+_SPACE = re.compile(r"\s*")
+_ANYTHING = re.compile(r"[\w$%.]+|<<|>>|&&|\|\||[<>=!]=|.", re.S)
+_WORD = re.compile(r"\w+")
+_TO_SEMICOLON = re.compile(r"[^;{}]*;")
+_TO_LINE_END = re.compile(r"[^\n]*")
 
 _IDENTIFIER = r"[a-zA-Z_$%][\w$]*"
 """Pattern of a name (PTX ISA 4.4)."""
 _NAME = re.compile(_IDENTIFIER)
-_DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*', re.S | re.M)
-_SPACE = re.compile(r"\s*")
-_ANYTHING = re.compile(r"[\w$%.]+|.", re.S)
+_OPERAND_NAME = re.compile(r"(?!WARP_SZ\b)(?:[a-zA-Z_$]|%(?=[\w$]))[\w$]*+(?:\.[a-zA-Z]++\b)*+")
+_ADDRESS = re.compile(rf"\[({_OPERAND_NAME.pattern})\s*(?:\+\s*([1-9][0-9]{{0,17}}))?\]")
+"""Nearly every address."""
+_NOT = re.compile(rf"!\s*(?={_OPERAND_NAME.pattern})")
+_WARP_SIZE = re.compile(r"WARP_SZ\b")
+_FLOAT = re.compile(
+    r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
+    r"|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+"
+)
+_NUMBER = re.compile(rf"(?!{_FLOAT.pattern})[0-9][0-9a-zA-Z]*")
+_INTEGER = re.compile(
+    r"(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))U?"
+)
+_BASES = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
+_SIGNS = re.compile(r"[-+\s]*")
+_SIGN = re.compile(r"[-+~]|!(?!=)")
+_OPERATOR = re.compile(r"<<|>>|<=|>=|==|!=|&&|\|\||[-+*/&|^<>]|%(?![\w$])")
 
+# An operand without parentheses: no comma that divides a list is inside of one.
+_ONE = r"\s*+([^\s,;()\[\]{}][^,;()\[\]{}]*+|\[[^,;()\[\]{}]++\]|\{[^;()\[\]{}]++\})\s*+"
+_LIST = re.compile(rf"{_ONE}(?:,{_ONE})*+")
+_EACH = re.compile(_ONE)
+_NUMBERS = re.compile(r"\{([\s0-9,]*+)\}")
 
 _LABEL = re.compile(rf"({_IDENTIFIER})\s*:(?!:)\s*(\.branchtargets|\.callprototype)?")
 _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({_IDENTIFIER})\s*)?"
     r"([a-zA-Z]\w*+(?:(?:\.|::)[a-zA-Z0-9_]++)*+)(?![\w$%])\s*+([^;]*+);"
 )
+_DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
 _DOTTED = re.compile(r"\s*([0-9]+)\.([0-9]+)(?![\w.])")
-_TO_SEMICOLON = re.compile(r"[^;{}]*;")
-_TO_LINE_END = re.compile(r"[^\n]*")
-
+_SECTION = re.compile(r"\.?[\w.$]+\s*\{[^}]*\}")
 _TYPE = re.compile(r"\.(v[248]\s*\.)?\s*([a-z]+[0-9a-z]*)\s")
-_DECLARATOR = re.compile(rf"\s*({_IDENTIFIER})\s*(?:<([^>]*)>)?((?:\s*\[[^\]]*\])*)\s*")
+_COUNT = re.compile(r"<\s*(\w+)\s*>")
 _ALIGN = re.compile(r"\.align\s+(\w+)\s*")
 _ATTRIBUTE = re.compile(r"\.attribute\s*\([^)]*\)\s*")
-_POINTER = re.compile(r"\.ptr\b\s*(?:\.(?:global|shared|local|const|param)\b\s*)?")
-_MARK = re.compile(r"\{[\s0-9,]*+\}|[{},;]")
-"""What may end an initialiser, or is around what does not; a flat table is passed as a whole."""
-_LARGEST_FAMILY = 1 << 24
-"""Registers that one declaration may make."""
-
-_LINKING = (".visible", ".extern", ".weak", ".common")
-_SPACES = (".shared", ".local", ".param", ".global", ".const")
-# Directives whose lines say nothing about what a program does (PTX ISA 11.5, 11.4).
-_PASSED_LINES = (".loc", ".file")
+# What is said of a pointer is a promise to optimisers (PTX ISA 7.1.1, .ptr).
+_POINTER = re.compile(
+    r"\.ptr\b\s*(?:\.(?:global|shared|local|const|param)\b\s*)?(?:\.align\s+\w+)?"
+)
 # Directives in front of a body that bound the launch or help an optimiser (PTX ISA 11.4, 11.7).
 _PERFORMANCE = re.compile(
     r"\.(?:maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg|noreturn|pragma|reqnctapercluster"
     r"|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve(?:_control)?)\b([^.{;]*);?\s*"
 )
-_DEEPEST = 100
-"""Braces inside each other."""
+_LINKING = (".visible", ".extern", ".weak", ".common")
+_SPACES = (".shared", ".local", ".param", ".global", ".const")
+# Directives whose lines say nothing about what a program does (PTX ISA 11.5, 11.4).
+_PASSED_LINES = (".loc", ".file")
 
 
-def _blank(match: re.Match[str]) -> str:
-    text = match[0]
-    if text.startswith('"'):
-        return text
-    return "\n" * text.count("\n") or " "
+class _Refusal(Exception):  # noqa: N818 (what it carries is a sentence)
+    """Carries why a text is not read; what reads the module adds the line."""
+
+    def __init__(self, message: str, kind: TrapKind = TrapKind.PARSE) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
-def _without_comments(text: str) -> str:
-    """Return PTX with comments and lines of a preprocessor blanked, and lines as they were."""
-    return _COMMENT.sub(_blank, text)
+def _integer(text: str) -> int:
+    """Return the value of an integer constant: hexadecimal, octal, binary or decimal."""
+    match = _INTEGER.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        what = "no integer constant" if len(text) <= _LONGEST else "too long for a constant"
+        raise _Refusal(
+            f"{text[:40]!r} is {what}; there are hexadecimal (0x1f), octal (017), binary (0b11) "
+            f"and decimal ones of up to {_INTEGER_BITS} bits"
+        )
+    base = match.lastgroup or "decimal"
+    value = int(match[base], _BASES[base])
+    if value >> _INTEGER_BITS:
+        raise _Refusal(f"the constant {text} has more than {_INTEGER_BITS} bits")
+    return value
 
 
-def _read(text: str, place: int) -> Statement | None:
-    """Return the instruction at a place of a text; None if there is none.
+def _floating(text: str) -> tuple[int, int]:
+    """Return bits and width of a floating-point constant; decimal ones have 64 bits."""
+    if text[1] in "fFdD":
+        return int(text[2:], 16), 32 if text[1] in "fF" else 64
+    if len(text) > _LONGEST:
+        raise _Refusal(f"{text[:40]!r} is too long for a constant")
+    return int.from_bytes(struct.pack("<d", float(text)), "little"), 64
 
-    Raises
-    ------
-    BadConstant
-        If its operands are none.
+
+def _wrapped(value: int) -> int:
+    """Return the low 64 bits of a value as a signed number."""
+    value &= (1 << _INTEGER_BITS) - 1
+    return value - (1 << _INTEGER_BITS) if value >> (_INTEGER_BITS - 1) else value
+
+
+def _quotient(a: int, b: int) -> int:
+    if b == 0:
+        raise _Refusal("a constant expression divides by zero")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int) -> int:
+    """Return the remainder of unsigned operands (PTX ISA 4.5.6); ptxas 11.7 to 13.5 have it so."""
+    mask = (1 << _INTEGER_BITS) - 1
+    a, b = a & mask, b & mask
+    return a - b * _quotient(a, b)
+
+
+def _shift(amount: int) -> int:
+    return min(amount & ((1 << _INTEGER_BITS) - 1), _INTEGER_BITS)
+
+
+# From the loosest, 0, to the tightest (PTX ISA 4.5.4), as in C.
+_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (0, lambda a, b: int(bool(a or b))),
+    "&&": (1, lambda a, b: int(bool(a and b))),
+    "|": (2, operator.or_),
+    "^": (3, operator.xor),
+    "&": (4, operator.and_),
+    "==": (5, operator.eq),
+    "!=": (5, operator.ne),
+    "<": (6, operator.lt),
+    "<=": (6, operator.le),
+    ">": (6, operator.gt),
+    ">=": (6, operator.ge),
+    "<<": (7, lambda a, b: a << _shift(b)),
+    ">>": (7, lambda a, b: a >> _shift(b)),
+    "+": (8, operator.add),
+    "-": (8, operator.sub),
+    "*": (9, operator.mul),
+    "/": (9, _quotient),
+    "%": (9, _remainder),
+}
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "!": operator.not_,
+}
+
+
+class _Reader:
+    """A place in a text, and what is read there: constants, operands and initialisers."""
+
+    end = "something is missing"
+    """What is said where the text ends too early."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.place, self._depth = text, 0, 0
+        self.skip()
+
+    def skip(self) -> None:
+        """Go on to what is not blank."""
+        if match := _SPACE.match(self.text, self.place):
+            self.place = match.end()
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Go behind a match at the place, and behind the blanks that follow it."""
+        match = pattern.match(self.text, self.place)
+        if match is not None:
+            self.place = match.end()
+            self.skip()
+        return match
+
+    def need(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Go behind a match, or refuse."""
+        return self.take(pattern) or self.unexpected()
+
+    def accept(self, token: str) -> bool:
+        """Go behind a token, if it stands here."""
+        if not self.text.startswith(token, self.place):
+            return False
+        self.place += len(token)
+        self.skip()
+        return True
+
+    def expect(self, token: str) -> None:
+        """Go behind a token, or refuse; nothing stands for the end."""
+        if not (self.accept(token) if token else self.place >= len(self.text)):
+            self.unexpected()
+
+    def stands(self, characters: str) -> bool:
+        """Return whether one of these characters stands here."""
+        return self.place < len(self.text) and self.text[self.place] in characters
+
+    def unexpected(self) -> NoReturn:
+        """Refuse what stands here."""
+        found = _ANYTHING.match(self.text, self.place)
+        self.refuse(self.end if found is None else f"unexpected {found[0][:40]!r}")
+
+    def refuse(self, message: str, kind: TrapKind = TrapKind.PARSE) -> NoReturn:
+        """Refuse the text at this place."""
+        raise _Refusal(message, kind)
+
+    def sequence(self, take: Callable[[], AnItem], end: str) -> tuple[AnItem, ...]:
+        """Take what commas divide, up to an end."""
+        found = [take()]
+        while self.accept(","):
+            found.append(take())
+        self.expect(end)
+        return tuple(found)
+
+    def expression(self) -> int:
+        """Take an integer constant expression."""
+        self._depth += 1
+        if self._depth > _DEEPEST["parentheses"]:
+            self.refuse("parentheses are too deep", TrapKind.UNSUPPORTED)
+        value = self._binary(0)
+        if self.accept("?"):
+            chosen = self.expression()
+            self.expect(":")
+            other = self.expression()
+            value = chosen if value else other
+        self._depth -= 1
+        return value
+
+    def _binary(self, level: int) -> int:
+        """Take an expression of operators of this level and tighter ones."""
+        value = self._primary()
+        while match := _OPERATOR.match(self.text, self.place):
+            tightness, compute = _BINARY[match[0]]
+            if tightness < level:
+                break
+            self.take(_OPERATOR)
+            value = _wrapped(int(compute(value, self._binary(tightness + 1))))
+        return value
+
+    def _primary(self) -> int:
+        signs = []
+        while match := self.take(_SIGN):
+            signs.append(_UNARY[match[0]])
+        if match := self.take(_NUMBER):
+            value = _integer(match[0])
+        elif self.take(_WARP_SIZE):
+            value = WARP_SIZE
+        else:
+            # A cast, as (.u64) in front of an expression, would need a token of its own.
+            self.expect("(")
+            value = self.expression()
+            self.expect(")")
+        for sign in reversed(signs):
+            value = int(sign(value))
+        return _wrapped(value) if signs else value
+
+    def value(self) -> Name | Immediate:
+        """Take a name, with an offset where it is that of a variable, or a constant."""
+        negated = self.take(_NOT) is not None
+        if name := self.take(_OPERAND_NAME):
+            return Name(name[0], self.expression() if self.stands("+-") else 0, negated)
+        start, signs = self.place, self.need(_SIGNS)[0]
+        number = self.take(_FLOAT)
+        if number is None:
+            self.place = start
+            return Immediate(self.expression())
+        value, bits = _floating(number[0])
+        if self.stands("+-*/"):
+            self.refuse("expressions of floating-point constants are not known")
+        return Immediate(value ^ ((signs.count("-") & 1) << (bits - 1)), bits)
+
+    def operand(self, calls: bool = False) -> Operand:
+        """Take an operand; with `calls`, parentheses hold the parameters of a call."""
+        if self.accept("["):
+            name = self.take(_OPERAND_NAME)
+            offset = 0 if name else self.expression()
+            while name and self.stands("+-"):
+                offset += self.expression()
+            self.expect("]")
+            return Address(name[0] if name else "", offset)
+        if self.accept("{"):
+            return Vector(self.sequence(self.value, "}"))
+        if calls and self.accept("("):
+            return Group(() if self.accept(")") else self.sequence(self.value, ")"))
+        value = self.value()
+        if isinstance(value, Name) and self.accept("|"):
+            second = self.value()
+            if not isinstance(second, Name):
+                self.unexpected()
+            return Pair(value, second)
+        return value
+
+    def initials(self) -> tuple[Initial, ...]:
+        """Take the values of an initialiser, flat."""
+        if numbers := _NUMBERS.match(self.text, self.place):
+            with suppress(_Refusal):
+                initials = tuple(map(_number, numbers[1].split(",")))
+                self.take(_NUMBERS)
+                return initials
+        found: list[Initial] = []
+        depth = 0
+        while True:
+            while self.accept("{"):
+                depth += 1
+            if not depth or not self.stands("}"):
+                found.append(self._initial())
+            while depth and self.accept("}"):
+                depth -= 1
+            if not depth:
+                return tuple(found)
+            self.expect(",")
+
+    def _initial(self) -> Initial:
+        if not self.accept("generic"):
+            return Initial(self.value())
+        self.expect("(")
+        value = self.value()
+        self.expect(")")
+        if self.stands("+-") and isinstance(value, Name):
+            value = Name(value.text, value.offset + self.expression())
+        return Initial(value, generic=True)
+
+
+@lru_cache(maxsize=_KEPT)
+def operands_of(text: str, *, calls: bool = False) -> tuple[Operand, ...]:
+    """Return the operands that the text of an instruction has behind its opcode.
+
+    With `calls`, parentheses hold the parameters of a call, and not an expression. Raises what says
+    why they are none.
     """
+    if not calls and _LIST.fullmatch(text):
+        # One by one: an operand comes again in other company.
+        with suppress(_Refusal):
+            return tuple(map(_alone, _EACH.findall(text)))
+    reader = _Reader(text)
+    return reader.sequence(lambda: reader.operand(calls), "") if text else ()
+
+
+@lru_cache(maxsize=_KEPT)
+def _alone(text: str) -> Operand:
+    """Return the operand that a text is."""
+    text = text.rstrip()
+    if _OPERAND_NAME.fullmatch(text):
+        return Name(text)
+    if address := _ADDRESS.fullmatch(text):
+        return Address(address[1], int(address[2] or 0))
+    if text.startswith("{"):
+        return Vector(tuple(map(_part, text[1:-1].split(","))))
+    reader = _Reader(text)
+    (operand,) = reader.sequence(reader.operand, "")
+    return operand
+
+
+@lru_cache(maxsize=_KEPT)
+def _part(text: str) -> Name | Immediate:
+    """Return the part of a vector that a text is."""
+    reader = _Reader(text)
+    (part,) = reader.sequence(reader.value, "")
+    return part
+
+
+@lru_cache(maxsize=_KEPT)
+def _number(text: str) -> Initial:
+    """Return the initial value that the digits of a text are."""
+    return Initial(Immediate(_integer(text.strip())))
+
+
+def _instruction(text: str, place: int) -> Statement | None:
+    """Return the instruction at a place of a text; None if there is none."""
     match = _INSTRUCTION.match(text, place)
     if match is None:
         return None
     negated, register, opcode, rest = match.groups()
     operands = operands_of(rest.strip(), calls=opcode in CALLS)
-    guard = None if register is None else Guard(register, bool(negated))
+    guard = None if register is None else Name(register, 0, bool(negated))
     return Statement(match[0], match.start(3) - place, guard, opcode, operands)
 
 
-@lru_cache(maxsize=_KEPT_STATEMENTS)
+@lru_cache(maxsize=_KEPT)
 def statement_of(text: str) -> Statement | None:
     """Return the instruction that a text is, up to its semicolon; None if it is none."""
     if ":" in text and _LABEL.match(text):
         return None
-    with suppress(BadConstant):
-        return _read(text, 0)
+    with suppress(_Refusal):
+        return _instruction(text, 0)
     return None
 
 
-@dataclass(eq=False)
-class _Body:
-    """A function's body while it is read."""
-
-    scopes: list[Scope]
-    """All of them."""
-    open: list[Scope]
-    """Those around the place, the outermost first."""
-    instructions: list[Instruction] = field(default_factory=list)
-
-
-class _Parser:
+class _Module(_Reader):
     """A place in the text of a module, and what was found up to there."""
 
+    end = "the text ends in the middle of something"
+
     def __init__(self, text: str) -> None:
-        self.text = _without_comments(text)
-        self.place = 0
+        super().__init__(text)
         self._line, self._counted = 1, 0
         """The line of a place that was looked at."""
         self.scope = Scope()
         self.entries: dict[str, Function] = {}
         self.functions: dict[str, Function] = {}
-        self.said: dict[str, object] = {}
+        self.version: tuple[int, int] | None = None
+        self.target, self.has_size = "", False
 
-    def _skip(self) -> None:
-        """Go on to what is not blank."""
-        match = _SPACE.match(self.text, self.place)
-        if match is not None:
-            self.place = match.end()
-
-    def _here(self) -> int:
+    def here(self) -> int:
         """Return the line of the place."""
         self._line += self.text.count("\n", self._counted, self.place)
         self._counted = self.place
         return self._line
 
-    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go behind a match at the place, and behind the blanks that follow it."""
-        match = pattern.match(self.text, self.place)
-        if match is not None:
-            self.place = match.end()
-            self._skip()
-        return match
-
-    def _accept(self, token: str) -> bool:
-        """Go behind a token, if it stands here."""
-        if not self.text.startswith(token, self.place):
-            return False
-        self.place += len(token)
-        self._skip()
-        return True
-
-    def _expect(self, token: str) -> None:
-        """Go behind a token, or refuse."""
-        if not self._accept(token):
-            self._unexpected()
-
-    def _need(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        """Go behind a match, or refuse."""
-        return self._take(pattern) or self._unexpected()
-
-    def _list(self, end: str, take: Callable[[], AnItem]) -> list[AnItem]:
-        """Take what commas divide, up to an end."""
-        found = [take()]
-        while self._accept(","):
-            found.append(take())
-        self._expect(end)
-        return found
-
-    def _unexpected(self) -> NoReturn:
-        """Refuse what stands here."""
-        if self.place >= len(self.text):
-            self._refuse("the text ends in the middle of something")
-        found = _ANYTHING.match(self.text, self.place)
-        self._refuse(f"unexpected {found[0][:40] if found else ''!r}")
-
-    def _refuse(self, message: str, kind: TrapKind = TrapKind.PARSE) -> NoReturn:
-        """Refuse the module at this line."""
-        refuse(kind, self._here(), message)
-
-    def _integer(self, text: str) -> int:
-        """Return the value of a constant."""
-        try:
-            return integer(text.strip())
-        except BadConstant as error:
-            self._refuse(str(error), error.kind)
-
-    def _type(self) -> tuple[str, int]:
-        """Take a type; return it and the elements of a vector."""
-        match = self._take(_TYPE)
-        if match is None:
-            self._unexpected()
-        if match[2] not in TYPE_BITS:
-            self._refuse(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
-        return match[2], int(match[1][1]) if match[1] else 1
-
-    def _variables(self, space: str, linking: str) -> list[Variable]:
-        """Take the variables of a declaration behind its state space."""
-        alignment = None
-        while (match := self._take(_ALIGN)) or self._take(_ATTRIBUTE):
-            alignment = self._integer(match[1]) if match else alignment
-        kind, parts = self._type()
-        return self._list(";", lambda: self._variable(space, alignment, kind, parts, linking))
-
-    def _variable(
-        self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
-    ) -> Variable:
-        line = self._here()
-        match = self._need(_DECLARATOR)
-        if match[2] is not None or kind == "pred":
-            self._refuse(f"{match[1]} is no variable of memory")
-        element = TYPE_BITS[kind] // 8 * parts
-        alignment = element if alignment is None else alignment
-        if alignment < 1 or alignment & (alignment - 1):
-            self._refuse(f"alignment {alignment} is no power of two")
-        initial = self._initial()
-        size = element
-        open_ended = False
-        for extent in re.findall(r"\[([^\]]*)\]", match[3]):
-            if extent.strip():
-                size *= self._extent(extent)
-            else:
-                open_ended = True
-        if open_ended:
-            # Without an initialiser the launch says how large it is (PTX ISA 5.1.7, extern).
-            if not initial and linking != ".extern":
-                self._refuse(f"{match[1]} has no size")
-            size *= -(-len(initial) * (element // parts) // size)
-        elif linking == ".extern" and space == "shared":
-            size = 0
-        return Variable(
-            line=line, name=match[1], space=space, type=kind, alignment=alignment, size=size,
-            initial=initial,
-        )  # fmt: skip
-
-    def _extent(self, text: str) -> int:
-        try:
-            (value,) = operands_of(text.strip())
-        except (BadConstant, ValueError) as error:
-            self._refuse(f"no size of an array: {error}")
-        count = getattr(value, "value", -1)
-        if count < 0:
-            self._refuse(f"{text} is no size of an array")
-        return int(count)
-
-    def _initial(self) -> tuple[Initial, ...]:
-        if not self._accept("="):
-            return ()
-        start = self.place
-        depth = 0
-        self.place = len(self.text)
-        for mark in _MARK.finditer(self.text, start):
-            if mark[0] == "{":
-                depth += 1
-            elif mark[0] == "}":
-                depth -= 1
-            elif mark[0] == ";" or (mark[0] == "," and depth == 0):
-                self.place = mark.start()
-                break
-        try:
-            return initial_of(self.text[start : self.place])
-        except BadConstant as error:
-            self._refuse(str(error), error.kind)
-
-    def _parameters(self) -> tuple[Variable, ...]:
-        """Take formal parameters up to the closing parenthesis."""
-        return () if self._accept(")") else tuple(self._list(")", self._parameter))
-
-    def _parameter(self) -> Variable:
-        space = self._need(_DIRECTIVE)[0][1:]
-        if space not in ("param", "reg"):
-            self._refuse(f".{space} is no space of a parameter")
-        match = self._take(_ALIGN)
-        alignment = None if match is None else self._integer(match[1])
-        kind, parts = self._type()
-        if self._take(_POINTER):
-            # What is said of a pointer is a promise to optimisers (PTX ISA 7.1.1, .ptr).
-            self._take(_ALIGN)
-        if space == "reg":
-            line, name = self._here(), self._need(_NAME)[0]
-            return Variable(line=line, name=name, space="reg", type=kind, alignment=1, size=0)
-        return self._variable(space, alignment, kind, parts)
-
-    def _registers(self, scope: Scope, line: int) -> None:
-        """Take registers behind `.reg`, in the line of the declaration, into a scope."""
-        kind, parts = self._type()
-        self._list(";", lambda: self._register(scope, line, kind, parts))
-
-    def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
-        match = self._need(_DECLARATOR)
-        name = match[1]
-        if scope.declares(name) or name in scope.families:
-            refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
-        if match[2] is None:
-            scope.registers[name] = Register(scope.key(name), kind, parts)
-            for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
-                part = Register(f"{scope.key(name)}.{letter}", kind)
-                scope.registers[f"{name}.{letter}"] = scope.registers[f"{name}.{color}"] = part
-            return
-        count = self._integer(match[2])
-        if count > _LARGEST_FAMILY or parts > 1:
-            refuse(
-                TrapKind.UNSUPPORTED,
-                line,
-                f"{count} registers of .v{parts} are declared at once; up to "
-                f"{_LARGEST_FAMILY} scalar ones are read",
-            )
-        scope.families[name] = (count, kind)
-
-    def module(self) -> Listing:
-        self._skip()
+    def listing(self) -> Listing:
+        """Return the module."""
         while self.place < len(self.text):
             self._item()
-        for directive in ("version", "target", "address_size"):
-            if directive not in self.said:
+        if self.version is None:
+            refuse(TrapKind.PARSE, 1, "the module has no .version")
+        for directive, said in (("target", self.target), ("address_size", self.has_size)):
+            if not said:
                 refuse(TrapKind.PARSE, 1, f"the module has no .{directive}")
-        version, target = self.said["version"], self.said["target"]
-        assert isinstance(version, tuple) and isinstance(target, str)  # noqa: PT018
         return Listing(
-            version=version,
-            target=target,
+            version=self.version,
+            target=self.target,
             entries=MappingProxyType(self.entries),
             functions=MappingProxyType(self.functions),
             scope=self.scope,
         )
 
     def _item(self) -> None:
-        line = self._here()
-        directive = linking = self._need(_DIRECTIVE)[0]
+        """Take what stands outside of all functions."""
+        line = self.here()
+        directive = linking = self.need(_DIRECTIVE)[0]
         if directive in _LINKING:
-            directive = self._need(_DIRECTIVE)[0]
+            directive = self.need(_DIRECTIVE)[0]
         if directive == ".version":
-            dotted = self._need(_DOTTED)
+            dotted = self.need(_DOTTED)
             if len(dotted[0]) > 20:
-                self._refuse(f"there is no PTX ISA {dotted[0][:20]}…")
-            self.said["version"] = (int(dotted[1]), int(dotted[2]))
+                self.refuse(f"there is no PTX ISA {dotted[0][:20]}…")
+            self.version = int(dotted[1]), int(dotted[2])
         elif directive == ".target":
-            self.said["target"] = self._need(_NAME)[0]
-            while self._accept(","):
-                self._need(_NAME)
+            self.target = self.need(_NAME)[0]
+            while self.accept(","):
+                self.need(_NAME)
         elif directive == ".address_size":
-            bits = self._need(re.compile(r"\w+"))[0]
-            if self._integer(bits) != 64:
-                self._refuse(f"address size {bits}; only 64 is run", TrapKind.UNSUPPORTED)
-            self.said["address_size"] = 64
+            bits = self.need(_WORD)[0]
+            if _integer(bits) != 64:
+                self.refuse(f"address size {bits}; only 64 is run", TrapKind.UNSUPPORTED)
+            self.has_size = True
         elif directive in (".entry", ".func"):
             self._function(directive == ".entry")
         elif directive == ".section":
-            self._need(re.compile(r"\.?[\w.$]+"))
-            self._pass_braces()
+            self.need(_SECTION)
         else:
             self._directive(self.scope, directive, linking, line)
 
     def _directive(self, scope: Scope, directive: str, linking: str, line: int) -> None:
         """Take what a directive of a module or a body declares, or pass over it."""
         if directive == ".reg" and scope is not self.scope:
-            self._registers(scope, line)
+            kind, parts = self._type()
+            self.sequence(lambda: self._register(scope, line, kind, parts), ";")
         elif directive in _SPACES:
-            for variable in self._variables(directive[1:], linking):
+            alignment = None
+            while (match := self.take(_ALIGN)) or self.take(_ATTRIBUTE):
+                alignment = _integer(match[1]) if match else alignment
+            space, typed = directive[1:], self._type()
+            for variable in self.sequence(
+                lambda: self._variable(space, alignment, *typed, linking), ";"
+            ):
                 self._declare(scope, variable)
         elif directive == ".pragma":
-            self._need(_TO_SEMICOLON)
+            self.need(_TO_SEMICOLON)
         elif directive in _PASSED_LINES:
-            self._take(_TO_LINE_END)
+            self.take(_TO_LINE_END)
         else:
-            self._refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
+            self.refuse(f"{directive} is not known here", TrapKind.UNSUPPORTED)
 
-    def _pass_braces(self) -> None:
-        self._expect("{")
-        end = self.text.find("}", self.place)
-        if end < 0:
-            self.place = len(self.text)
-            self._unexpected()
-        self.place = end
-        self._expect("}")
+    def _type(self) -> tuple[str, int]:
+        """Take a type; return it and the elements of a vector."""
+        match = self.need(_TYPE)
+        if match[2] not in TYPE_BITS:
+            self.refuse(f"type .{match[2]} is not known", TrapKind.UNSUPPORTED)
+        return match[2], int(match[1][1]) if match[1] else 1
+
+    def _register(self, scope: Scope, line: int, kind: str, parts: int) -> None:
+        """Take a register, or registers that are numbered, into a scope."""
+        name = self.need(_NAME)[0]
+        count = _integer(self.need(_COUNT)[1]) if self.stands("<") else None
+        if scope.declares(name) or name in scope.families:
+            refuse(TrapKind.PARSE, line, f"register {name} is declared twice")
+        if count is not None:
+            if count > _LARGEST_FAMILY or parts > 1:
+                refuse(
+                    TrapKind.UNSUPPORTED,
+                    line,
+                    f"{count} registers of .v{parts} are declared at once; up to "
+                    f"{_LARGEST_FAMILY} scalar ones are read",
+                )
+            scope.families[name] = (count, kind)
+            return
+        scope.registers[name] = Register(scope.key(name), kind, parts)
+        for letter, color in zip("xyzw"[:parts], "rgba", strict=False) if parts > 1 else ():
+            part = Register(f"{scope.key(name)}.{letter}", kind)
+            scope.registers[f"{name}.{letter}"] = scope.registers[f"{name}.{color}"] = part
+
+    def _variable(
+        self, space: str, alignment: int | None, kind: str, parts: int, linking: str = ""
+    ) -> Variable:
+        """Take a variable behind its state space and type."""
+        line, name = self.here(), self.need(_NAME)[0]
+        element = size = TYPE_BITS[kind] // 8 * parts
+        open_ended = False
+        while self.accept("["):
+            open_ended |= self.stands("]")
+            size *= 1 if self.stands("]") else self._extent()
+            self.expect("]")
+        if kind == "pred" or self.stands("<"):
+            self.refuse(f"{name} is no variable of memory")
+        alignment = element if alignment is None else alignment
+        if alignment < 1 or alignment & (alignment - 1):
+            self.refuse(f"alignment {alignment} is no power of two")
+        initial = self.initials() if self.accept("=") else ()
+        if open_ended:
+            # Without an initialiser the launch says how large it is (PTX ISA 5.1.7, extern).
+            if not initial and linking != ".extern":
+                self.refuse(f"{name} has no size")
+            size *= -(-len(initial) * (element // parts) // size)
+        elif linking == ".extern" and space == "shared":
+            size = 0
+        return Variable(
+            line=line, name=name, space=space, type=kind, alignment=alignment, size=size,
+            initial=initial,
+        )  # fmt: skip
+
+    def _extent(self) -> int:
+        start, extent = self.place, self.value()
+        if not isinstance(extent, Immediate) or extent.float_bits or extent.value < 0:
+            self.refuse(f"{self.text[start : self.place].strip()} is no size of an array")
+        return extent.value
 
     def _declare(self, scope: Scope, variable: Variable) -> None:
         old = scope.variables.get(variable.name)
@@ -403,27 +592,44 @@ class _Parser:
             refuse(TrapKind.PARSE, variable.line, f"{variable.name} is declared twice")
         scope.variables[variable.name] = variable
 
+    def _parameters(self) -> tuple[Variable, ...]:
+        """Take formal parameters, if there are any, in parentheses."""
+        if not self.accept("(") or self.accept(")"):
+            return ()
+        return self.sequence(self._parameter, ")")
+
+    def _parameter(self) -> Variable:
+        space = self.need(_DIRECTIVE)[0][1:]
+        if space not in ("param", "reg"):
+            self.refuse(f".{space} is no space of a parameter")
+        match = self.take(_ALIGN)
+        alignment = None if match is None else _integer(match[1])
+        kind, parts = self._type()
+        self.take(_POINTER)
+        if space == "reg":
+            line, name = self.here(), self.need(_NAME)[0]
+            return Variable(line=line, name=name, space="reg", type=kind, alignment=1, size=0)
+        return self._variable(space, alignment, kind, parts)
+
     def _function(self, is_entry: bool) -> None:
-        results: tuple[Variable, ...] = ()
-        if not is_entry and self._accept("("):
-            results = self._parameters()
-        line = self._here()
-        name = self._need(_NAME)[0]
-        parameters = self._parameters() if self._accept("(") else ()
-        while self._take(_PERFORMANCE):
+        results = () if is_entry else self._parameters()
+        line, name = self.here(), self.need(_NAME)[0]
+        parameters = self._parameters()
+        while self.take(_PERFORMANCE):
             pass
-        body: _Body | None = None
-        if not self._accept(";"):
-            self._expect("{")
-            body = self._body((*results, *parameters))
+        body: list[Instruction] | None = None
+        scopes: list[Scope] = []
+        if not self.accept(";"):
+            self.expect("{")
+            body = self._body((*results, *parameters), scopes)
         function = Function(
             line=line,
             name=name,
             is_entry=is_entry,
             results=results,
             parameters=parameters,
-            body=None if body is None else tuple(body.instructions),
-            scopes=() if body is None else tuple(body.scopes),
+            body=None if body is None else tuple(body),
+            scopes=tuple(scopes),
         )
         known = self.entries if is_entry else self.functions
         old = known.get(name)
@@ -434,86 +640,82 @@ class _Parser:
         if is_entry and body is None:
             del known[name]
 
-    def _body(self, formals: tuple[Variable, ...]) -> _Body:
-        outermost = Scope(parent=self.scope)
-        body = _Body(scopes=[outermost], open=[outermost])
+    def _body(self, formals: tuple[Variable, ...], scopes: list[Scope]) -> list[Instruction]:
+        """Take a body behind its brace; its scopes are added, the outermost first."""
+        scope = Scope(self.scope)
+        scopes.append(scope)
         for formal in formals:
-            if outermost.declares(formal.name):
+            if scope.declares(formal.name):
                 refuse(TrapKind.PARSE, formal.line, f"{formal.name} is declared twice")
             if formal.space == "reg":
-                outermost.registers[formal.name] = Register(formal.name, formal.type)
+                scope.registers[formal.name] = Register(formal.name, formal.type)
             else:
-                outermost.variables[formal.name] = formal
-        while body.open:
-            if self._accept("}"):
-                body.open.pop()
-            elif self._accept("{"):
-                if len(body.open) >= _DEEPEST:
-                    self._refuse("braces are too deep", TrapKind.UNSUPPORTED)
-                inner = Scope(parent=body.open[-1], number=len(body.scopes))
-                body.scopes.append(inner)
-                body.open.append(inner)
+                scope.variables[formal.name] = formal
+        around = [scope]
+        body: list[Instruction] = []
+        while around:
+            if not self.stands("{}"):
+                self._statement(around[-1], body)
+            elif self.accept("}"):
+                around.pop()
             else:
-                self._statement(body)
+                self.expect("{")
+                if len(around) >= _DEEPEST["braces"]:
+                    self.refuse("braces are too deep", TrapKind.UNSUPPORTED)
+                around.append(around[-1].inner(len(scopes)))
+                scopes.append(around[-1])
         return body
 
-    def _statement(self, body: _Body) -> None:
+    def _statement(self, scope: Scope, body: list[Instruction]) -> None:
         text = self.text
         if text.startswith(".", self.place):
-            line = self._here()
-            directive = linking = self._need(_DIRECTIVE)[0]
+            line = self.here()
+            directive = linking = self.need(_DIRECTIVE)[0]
             if directive == ".extern":
-                directive = self._need(_DIRECTIVE)[0]
-            self._directive(body.open[-1], directive, linking, line)
+                directive = self.need(_DIRECTIVE)[0]
+            self._directive(scope, directive, linking, line)
             return
         # Most instructions stand in other programs, too.
-        known = statement_of(text[self.place : text.find(";", self.place) + 1])
-        if known is not None:
-            self._instruction(body, known)
-            return
-        label = self._take(_LABEL)
-        if label is not None:
-            self._label(body, label)
-            return
-        try:
-            found = _read(text, self.place)
-        except BadConstant as error:
-            if (match := _INSTRUCTION.match(text, self.place)) is not None:
-                self.place = match.start(3)
-            self._refuse(str(error), error.kind)
+        found = statement_of(text[self.place : text.find(";", self.place) + 1])
         if found is None:
-            self._unexpected()
-        self._instruction(body, found)
-
-    def _instruction(self, body: _Body, found: Statement) -> None:
-        """Take an instruction at the place."""
+            if label := self.take(_LABEL):
+                self._label(scope, label, len(body))
+                return
+            match = _INSTRUCTION.match(text, self.place) or self.unexpected()
+            try:
+                found = _instruction(text, self.place)
+            except _Refusal:
+                self.place = match.start(3)
+                raise
+        assert found is not None
         end = self.place + len(found.text)
         # A guard may stand in the line before its instruction, and lines are those of opcodes.
         self.place += found.start
-        body.instructions.append(Instruction(self._here(), found, body.open[-1]))
+        body.append(Instruction(self.here(), found, scope))
         self.place = end
-        self._skip()
+        self.skip()
 
-    def _label(self, body: _Body, match: re.Match[str]) -> None:
-        scope, name = body.open[-1], match[1]
+    def _label(self, scope: Scope, match: re.Match[str], index: int) -> None:
+        name = match[1]
         if match[2] == ".branchtargets":
-            line = self._here()
-            try:
-                given = operands_of(self._need(_TO_SEMICOLON)[0].rstrip("; \t\n"))
-            except BadConstant as error:
-                refuse(error.kind, line, str(error))
+            given = () if self.accept(";") else self.sequence(self.operand, ";")
             parts = given[0].parts if given and isinstance(given[0], Vector) else given
             scope.targets[name] = tuple(part.text for part in parts if isinstance(part, Name))
-            return
-        if match[2] is not None:
-            self._need(_TO_SEMICOLON)
-            return
-        if name in scope.labels:
-            self._refuse(f"label {name} stands twice")
-        scope.labels[name] = len(body.instructions)
+        elif match[2] is not None:
+            self.need(_TO_SEMICOLON)
+        elif name in scope.labels.maps[0]:
+            self.refuse(f"label {name} stands twice")
+        else:
+            scope.labels[name] = index
 
 
-@lru_cache(maxsize=_KEPT)
+def _without(comment: re.Match[str]) -> str:
+    """Return what stands in place of a comment: as many lines; strings stay."""
+    text = comment[0]
+    return text if text.startswith('"') else "\n" * text.count("\n") or " "
+
+
+@lru_cache(maxsize=_KEPT_MODULES)
 def parse(text: str) -> Listing:
     """Parse a PTX module.
 
@@ -528,4 +730,8 @@ def parse(text: str) -> Listing:
         With kind `PARSE` and the line, where the text is no PTX; with `UNSUPPORTED` and the line,
         where it is PTX of a kind that is not read.
     """
-    return _Parser(text).module()
+    module = _Module(_COMMENT.sub(_without, text))
+    try:
+        return module.listing()
+    except _Refusal as error:
+        refuse(error.kind, module.here(), str(error))

@@ -1,5 +1,6 @@
 """The parsed form of a PTX module: what the text says, before anything is judged."""
 
+from collections import ChainMap
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -20,6 +21,9 @@ TYPE_BITS = MappingProxyType(
 
 CALLS = ("call", "call.uni")
 """Opcodes of calls."""
+
+WARP_SIZE = 32
+"""What WARP_SZ stands for (PTX ISA 4.5.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,6 @@ class Group:
 
 
 Operand = Name | Immediate | Address | Vector | Pair | Group
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """The predicate in front of an instruction."""
-
-    register: str
-    negated: bool
 
 
 class Register(NamedTuple):
@@ -145,10 +141,11 @@ class Scope:
     families: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Count and type of registers that are declared together, as `%r<100>`, by their prefix."""
     variables: dict[str, Variable] = field(default_factory=dict)
-    labels: dict[str, int] = field(default_factory=dict)
-    """Index into the body that each label stands before; one past the end at the end."""
-    targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Labels of each list of branch targets."""
+    labels: ChainMap[str, int] = field(default_factory=ChainMap)
+    """Index into the body that each label that is visible here stands before; one past the end at
+    the end."""
+    targets: ChainMap[str, tuple[str, ...]] = field(default_factory=ChainMap)
+    """Labels of each list of branch targets that is visible here."""
     _found: dict[str, Register | Variable] = field(default_factory=dict)
     """What names were found to mean."""
 
@@ -180,15 +177,9 @@ class Scope:
             self._found[name] = found
         return found
 
-    def label(self, name: str) -> int | None:
-        """Return the place of a label that is visible here."""
-        found = self.labels.get(name)
-        return self.parent.label(name) if found is None and self.parent else found
-
-    def branch_targets(self, name: str) -> tuple[str, ...] | None:
-        """Return the labels of a list of branch targets."""
-        found = self.targets.get(name)
-        return self.parent.branch_targets(name) if found is None and self.parent else found
+    def inner(self, number: int) -> "Scope":
+        """Return a new scope inside of this one."""
+        return Scope(self, number, labels=self.labels.new_child(), targets=self.targets.new_child())
 
 
 class Statement(NamedTuple):
@@ -198,7 +189,8 @@ class Statement(NamedTuple):
     """From the guard to the semicolon."""
     start: int
     """Characters before the opcode."""
-    guard: Guard | None
+    guard: Name | None
+    """The predicate in front of it."""
     opcode: str
     operands: tuple[Operand, ...]
 
@@ -210,11 +202,6 @@ class Instruction:
     line: int
     statement: Statement
     scope: Scope
-
-    @property
-    def guard(self) -> Guard | None:
-        """The predicate in front of it."""
-        return self.statement.guard
 
     @property
     def opcode(self) -> str:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runners.simulated.memory import Memory, Owner, Owners
+from runners.simulated.syntax import WARP_SIZE
 from runners.simulated.traps import TrapKind, refuse
 
-LANES = 32
+LANES = WARP_SIZE
 """Threads of a warp (PTX ISA 3.1)."""
 
 Values = NDArray[Any]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.formats import FORMATS
 from oracle.forms import Form
 from oracle.held import Fragment
+from oracle.isa import is_available
 from oracle.matrices import SHAPES, Matrix
 from oracle.places import Place, Span
 from oracle.program import Program, walk

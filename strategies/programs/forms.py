@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from oracle.availability import is_available
 from oracle.forms import Form
 from oracle.held import Fragment, Held, Registers
-from oracle.isa import FORMS, MMA_FORMS
+from oracle.isa import FORMS, MMA_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
 from oracle.targets import Module, PtxVersion

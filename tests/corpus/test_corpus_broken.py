@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from corpus import BrokenEntryError, Cause, Corpus, Entry, Problem, durable
 from corpus.schema import SCHEMA, decode
-from corpus.verification import verify
+from corpus.upkeep import verify
 from oracle.errors import InfrastructureError
 
 

@@ -8,7 +8,7 @@ from corpus_cases import CASE, FILES, changed, new_corpus, tree
 
 from corpus import Corpus, open_corpus
 from corpus.export import export_zip, json_lines
-from corpus.merging import merge
+from corpus.upkeep import merge
 
 
 def two_findings(folder: Path) -> Corpus:

@@ -11,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import Case, Corpus, Family, Kind, ShrinkStatus
-from corpus.difference import compare
-from corpus.families import families
-from corpus.merging import merge
-from corpus.pruning import prune
-from corpus.verification import verify
+from corpus.families import compare, families
+from corpus.upkeep import merge, prune, verify
 
 TEXTS = ("wmma.load 1;", "wmma.load;", "wmma.mma;", "ldmatrix;")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpus.identity import finding_id
+from corpus.entry import finding_id
 from corpus.images import unpack
-from corpus.naming import is_record, named_corpus
+from corpus.opening import is_record, named_corpus
 from corpus.programs import decode_program
 from corpus.recorded import FOLDER, Answers, read_answers, write_answers
 from fuzz.findings.case import ACTUAL, INPUT, PROGRAM

@@ -7,9 +7,8 @@ import pytest
 from corpus_cases import new_corpus
 
 from corpus import BrokenEntryError, Corpus, Kind, open_corpus
-from corpus.merging import merge
 from corpus.schema import MIGRATIONS, SCHEMA, decode
-from corpus.verification import verify
+from corpus.upkeep import merge, verify
 
 # Written by the commit that had schema 1: its assembler is made up, its format was real.
 OLDER = Path(__file__).parent / "data" / "schema1"

@@ -37,7 +37,7 @@ from corpus import (
     create_corpus,
     open_corpus,
 )
-from corpus.identity import digest, finding_id
+from corpus.entry import digest, finding_id
 from oracle.errors import UsageError
 
 ON_DISK = settings(deadline=None, max_examples=60)

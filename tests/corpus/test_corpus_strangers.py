@@ -17,16 +17,13 @@ import pytest
 from corpus_cases import CASE, FILES, changed, new_corpus, only_folder, tree
 
 from corpus import Corpus, Entry, Problem, create_corpus, durable, open_corpus
-from corpus.archive import DIRECTORY_BYTES, opened_archive
-from corpus.export import export_zip
+from corpus.export import DIRECTORY_BYTES, export_zip, opened_archive
 from corpus.handwritten import import_case
 from corpus.images import pack, unpack
-from corpus.known import load_known
-from corpus.merging import merge
+from corpus.known import load_known, parse_range
 from corpus.plain_files import FILE_BYTES
-from corpus.pruning import prune
 from corpus.schema import encode
-from corpus.version_range import parse_range
+from corpus.upkeep import merge, prune
 from oracle.errors import InfrastructureError, UsageError, WarpfuzzError
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.version_range import parse_range
+from corpus.known import parse_range
 from oracle.errors import UsageError
 
 numbers = st.lists(st.integers(0, 30), min_size=1, max_size=3)

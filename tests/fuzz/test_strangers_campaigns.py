@@ -60,12 +60,21 @@ def test_a_command_is_trusted_where_it_was_given_and_nowhere_else(
 
 def test_an_assembler_that_a_finding_names_is_not_run(home: Path) -> None:
     corpus = create_corpus(home / "c", generator="test")
-    saved = corpus.add(case(1, runner="sim", assembler="/bin/evil"), {})
+    evil, mine = (str(home / name) for name in ("evil", "mine"))
+    for name in (evil, mine):
+        Path(name).write_text(f"#!/bin/sh\ntouch {name}.was-run\n")
+        Path(name).chmod(0o755)
+    saved = corpus.add(case(1, runner="sim", assembler=evil), {})
     entry = corpus.get(saved.id)
-    with pytest.raises(UsageError, match=r"/bin/evil.*--trust if you know it, or --assembler"):
+    with pytest.raises(UsageError, match=r"/evil.*--trust if you know it, or --assembler"):
         ReplayOptions().choice(entry)
-    assert ReplayOptions(trust=True).choice(entry).assembler == "/bin/evil"
-    assert ReplayOptions(assembler="/bin/mine").choice(entry).assembler == "/bin/mine"
+    taken = ReplayOptions(assembler=mine).choice(entry).assembler
+    assert taken is not None
+    assert taken.spelled == mine
+    assert not Path(f"{evil}.was-run").exists()
+    taken = ReplayOptions(trust=True).choice(entry).assembler
+    assert taken is not None
+    assert taken.spelled == evil
 
 
 @pytest.mark.parametrize(

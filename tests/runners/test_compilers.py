@@ -6,22 +6,24 @@ import pytest
 
 from runners import compilers
 from runners.assemblers.assembler import Assembler, Origin
-from runners.assemblers.discovery import Found
-from runners.compilers import RELEASES, select
+from runners.compilers import Found, select
+from runners.wheels import RELEASES
 
 
 def test_all_are_those_that_are_here_and_every_release_that_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     here = [
-        Assembler(path=Path(f"/{release}/ptxas"), release=release, version=version,
+        Assembler(path=Path(f"/{release}/ptxas"), version=version,
                   origin=next(iter(Origin)))
         for release, version in (("12.4", "V12.4.99"), ("13.5", "V13.5.37"), ("99.1", "V99.1.2"))
     ]  # fmt: skip
-    monkeypatch.setattr(compilers, "discover", lambda: Found(assemblers=tuple(here), problems=()))
-    found = select("all").candidates
-    assert [one.order[:2] for one in found] == sorted(
+    monkeypatch.setattr(
+        compilers, "discover_assemblers", lambda: Found(assemblers=tuple(here), problems=())
+    )
+    selected = select("all").candidates
+    assert [one.order[:2] for one in selected] == sorted(
         {tuple(map(int, release.split("."))) for release in (*RELEASES, "99.1")}
     )
-    assert [one.here for one in found if one.here is not None] == here
+    assert [one.here for one in selected if one.here is not None] == here
     assert [one.here for one in select("installed").candidates] == here

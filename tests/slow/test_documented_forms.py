@@ -25,15 +25,14 @@ from corpus import Case, Kind
 from corpus.finding import RunnerVerdict
 from corpus.known import Known, load_known
 from fuzz.findings.families import family_of
-from oracle.availability import is_available, needs_aligned
 from oracle.forms import Form
-from oracle.isa import FORMS, spellings
+from oracle.isa import FORMS, is_available, needs_aligned, spellings
 from oracle.legality import Verdict, explain
 from oracle.targets import TARGETS, VERSIONS, Module, PtxVersion, Target
 from runners.assemblers.assembler import Assembler, identify
-from runners.assemblers.discovery import discover
 from runners.assemblers.judgements import Judgement, Outcome
 from runners.assemblers.judging import Judge, judge_module
+from runners.compilers import discover_assemblers
 from runners.instruction_modules import assembly_module
 from strategies.drafts import Draft, canonical
 
@@ -57,7 +56,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _assemblers() -> list[Assembler]:
     given = os.environ.get("WARPFUZZ_ASSEMBLERS")
     if given is None:
-        return list(discover().assemblers)
+        return list(discover_assemblers().assemblers)
     return [identify(Path(path)) for path in given.split(":") if path]
 
 

@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from corpus.naming import named_corpus
+from corpus.opening import named_corpus
 from corpus.recorded import read_answers
 from fuzz.findings.questions import ask, words_of
-from runners.assemblers.discovery import discover
+from runners.compilers import discover_assemblers
 
 PAGE = Path(__file__).parents[2] / "docs" / "record.md"
 ENTRIES = list(named_corpus(Path("record")).entries(pytest.fail))
 ANSWERS = read_answers()
-HERE = [one for one in discover().assemblers if one.version.removeprefix("V") in ANSWERS.asked]
+HERE = [
+    one
+    for one in discover_assemblers().assemblers
+    if one.version.removeprefix("V") in ANSWERS.asked
+]
 
 
 def test_the_page_is_what_the_record_says():

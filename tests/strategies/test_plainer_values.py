@@ -14,6 +14,7 @@ from oracle import isa
 from oracle.definedness import undefined
 from oracle.formats import FORMATS, Format, Kind
 from oracle.image import position
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.ops import Op
 from oracle.places import Buffer, Place
@@ -116,11 +117,13 @@ def test_two_products_complete_each_other_below_one_that_was_there() -> None:
         assert both == Fraction(2) ** (whole - below + 2 * bits)
 
 
-@pytest.mark.parametrize("form", isa.LDMATRIX_FORMS[:8] + isa.STMATRIX_FORMS[:6], ids=str)
+@pytest.mark.parametrize(
+    "form", isa.LDMATRIX_FORMS[:8] + INSTRUCTIONS["stmatrix"].forms[:6], ids=str
+)
 def test_rows_of_a_plainer_form_leave_a_program_that_is_defined(form: object) -> None:
     tile, rows = Place(buffer="tile"), tuple(range(0, 512, 16))
     out, fill = Place(buffer="out"), Copy(source=Place(buffer="in"), destination=tile, size=512)
-    if form in isa.STMATRIX_FORMS:
+    if form in INSTRUCTIONS["stmatrix"].forms:
         steps = (
             LoadRegisters(registers="r", count=form.registers, place=Place(buffer="in")),
             Op.of(form=form, registers="r", buffer="tile", addresses=rows),

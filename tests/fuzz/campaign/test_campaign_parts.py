@@ -31,10 +31,11 @@ from fuzz.campaign.store import (
 from fuzz.campaign.triage import Triage
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Drawn, Facts, Stage, Suspect
-from fuzz.findings.case import WRONG_STEP
+from fuzz.findings.families import WRONG_STEP
 from fuzz.runner import RunnerChoice
 from oracle.errors import InfrastructureError, UsageError
 from oracle.image import different
+from runners.assemblers.assembler import Assembler
 
 TEXTS = st.text(max_size=20)
 COUNTS = st.integers(0, 10**15)
@@ -188,7 +189,7 @@ def test_options_of_a_finding_do_not_name_the_folders_of_a_machine() -> None:
     one, other = (
         RunnerChoice(
             name="cuda",
-            assembler=f"{folder}/ptxas",
+            assembler=Assembler(path=Path(folder) / "ptxas"),
             ptx_pass=f"{folder}/python {folder}/pass.py --twice",
             level=3,
         )
@@ -285,7 +286,7 @@ def test_a_family_is_as_provisional_after_a_resumption_as_its_finding_is(
     ]
     triage = Triage(corpus=corpus, known=Known(entries=()), shrinks=lambda _: False)
     triage.restore(records)
-    states = {key: member.state for key, member in triage.members.items()}
+    states = dict(triage.members)
     assert {key: state.provisional for key, state in states.items()} == {
         "violation/k": provisional, "violation/lost": False,
     }  # fmt: skip

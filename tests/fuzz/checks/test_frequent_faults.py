@@ -30,6 +30,8 @@ class Counting(ForwardingRunner):
     def __init__(self, ready: OpenRunner) -> None:
         super().__init__(ready.runner)
         self.compiled = self.ran = 0
+        self.failed = Counter[str]()
+        """Runs that failed, by the code of the kernel."""
 
     def compile(self, module: KernelModule) -> Compiled | Failure:
         self.compiled += 1
@@ -40,7 +42,9 @@ class Counting(ForwardingRunner):
         return super().submit(compiled, images, entry=entry)
 
     def run(self, compiled: Compiled, images: Images, *, entry: str | None = None):
-        return self.submit(compiled, images, entry=entry).collect()
+        ran = self.submit(compiled, images, entry=entry).collect()
+        self.failed[f"{compiled.key} {entry}"] += isinstance(ran, Failure)
+        return ran
 
 
 def reports(
@@ -88,3 +92,11 @@ def test_what_costs_the_device_is_not_looked_for_again() -> None:
     for report in again:
         assert report.compared + report.failed + report.unasked == report.cases
     assert failed <= families(again).keys()
+
+
+def test_what_fails_whatever_images_hold_is_run_once_more() -> None:
+    made, asked = reports(OUTSIDE)
+    assert sum(report.failed for report in made)
+    assert set(asked.failed.values()) <= {0, 1}
+    # Of each such program one image is shown, and the others are not asked about.
+    assert sum(report.unasked for report in made) > sum(report.failed for report in made)

@@ -18,7 +18,7 @@ from rich.console import Console
 from corpus import Case, Family, Kind, OracleVerdict, RunnerVerdict, Versions, create_corpus
 from corpus.entry import Entry
 from corpus.images import pack, unpack
-from corpus.naming import named_entry
+from corpus.opening import named_entry
 from corpus.programs import decode_program, encode_program
 from fuzz.explain.facts import LEVELS, apart, level, outcomes_of, units
 from fuzz.explain.terminal import EQUAL, heat_map, page_of
@@ -200,7 +200,7 @@ def _program(opcode: str) -> Program:
         access = next(
             one for one in forms
             if one.layout == layout and one.space == "global"
-            and one.shape == form.shape and one.type == matrix.type
+            and one.shape == form.shape and one.type() == matrix.type
         )  # fmt: skip
         place = Place(buffer=f"g{operand}")
         steps.append(Op.of(form=access, fragment=operand, place=place))

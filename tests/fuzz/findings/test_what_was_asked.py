@@ -26,6 +26,7 @@ from fuzz.findings.questions import ModuleQuestion
 from fuzz.findings.replay import CannotBeAskedError, Way
 from fuzz.findings.stored import Replays
 from runners.assemblers.assembler import identify
+from runners.compilers import named_assembler
 
 FAULT = "accumulator-ignored"
 ILLEGAL = "wmma.load.a.sync.aligned.row.m16n16k16.global.f64 {%d0, %d1}, [%addr];"
@@ -148,6 +149,16 @@ def test_machine_code_is_never_judged_on_the_simulated_device(
     assert "does not run the machine code" in err
 
 
+def test_a_finding_of_the_simulated_device_has_no_compiler_to_bisect(
+    program: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every compiler was asked, and each gave the same reason, 40 times (2026-11-23)."""
+    code, out, err = ended(capsys, "bisect", program.path)
+    assert (code, out) == (2, "")
+    assert err.count("which runs the PTX itself") == 1
+    assert "--runner cuda" in err
+
+
 def test_a_replay_needs_no_fault_named_and_none_leaves_it_out(program: Entry) -> None:
     for options, verdict in (
         (ReplayOptions(), "reproduced"),
@@ -225,7 +236,7 @@ def test_every_command_on_a_page_runs(
     monkeypatch.setenv("COLUMNS", "400")
     entry = stored(
         tmp_path / "a folder", multiplication(half()), faults=(FAULT,), ptx_pass=ptx_pass,
-        assembler=str(path) if with_assembler else None,
+        assembler=named_assembler(str(path)) if with_assembler else None,
     )  # fmt: skip
     page = ended(capsys, "corpus", "show", entry.path)[1]
     commands = [line.rpartition(" warpfuzz ")[2] for line in page.splitlines()

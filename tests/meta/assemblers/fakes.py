@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-from runners.assemblers.assembler import Assembler, Origin
+from runners.assemblers.assembler import Assembler
 from runners.assemblers.judgements import Outcome
+from runners.toolchains import Origin
 
 FAKE = Path(__file__).with_name("fake_ptxas.py")
 
@@ -30,4 +31,4 @@ def fake(folder: Path, mode: str = "sound") -> Assembler:
     program = folder / "ptxas"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {FAKE} "{mode}" "$@"\n')
     program.chmod(0o755)
-    return Assembler(path=program, release="99.1", version="V99.1.7", origin=Origin.GIVEN)
+    return Assembler(path=program, version="V99.1.7", origin=Origin.GIVEN)

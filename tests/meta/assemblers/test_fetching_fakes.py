@@ -10,10 +10,12 @@ from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
 from runners import wheels
-from runners.assemblers import fetching
-from runners.assemblers.assembler import Origin
-from runners.assemblers.discovery import fetched_folder, find
-from runners.assemblers.fetching import fetch, unpack
+from runners.assemblers.assembler import identify
+from runners.compilers import assembler_version
+from runners.compilers import fetched_assembler as fetch
+from runners.compilers import find_assembler as find
+from runners.folders import cache_folder
+from runners.toolchains import Origin
 
 WHEEL = "nvidia_cuda_nvcc-99.1.7-py3-none-any.whl"
 PIP = """#!{python} -IS
@@ -53,6 +55,15 @@ def wheel(folder, members=None):
     return path
 
 
+def fetched_folder():
+    return cache_folder() / "assemblers"
+
+
+def unpack(wheel):
+    folder = wheels.unpacked("ptxas", [wheel], version_of=assembler_version)
+    return identify(folder / "ptxas")
+
+
 def pip_says(tmp_path, monkeypatch, body):
     python = tmp_path / "python"
     python.write_text(PIP.format(python=sys.executable, log=str(tmp_path / "log"), body=body))
@@ -69,7 +80,7 @@ def test_a_fetched_assembler_is_unpacked_whole_with_its_licence_and_found(tmp_pa
     assert assembler.path == fetched_folder() / "99.1.7/ptxas"
     assert (fetched_folder() / "99.1.7/License.txt").read_text() == "be good"
     note = json.loads((fetched_folder() / "99.1.7/origin.json").read_text())
-    assert note == {"wheel": WHEEL, "member": "nvidia/cu13/bin/ptxas"}
+    assert note == {"wheels": [WHEEL], "member": "nvidia/cu13/bin/ptxas"}
     assert sorted(path.name for path in fetched_folder().iterdir()) == ["99.1.7"]
     assert find("99.1") == assembler
 
@@ -191,7 +202,7 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path, monkeypatch):
     def full(archive, name, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching, "unpack_member", full)
+    monkeypatch.setattr(wheels, "_unpack_member", full)
     with pytest.raises(InfrastructureError, match="no space is left"):
         unpack(wheel(tmp_path))
     assert list(fetched_folder().iterdir()) == []

@@ -9,9 +9,12 @@ from fakes import FAKE
 
 from oracle.errors import InfrastructureError, UsageError
 from oracle.targets import PtxVersion
-from runners.assemblers import discovery
-from runners.assemblers.assembler import Origin, identify
-from runners.assemblers.discovery import discover, fetched_folder, find
+from runners import toolchains
+from runners.assemblers.assembler import identify
+from runners.compilers import discover_assemblers as discover
+from runners.compilers import find_assembler as find
+from runners.folders import cache_folder
+from runners.toolchains import Origin
 
 # A ptxas for questions: `highest` .version, targets with the first .version of each.
 ASKED = """#!{python} -IS
@@ -38,8 +41,8 @@ def nothing_here(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr(discovery, "_TOOLKIT_FOLDER", tmp_path / "local")
-    monkeypatch.setattr(discovery, "WHEELS", ())
+    monkeypatch.setattr(toolchains, "_TOOLKIT_FOLDER", tmp_path / "local")
+    monkeypatch.setattr(toolchains, "HOLDING", {"ptxas": ()})
 
 
 def put(folder, version="13.5.37", highest=(9, 5), name="ptxas"):
@@ -64,7 +67,7 @@ def test_every_place_is_searched_and_the_newest_comes_first(tmp_path, monkeypatc
     put(tmp_path / "home/bin", "12.10.1")
     put(tmp_path / "cuda/bin", "11.8.89")
     put(tmp_path / "local/cuda-13.0/bin", "13.0.88")
-    put(fetched_folder() / "13.5.37", "13.5.37")
+    put(cache_folder() / "assemblers" / "13.5.37", "13.5.37")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
     found = discover()
@@ -86,7 +89,7 @@ def test_installed_wheels_are_searched(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Name: nvidia-cuda-nvcc\nVersion: 13.1.80\n")
     (info / "RECORD").write_text("nvidia/cu13/bin/ptxas,,\nnvidia/cu13/bin/crt/ptxas,,\n")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.setattr(discovery, "WHEELS", ("nvidia-cuda-nvcc",))
+    monkeypatch.setattr(toolchains, "HOLDING", {"ptxas": ("nvidia-cuda-nvcc",)})
     assert [(one.version, one.origin) for one in discover().assemblers] == [
         ("V13.1.80", Origin.WHEEL)
     ]

@@ -57,7 +57,7 @@ def members(tmp_path_factory):
     made = []
     for version in ("12.4", "12.8"):
         planted_ptxas(folder / version, version, [], levels=(3,), answering=address())
-        made.append(Member(here=identify(folder / version / "ptxas"), level=3))
+        made.append(Member(toolchain=identify(folder / version / "ptxas"), level=3))
     return tuple(made)
 
 

@@ -13,11 +13,12 @@ from fuzz.compilers.matrix import Matrix
 from fuzz.compilers.members import Member, MemberRunner, Place, device_of
 from fuzz.runner import OpenRunner, RunnerChoice
 from runners.cuda.runner import CudaRunner
+from runners.toolchains import DRIVER
 from strategies.draws import Selection
 from strategies.program_draws import Versions, selected_forms
 
 BREAKING = Path(__file__).parents[1] / "values" / "fakes"
-DRIVERS = (Member(here=None, level=1), Member(here=None, level=3))
+DRIVERS = (Member(toolchain=DRIVER, level=1), Member(toolchain=DRIVER, level=3))
 IMAGES = 16
 
 

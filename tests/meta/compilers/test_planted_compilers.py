@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,7 @@ from planted_ptxas import planted_ptxas
 
 from fuzz.compilers.matrix import Matrix, listings
 from fuzz.compilers.members import Member, NoDevice
+from runners import toolchains
 from runners.assemblers.assembler import identify
 from runners.kernels import KernelModule
 
@@ -402,6 +404,12 @@ def test_a_changed_expansion_is_noted_and_is_no_finding(expansions):
     assert [row["kind"] for row in listed.rows] == ["note", "note"]
 
 
+def _without_installed_tools():
+    """No program of the toolkit is found in a wheel or below /usr/local (`prepare`)."""
+    toolchains.HOLDING = dict.fromkeys(toolchains.HOLDING, ())
+    toolchains._TOOLKIT_FOLDER = Path("nowhere")
+
+
 def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions):
     home, tool, _ = expansions
     (note, _) = sorted((home / "warpfuzz-corpus" / "findings").iterdir())
@@ -415,7 +423,9 @@ def test_bisection_of_a_note_asks_for_the_machine_instructions_again(expansions)
     replayed = warpfuzz(home, "replay", note, "--compiler", "c/3/ptxas", "--json")
     assert replayed.code == 0
     assert replayed.rows[0]["verdict"] == "note"
-    without = warpfuzz(home, "bisect", note, "--compilers", "c", "--opt", "3")
+    without = warpfuzz(
+        home, "bisect", note, "--compilers", "c", "--opt", "3", prepare=_without_installed_tools
+    )
     assert without.code == 2
     assert "no nvdisasm is here" in without.err
 
@@ -425,7 +435,7 @@ def test_binaries_with_the_same_kernels_are_disassembled_once(tmp_path):
         planted_ptxas(tmp_path / str(n), f"{n}.0", text=False, mark=mark)
         for n, mark in enumerate(("", "", "HMMA"), start=1)
     ]
-    members = tuple(Member(here=identify(path), level=3) for path in planted)
+    members = tuple(Member(toolchain=identify(path), level=3) for path in planted)
     module = KernelModule(
         ptx=".version 8.0\n.target sm_90\n", target="sm_90", version="8.0", kernels=()
     )

@@ -21,13 +21,12 @@ from hypothesis import strategies as st
 from repro_cases import half, multiplication, stored
 
 from corpus import Case, Entry, create_corpus, open_corpus
-from corpus.archive import opened_archive
-from corpus.export import export_zip, json_lines
+from corpus.export import export_zip, json_lines, opened_archive
 from corpus.families import families
 from corpus.handwritten import import_case
 from corpus.images import unpack
 from corpus.known import PACKAGED, load_known
-from corpus.merging import merge
+from corpus.upkeep import merge
 from fuzz.campaign.store import CampaignStore, State, encode
 from fuzz.checks.protocol import Counts, flattened
 from fuzz.commands.legality import judge_file

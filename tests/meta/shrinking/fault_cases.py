@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from corpus import Kind
 from fuzz.findings.replay import Subject, attempt
-from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.execution import execute
-from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS
+from oracle.isa import FORMS, LDMATRIX_FORMS, MMA_FORMS, is_available
 from oracle.lane_steps import (
     PackRegisters,
 )

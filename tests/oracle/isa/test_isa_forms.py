@@ -8,14 +8,12 @@ from collections import Counter
 import pytest
 from page_syntax import opcodes
 
+from oracle.instructions import INSTRUCTIONS
 from oracle.isa import (
     FORMS,
     LDMATRIX_FORMS,
     LOAD_FORMS,
     MMA_FORMS,
-    MMA_SYNC_FORMS,
-    MOVMATRIX_FORMS,
-    STMATRIX_FORMS,
     STORE_FORMS,
     form_of,
     forms_by_opcode,
@@ -279,9 +277,7 @@ def test_the_ldmatrix_forms_are_those_of_the_syntax_and_the_description() -> Non
 
 def test_every_form_is_there_once() -> None:
     assert len({form.opcode for form in FORMS}) == len(FORMS)
-    wmma = (LOAD_FORMS, STORE_FORMS, MMA_FORMS)
-    lanes = (LDMATRIX_FORMS, MMA_SYNC_FORMS, STMATRIX_FORMS, MOVMATRIX_FORMS)
-    assert len(FORMS) == sum(map(len, (*wmma, *lanes)))
+    assert len(FORMS) == sum(len(row.forms) for row in INSTRUCTIONS.values())
 
 
 def test_the_second_spelling_has_the_shape_before_the_layout_and_the_rest_in_its_place() -> None:

@@ -20,11 +20,12 @@ from oracle import (
     stmatrix,
 )
 from oracle.forms import Form
-from oracle.isa import MMA_SYNC_FORMS, STMATRIX_FORMS, form_of
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import MMA_SYNC_FORMS, form_of
 from oracle.lane_fragments import pack, unpack
 from oracle.models import model_for
 
-STORES = [form for form in STMATRIX_FORMS if form.texts["type"] == "b16"]
+STORES = [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]
 MOVE = "movmatrix.sync.aligned.m8n8.trans.b16"
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 

@@ -15,6 +15,7 @@ from oracle.definedness import Cause, undefined
 from oracle.execution import execute
 from oracle.forms import Form
 from oracle.image import locate, position, writable
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
     LoadRegisters,
     PackRegisters,
@@ -64,7 +65,9 @@ def every_step(draw: st.DrawFn) -> Program:
     rows = draw(st.sampled_from(isa.LDMATRIX_FORMS))
     # Of .b8, which element goes where is not known.
     back = draw(
-        st.sampled_from([form for form in isa.STMATRIX_FORMS if form.texts["type"] == "b16"])
+        st.sampled_from(
+            [form for form in INSTRUCTIONS["stmatrix"].forms if form.texts["type"] == "b16"]
+        )
     )
     # Where they are stored is what ldmatrix loads, in another order.
     unit = draw(st.sampled_from((0, 256, 1024)))
@@ -91,7 +94,7 @@ def every_step(draw: st.DrawFn) -> Program:
         Op.of(form=LANES, d="m", a="x", b="y", c="z"),
         StoreRegisters(registers="m", count=4, place=out(1536)),
         PackRegisters(type="f16", source="m", destination="p", count=4),
-        Op.of(form=isa.MOVMATRIX_FORMS[0], source="p", destination="t", count=2),
+        Op.of(form=INSTRUCTIONS["movmatrix"].forms[0], source="p", destination="t", count=2),
         StoreRegisters(registers="t", count=2, place=out(2048)),
         LoadRegisters(registers="s", count=back.registers, place=out(32)),
         Op.of(form=back, registers="s", buffer="tile", addresses=there),
@@ -310,7 +313,7 @@ def test_ldmatrix_reads_what_copies_of_its_rows_read(
 
 @settings(max_examples=100)
 @given(
-    form=st.sampled_from(isa.STMATRIX_FORMS),
+    form=st.sampled_from(INSTRUCTIONS["stmatrix"].forms),
     rows=st.permutations(range(40)),
     read=st.tuples(st.integers(0, 79), st.integers(1, 80)),
     barrier=st.booleans(),

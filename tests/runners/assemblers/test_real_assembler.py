@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from oracle.errors import UsageError
 from oracle.isa import FORMS
 from oracle.targets import parse_target
-from runners.assemblers.discovery import find
 from runners.assemblers.judgements import Outcome
 from runners.assemblers.judging import Judge, judge_module
+from runners.compilers import find_assembler
 from runners.instruction_modules import minimal_module
 
 PREFIXES = {"b32": "r", "s32": "r", "f32": "f", "f64": "d"}
@@ -28,7 +28,7 @@ TOKENS = ["wmma.mma", "ldmatrix", ".sync", ".row", "{", "}", "%r0", "[", "]", ";
 @pytest.fixture(scope="module")
 def assembler():
     try:
-        return find()
+        return find_assembler()
     except UsageError as error:
         pytest.skip(str(error))
 

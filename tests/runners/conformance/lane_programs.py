@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oracle.forms import Form
 from oracle.held import Registers
-from oracle.isa import LDMATRIX_FORMS, MOVMATRIX_FORMS, STMATRIX_FORMS
+from oracle.instructions import INSTRUCTIONS
+from oracle.isa import LDMATRIX_FORMS
 from oracle.lane_steps import (
     LaneStep,
     LoadRegisters,
@@ -16,7 +17,7 @@ from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.steps import Barrier, Copy, Step
 
-(MOVMATRIX,) = MOVMATRIX_FORMS
+(MOVMATRIX,) = INSTRUCTIONS["movmatrix"].forms
 assert MOVMATRIX.mnemonic == "movmatrix"
 ROWS = tuple(range(0, 512, 16))
 
@@ -49,7 +50,7 @@ def plain(form: Form, *, over: str = "d", offset: int = 16) -> Program:
 def stmatrix(number: int, *, transposed: bool) -> Form:
     return next(
         form
-        for form in STMATRIX_FORMS
+        for form in INSTRUCTIONS["stmatrix"].forms
         if (form.number, form.transposed, form.texts["type"], form.space)
         == (number, transposed, "b16", "shared")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cuda_fakes import fake_runner
 
-from runners.assemblers.discovery import discover
+from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
 from runners.cuda.runner import CudaRunner
 from runners.protocol import Runner
@@ -28,7 +28,7 @@ def make_runner(name: str) -> Runner:
     if name == OVER_STAND_IN:
         return fake_runner(deadline=60.0)
     if name == WITH_PTXAS:
-        assemblers = discover().assemblers
+        assemblers = discover_assemblers().assemblers
         if not assemblers:
             pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
         return CudaRunner(compiler=PtxasCompiler(assemblers[0].path))

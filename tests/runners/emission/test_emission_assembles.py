@@ -15,7 +15,7 @@ from oracle.forms import Form
 from oracle.isa import MMA_SYNC_FORMS
 from oracle.program import Program, requirements
 from oracle.targets import Module
-from runners.assemblers.discovery import discover
+from runners.compilers import discover_assemblers
 from runners.cuda.compilation import PtxasCompiler
 from runners.emission import emit_all, emit_screening
 from runners.kernels import KernelModule
@@ -27,7 +27,7 @@ Emitter = Callable[..., KernelModule]
 @pytest.fixture(scope="module")
 def assembler() -> PtxasCompiler:
     """The newest ptxas that is here."""
-    assemblers = discover().assemblers
+    assemblers = discover_assemblers().assemblers
     if not assemblers:
         pytest.skip("no ptxas is here; `pip install nvidia-cuda-nvcc` brings one")
     return PtxasCompiler(assemblers[0].path, level=0)

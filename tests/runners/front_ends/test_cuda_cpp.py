@@ -17,10 +17,12 @@ from oracle.steps import Elementwise, Step
 from oracle.targets import Module
 from runners.emission import emit_all
 from runners.front_ends import cuda_cpp_api as api
-from runners.front_ends import line_bytes
 from runners.front_ends.cuda_cpp import CudaCppWriter, cuda_cpp
+from runners.front_ends.cuda_cpp_compilers import Nvcc, Nvrtc
 from runners.front_ends.cuda_cpp_elements import statement
+from runners.front_ends.llvm import Llvmlite
 from runners.front_ends.protocol import is_named
+from runners.toolchains import DRIVER
 from strategies.draws import draw
 from strategies.features import Focus
 from strategies.programs import programs
@@ -172,5 +174,5 @@ def test_programs_that_are_drawn_for_the_api_are_said_in_it() -> None:
         shares.append(sum(map(api.is_said, drawn)) / len(drawn))
     assert shares[0] < 0.5
     assert shares[1] > 0.8
-    assert {line_bytes(name) for name in ("nvcc", "nvrtc:12.4")} == {api.POINTER_BYTES}
-    assert line_bytes("llvm:15") == line_bytes(None) == 1
+    assert Nvcc.line_bytes == Nvrtc.line_bytes == api.POINTER_BYTES
+    assert Llvmlite.line_bytes == DRIVER.line_bytes == 1

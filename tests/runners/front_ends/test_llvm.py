@@ -16,17 +16,19 @@ from oracle.lane_steps import StoreRegisters
 from oracle.matrices import LANES
 from oracle.program import Program, walk
 from oracle.targets import Module
+from runners import compilers
+from runners.compilers import discover_front_ends, find_front_ends
+from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
-from runners.front_ends import discovery
-from runners.front_ends.discovery import find
+from runners.front_ends.llvm import LlvmliteFrontEnd
 from runners.front_ends.llvm_intrinsics import multiply_name
 from runners.front_ends.llvm_ir import llvm_ir
-from runners.front_ends.llvmlite_process import LlvmliteFrontEnd
-from runners.front_ends.protocol import FrontEnd, each, is_named, names_program
-from runners.front_ends.ptx_kernels import ptx_digests
+from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
+from runners.ptx_text import ptx_digests
 from runners.simulated_runner import SimulatedRunner
+from runners.toolchains import each, names_program
 from strategies.draws import Selection, draw
 from strategies.features import Focus
 from strategies.program_draws import selected_forms
@@ -162,8 +164,8 @@ def test_a_compiler_that_dies_costs_its_module_and_no_other(tmp_path: Path) -> N
 
 def test_a_target_that_llvm_does_not_know_is_unsupported_and_no_fault_of_it() -> None:
     installed = find("llvm")
-    assert installed.knows("sm_80", "7.1")
-    assert not installed.knows("sm_80", "99.0")
+    assert installed.knows("sm_80", "7.1", "sm_80")
+    assert not installed.knows("sm_80", "99.0", "sm_80")
 
 
 def test_front_ends_have_commas_between_them_where_they_are_versions() -> None:
@@ -211,9 +213,9 @@ def test_kernels_that_differ_in_comments_and_labels_alone_are_one() -> None:
 
 
 def test_all_names_the_front_ends_that_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = discovery.discover()
-    assert discovery.named(["all"]) == tuple(one.spelled for one in here)
-    assert discovery.named(["llvm:14,llvm:20", "llvm:14"]) == ("llvm:14", "llvm:20")
-    monkeypatch.setattr(discovery, "discover", list)
+    here = tuple(discover_front_ends())
+    assert find_front_ends(["all"]) == here
+    assert find_front_ends([",".join(one.spelled for one in here), "all", "llvm"]) == here
+    monkeypatch.setattr(compilers, "discover_front_ends", list)
     with pytest.raises(UsageError, match="no front end is here; fetch one"):
-        discovery.named(["all"])
+        find_front_ends(["all"])

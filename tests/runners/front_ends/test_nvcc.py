@@ -16,13 +16,14 @@ from oracle.operations import operations
 from oracle.program import Program
 from oracle.steps import Elementwise
 from oracle.targets import Module
+from runners.compilers import fetched_compiler
+from runners.compilers import find_front_end as find
 from runners.emission import emit, emit_all
 from runners.front_ends import cuda_cpp_api as api
-from runners.front_ends import nvcc, nvrtc
 from runners.front_ends.cuda_cpp import HEAD
+from runners.front_ends.cuda_cpp_compilers import Nvcc, NvrtcFrontEnd
 from runners.front_ends.cuda_cpp_elements import statement
 from runners.front_ends.cuda_cpp_text import REGISTERS
-from runners.front_ends.discovery import find
 from runners.front_ends.protocol import FrontEnd, is_named
 from runners.kernels import KernelModule
 from runners.protocol import Failure, Ran, Trouble
@@ -46,11 +47,11 @@ def _drawn(mnemonic: str, count: int, *, line_bytes: int) -> dict[str, Program]:
 
 
 @pytest.fixture(scope="module")
-def found() -> nvcc.Nvcc:
-    if sys.platform != "linux" or not nvcc.discover():
+def found() -> Nvcc:
+    if sys.platform != "linux" or not Nvcc.discover():
         pytest.skip("no nvcc with its headers is here: nothing to compile with")
     one = find("nvcc")
-    assert isinstance(one, nvcc.Nvcc)
+    assert isinstance(one, Nvcc)
     return one
 
 
@@ -73,13 +74,13 @@ def _wrong(front_end: FrontEnd, named: dict[str, Program]) -> list[str]:
 
 
 @pytest.mark.parametrize("level", [0, 3])
-def test_drawn_programs_give_the_oracles_images_through_nvcc(found: nvcc.Nvcc, level: int) -> None:
+def test_drawn_programs_give_the_oracles_images_through_nvcc(found: Nvcc, level: int) -> None:
     named = _drawn("", 5, line_bytes=1) if level else _drawn("wmma.mma", 2, line_bytes=32)
     with found.opened(level) as front_end:
         assert _wrong(front_end, named) == []
 
 
-def test_every_operation_on_elements_is_cuda_cpp(found: nvcc.Nvcc) -> None:
+def test_every_operation_on_elements_is_cuda_cpp(found: Nvcc) -> None:
     fragments = {
         api.fragment_type(form.matrix(operand), layout): form.matrix(operand)
         for form in FORMS
@@ -106,12 +107,12 @@ def test_every_operation_on_elements_is_cuda_cpp(found: nvcc.Nvcc) -> None:
                 name = f"f{number}_{operation}_{count}".replace("-", "_")
                 lines.append(f"__device__ void {name}({parameters}) {{ {text} }}")
     with found.opened(0) as front_end:
-        compiled = front_end.compiled("\n".join(lines), "sm_90")
+        compiled = front_end.compiled("\n".join(lines), "sm_90", "8.0")
     assert isinstance(compiled, str), compiled.detail
 
 
 @pytest.mark.parametrize("planted", _PLANTED)
-def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: Path) -> None:
+def test_a_planted_front_end_is_found(found: Nvcc, planted: str, tmp_path: Path) -> None:
     script = tmp_path / "planted.py"
     script.write_text(f"import re, sys\nptx = sys.stdin.read()\nprint({_PLANTED[planted]})\n")
     command = f"{found.command} | {shlex.quote(sys.executable)} {shlex.quote(str(script))}"
@@ -122,8 +123,8 @@ def test_a_planted_front_end_is_found(found: nvcc.Nvcc, planted: str, tmp_path: 
         assert _wrong(front_end, named)
 
 
-def test_what_nvcc_cannot_be_asked_is_unsupported(found: nvcc.Nvcc) -> None:
-    assert found.knows("sm_90", "8.0")
+def test_what_nvcc_cannot_be_asked_is_unsupported(found: Nvcc) -> None:
+    assert found.knows("sm_90", "8.0", "sm_90")
     (program,) = _drawn("wmma.mma", 1, line_bytes=1).values()
     with found.opened(3) as front_end:
         by_hand = front_end(KernelModule(ptx="", target="sm_90", version="8.0", kernels=()))
@@ -146,7 +147,7 @@ def test_a_program_that_is_no_working_nvcc_is_none(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert all(one.version != "99.0.1" for one in nvcc.discover())
+    assert all(one.version != "99.0.1" for one in Nvcc.discover())
     with pytest.raises(UsageError, match=r"fetch nvcc:99\.0"):
         find("nvcc:99.0")
     assert find(f"nvcc:{tmp_path}").version == "99.0.1"  # the user's word
@@ -158,10 +159,10 @@ def test_a_program_that_is_no_working_nvcc_is_none(
 
 def test_releases_without_wheels_and_levels_without_a_meaning_are_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nvrtc:VERSION is the same compiler"):
-        nvcc.download("12.4")
+        fetched_compiler("nvcc:12.4")
     with pytest.raises(UsageError, match="no wheel of nvrtc 10"):
-        nvrtc.download("10.2")
+        fetched_compiler("nvrtc:10.2")
     with pytest.raises(UsageError, match="no libnvrtc"):
         find(f"nvrtc:{tmp_path}")
     with pytest.raises(UsageError, match="--opt 0"):
-        nvrtc.NvrtcFrontEnd(tmp_path, level=2)
+        NvrtcFrontEnd(tmp_path, level=2)

@@ -11,9 +11,9 @@ import pytest
 from oracle.errors import InfrastructureError
 from oracle.isa import mma_form
 from oracle.targets import Module
+from runners.compilers import find_front_end as find
 from runners.emission import emit
-from runners.front_ends.discovery import find
-from runners.front_ends.nvrtc import NvrtcFrontEnd
+from runners.front_ends.cuda_cpp_compilers import NvrtcFrontEnd
 from runners.protocol import Failure, Trouble
 from strategies.draws import simplest
 from strategies.features import Focus
@@ -63,18 +63,18 @@ def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_library_is_asked_in_a_process_that_may_die(toolkit: Path) -> None:
     one = find(f"nvrtc:{toolkit}")
     assert (one.version, one.spelled) == ("99.1.7", f"nvrtc:{toolkit}")
-    assert one.knows("sm_90", "8.4")
-    assert not one.knows("sm_90", "8.5")  # it chooses the version, and writes no newer one
-    assert not one.knows("sm_80", "8.0")
+    assert one.knows("sm_90", "8.4", "sm_90")
+    assert not one.knows("sm_90", "8.5", "sm_90")  # it chooses, and writes no newer one
+    assert not one.knows("sm_80", "8.0", "sm_80")
     with NvrtcFrontEnd(toolkit, level=0) as front_end:
         assert front_end.name == "NVRTC 99.1.7 at -O0"
-        died = front_end.compiled("stmatrix", "sm_90")
+        died = front_end.compiled("stmatrix", "sm_90", "8.4")
         assert isinstance(died, Failure)
         assert "SIGABRT" in died.message
-        refused = front_end.compiled("ldmatrix", "sm_90")
+        refused = front_end.compiled("ldmatrix", "sm_90", "8.4")
         assert isinstance(refused, Failure)
         assert (refused.trouble, "no rows" in refused.detail) == (Trouble.COMPILE_FAILURE, True)
-        assert "// 5 characters" in str(front_end.compiled("empty", "sm_90"))
+        assert "// 5 characters" in str(front_end.compiled("empty", "sm_90", "8.4"))
 
 
 def test_programs_of_a_target_that_it_does_not_know_are_unsupported(toolkit: Path) -> None:

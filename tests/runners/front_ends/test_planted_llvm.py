@@ -15,8 +15,8 @@ from planted_llvm import FAULTS
 from oracle.execution import execute
 from oracle.isa import FORMS
 from oracle.targets import Module
+from runners.compilers import find_front_end as find
 from runners.emission import emit_all
-from runners.front_ends.discovery import find
 from runners.front_ends.protocol import is_named
 from runners.protocol import Failure, Trouble
 from runners.simulated_runner import SimulatedRunner

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.assemblers.discovery import find
+from runners.compilers import find_assembler
 from runners.simulated import SimulatedDevice
 
 VERSION, TARGET = "8.6", "sm_90"
@@ -90,7 +90,7 @@ def probes() -> list[Probe]:
 
 
 PROBES = probes()
-ASSEMBLER = find()
+ASSEMBLER = find_assembler()
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)

@@ -11,12 +11,11 @@ from drawn_programs import PLACES, drawn
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.definedness import undefined
 from oracle.errors import UsageError
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
-from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.isa import FORMS, LDMATRIX_FORMS, LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
 from oracle.lane_steps import StoreRegisters
 from oracle.legality import Verdict, explain
 from oracle.ops import (

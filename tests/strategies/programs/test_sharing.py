@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from drawn_programs import drawn
@@ -21,10 +23,10 @@ from oracle.targets import Module
 from runners.emission import emit
 from runners.faults import by_name
 from runners.front_ends.cuda_cpp import cuda_cpp
-from runners.front_ends.llvm_modules import written
+from runners.front_ends.llvm import llvm_text
 from runners.front_ends.protocol import is_named
 from runners.kernels import KernelModule
-from runners.protocol import Compiled, Failure, Ran, Trouble
+from runners.protocol import Compiled, Ran
 from runners.simulated_runner import SimulatedRunner
 from strategies.contents.origins import readings
 from strategies.draws import Selection
@@ -113,18 +115,14 @@ def _measure(program: Program) -> int:
 def test_languages_without_registers_refuse_it(feature: Feature) -> None:
     program = _programs(feature, 1)[0]
     module = emit(program, module=Module.named("sm_90", "8.0"))
-    for refused in (written(module, llvm=20), _cuda(module)):
-        assert isinstance(refused, Failure)
-        assert refused.trouble is Trouble.UNSUPPORTED
-        assert "says which registers it uses; only PTX can" in refused.message
+    for said in (partial(llvm_text, llvm=20), _cuda):
+        with pytest.raises(UsageError, match="says which registers it uses; only PTX can"):
+            said(module)
 
 
-def _cuda(module: KernelModule) -> str | Failure:
+def _cuda(module: KernelModule) -> str:
     place = Module.named(module.target, module.version)
-    try:
-        return cuda_cpp(module.programs, module.kernels, module=place)
-    except UsageError as error:
-        return Failure(trouble=Trouble.UNSUPPORTED, message=f"{error}")
+    return cuda_cpp(module.programs, module.kernels, module=place)
 
 
 def test_one_multiplication_of_eight_or_so_shares_registers() -> None:

@@ -1,18 +1,51 @@
-"""Telling the kernels of PTX modules apart by what they do, and not by their comments."""
+"""PTX as text that comes from anywhere: its directives, its entries, and what tells kernels apart.
+
+The simulated device reads PTX on its own.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 
+from oracle.statements import directives, without_comments
+from oracle.targets import PtxVersion
+
+_TARGET = re.compile(r"^(\s*\.target\s+)sm_\w+", re.MULTILINE)
+_VERSION = re.compile(r"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s+([a-zA-Z][\w$]*|[_$%][\w$]+)", re.ASCII)
+"""A kernel and its name (PTX ISA 4.4, identifiers)."""
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_ENTRY = re.compile(
+_ENTRY_LINE = re.compile(
     r"^[ \t]*(?:\.visible|\.weak|\.extern)?[ \t]*\.entry[ \t]+([\w$]+)", re.MULTILINE
 )
 _VARIABLE = re.compile(r"([A-Za-z_$][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:=|;)")
 _LABEL = re.compile(r"\$L_*|\bL(?=BB\d)")
 """What the names of labels of LLVM begin with: "LBB0_1" in 14, "$L__BB0_1" from 15 on."""
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+def is_ptx(code: bytes) -> bool:
+    """Whether what an assembler wrote is PTX: it begins with a comment or the version."""
+    return code.lstrip().startswith((b"//", b".version"))
+
+
+def header(ptx: str) -> tuple[str, str]:
+    """Return the values of `.target` and `.version` of a module; "" where it has none."""
+    target, version = directives(without_comments(ptx))
+    return target or "", version or ""
+
+
+def with_header(ptx: str, *, target: str, version: PtxVersion | str) -> str:
+    """Return a module with another `.target` and `.version`."""
+    text = _VERSION.sub(rf"\g<1>{version}", ptx, count=1)
+    return _TARGET.sub(rf"\g<1>{target}", text, count=1)
+
+
+def kernel_name(ptx: str) -> str | None:
+    """Return the name of a module's first kernel; what comments and strings say is none."""
+    found = _ENTRY.search(without_comments(ptx))
+    return None if found is None else found[1]
 
 
 def ptx_digests(ptx: str) -> dict[str, str]:
@@ -22,7 +55,7 @@ def ptx_digests(ptx: str) -> dict[str, str]:
     entry names belong to it. Entries of two modules with one hash do the same.
     """
     text = _COMMENT.sub("", ptx)
-    starts = list(_ENTRY.finditer(text))
+    starts = list(_ENTRY_LINE.finditer(text))
     if not starts:
         return {}
     head = text[: starts[0].start()]

@@ -1,0 +1,203 @@
+"""Putting corpora together, dropping what others stand for, and finding what is broken.
+
+Merging leaves what a corpus has as it is, and adds what it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import msgspec
+
+from corpus import durable
+from corpus.entry import DESCRIPTION, Entry, scan_folders
+from corpus.families import families
+from corpus.problems import BrokenEntryError, Cause, Problem
+from corpus.store import BROKEN, Corpus, Links
+from oracle.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What merging changed."""
+
+    added: tuple[str, ...]
+    """Ids of the findings that were not there."""
+    problems: tuple[Problem, ...]
+    """What could not be read in the others."""
+
+
+def merge(destination: Corpus, sources: Iterable[Corpus]) -> Merged:
+    """Copy the findings of other corpora, raw ones included, into `destination`.
+
+    In any order the same findings are there in the end. Where several have a finding, the
+    description of the first stays, `destination` before all: titles, comments and links are
+    anybody's word, and no hash of them is part of the id.
+
+    Raises
+    ------
+    InfrastructureError
+        If a corpus cannot be read or the destination not be written; what was copied until then
+        is whole.
+    """
+    added: list[str] = []
+    problems: list[Problem] = []
+    with destination.exclusively():
+        for found in _everything(sources):
+            if isinstance(found, Problem):
+                if found.cause is not Cause.LEFTOVER:
+                    problems.append(found)
+            elif destination.sound(found.id) is None:
+                try:
+                    new = destination.deposit(found.finding, found.files()).new
+                except BrokenEntryError as error:  # changed in the meantime
+                    problems.append(error.problem)
+                except UsageError as error:
+                    problems.append(
+                        Problem(
+                            path=found.path, cause=Cause.INVALID, sentence=f"{found.path}: {error}"
+                        )
+                    )
+                else:
+                    added.extend([found.id] if new else [])
+        destination.settle()
+    return Merged(added=tuple(added), problems=tuple(problems))
+
+
+def _everything(sources: Iterable[Corpus]) -> Iterator[Entry | Problem]:
+    for source in sources:
+        yield from scan_folders(source.findings, source.raw, checksums=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruned:
+    """What pruning kept and removed, or would."""
+
+    kept: tuple[Entry, ...]
+    """The smallest of each family."""
+    removed: tuple[Entry, ...]
+    """The others, and the raw findings that none of the kept came from (raw ones first)."""
+    raw: tuple[Entry, ...]
+    """Those of the removed that another finding is shown in place of."""
+    problems: tuple[Problem, ...]
+    """Broken entries; they are left alone."""
+
+
+def prune(corpus: Corpus, *, dry_run: bool = False) -> Pruned:
+    """Remove all but the smallest finding of each family and kind.
+
+    The raw findings that the kept ones were shrunk from are kept, too.
+
+    Parameters
+    ----------
+    corpus
+        Where.
+    dry_run
+        Only say what would be removed.
+
+    Raises
+    ------
+    InfrastructureError
+        If something cannot be read or removed.
+    """
+    if dry_run:
+        return _plan(corpus)
+    with corpus.exclusively():
+        plan = _plan(corpus)
+        _relink(corpus, plan.kept)
+        for entry in plan.removed:
+            corpus.remove(entry)
+        corpus.settle()
+    return plan
+
+
+def _plan(corpus: Corpus) -> Pruned:
+    problems: list[Problem] = []
+    kept: list[Entry] = []
+    others: list[Entry] = []
+    for group in families(corpus.entries(problems.append)):
+        kept.append(group.smallest)
+        others.extend(group.members[1:])
+    everything = corpus.sound_entries()
+    links = Links(everything)
+    needed = {raw.id for raw, _ in links.origins(kept)}
+    raw = [one for one in everything if one.id not in needed and links.is_replaced(one)]
+    # Raw ones first: without its smaller form, a raw finding would show again.
+    return Pruned(
+        kept=tuple(kept),
+        removed=(*raw, *(entry for entry in others if entry.id not in needed)),
+        raw=tuple(raw),
+        problems=tuple(problems),
+    )
+
+
+def _relink(corpus: Corpus, kept: tuple[Entry, ...]) -> None:
+    # What is kept stays shown, and what it came from stays hidden, whatever other findings their
+    # links lead to now: those are about to be removed.
+    ids = {entry.id for entry in kept}
+    for entry in kept:
+        if entry.finding.shrunk_to is not None:
+            corpus.rewrite(entry, msgspec.structs.replace(entry.finding, shrunk_to=None))
+    links = Links(corpus.sound_entries())
+    for raw, entry in links.origins(kept):
+        if links.shown(raw).id not in ids:
+            corpus.rewrite(raw, msgspec.structs.replace(raw.finding, shrunk_to=entry.id))
+
+
+def verify(corpus: Corpus) -> list[Problem]:
+    """Return everything that is wrong with a corpus, by finding; nothing is changed.
+
+    Beyond what a scan reports: files that no description lists, smaller forms whose raw finding
+    is gone, and broken entries that were set aside.
+
+    Raises
+    ------
+    InfrastructureError
+        If the folder itself cannot be read.
+    """
+    problems: list[Problem] = []
+    for folder in (corpus.findings, corpus.raw):
+        for found in scan_folders(folder, checksums=True):
+            if isinstance(found, Problem):
+                problems.append(found)
+            else:
+                problems.extend(chain(_strays(found), _dangling(corpus, found)))
+    problems.extend(_set_aside(corpus))
+    return problems
+
+
+def _strays(entry: Entry) -> Iterator[Problem]:
+    with durable.explained("read", entry.path):
+        for path in sorted(entry.path.iterdir()):
+            if path.name != DESCRIPTION and path.name not in entry.finding.files:
+                yield Problem(
+                    path=path,
+                    cause=Cause.STRANGE,
+                    sentence=f"{path}: the finding's {DESCRIPTION} does not list it, and merging "
+                    "and exporting leave it out; move it out of the corpus",
+                )
+
+
+def _dangling(corpus: Corpus, entry: Entry) -> Iterator[Problem]:
+    raw = entry.finding.shrunk_from
+    if raw is not None and corpus.sound(raw) is None:
+        yield Problem(
+            path=entry.path,
+            cause=Cause.DANGLING,
+            sentence=f"{entry.path}: the raw finding {raw} that it was shrunk from is not there; "
+            "merge a corpus that has it, or leave it: the smaller form is whole",
+        )
+
+
+def _set_aside(corpus: Corpus) -> Iterator[Problem]:
+    folder = corpus.path / BROKEN
+    with durable.explained("read", folder):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            yield Problem(
+                path=path,
+                cause=Cause.STRANGE,
+                sentence=f"{path}: a broken entry, set aside when the same finding was stored "
+                "again; remove it when nobody needs it",
+            )
