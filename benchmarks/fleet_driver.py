@@ -27,7 +27,7 @@ from corpus import create_corpus
 from corpus.known import Known
 from fuzz.campaign.campaign import Campaign
 from fuzz.campaign.crew import Opened
-from fuzz.campaign.heartbeat import Beats, Heart
+from fuzz.campaign.heartbeat import Heartbeats, WorkerHeartbeat
 from fuzz.campaign.rounds import Budget
 from fuzz.campaign.status import CampaignStatus
 from fuzz.campaign.store import CampaignStore
@@ -162,7 +162,7 @@ class Timed:
 
 def template() -> bytes:
     """Return the report of a round, pickled."""
-    with CHECK.opened(Heart(Beats(1), 0)) as opened_check:
+    with CHECK.opened(WorkerHeartbeat(Heartbeats(1), 0)) as opened_check:
         drawn = CHECK.plan(opened_check.facts).round(0, ProgramCoverage())
         report: RoundReport = opened_check.round(RoundJob(number=0, drawn=drawn))
     return pickle.dumps(replace(report, suspects={}), 5)

@@ -20,7 +20,7 @@ from fuzz.checks.protocol import (
     Examination,
     Examined,
     Gone,
-    Pulse,
+    Heartbeat,
     ShrinkJob,
     Stage,
     Stored,
@@ -148,9 +148,9 @@ ON_A_GPU = "on a GPU"
 class Examiner:
     """Examines findings on one runner."""
 
-    def __init__(self, ready: OpenRunner, pulse: Pulse) -> None:
-        self._pulse = pulse
-        self._ready = replace(ready, runner=BeatingRunner(ready.runner, pulse))
+    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
         self._elsewhere = Elsewhere(ready)
 
     def close(self) -> None:
@@ -165,12 +165,12 @@ class Examiner:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         try:
             return self._examine(entry, subject_of(entry), job)
         finally:
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | Gone:
         apart = self._lanes_apart(subject)
@@ -199,7 +199,7 @@ class Examiner:
         self, entry: Entry, ready: OpenRunner, job: Examination
     ) -> Examined | Gone:
         """Examine a finding there, and keep what the GPU did first."""
-        examiner = Examiner(ready, self._pulse)
+        examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from corpus import Family, Kind, ShrinkStatus
 from fuzz.campaign.heartbeat import BeatingRunner
 from fuzz.checks.protocol import (
+    Heartbeat,
     Outcomes,
-    Pulse,
     RoundJob,
     RoundReport,
     Stage,
@@ -130,7 +130,7 @@ class ProgramRounds(Rounds):
         Which forms it is about.
     smallest
         Whether every program is the smallest one of its form, as for measuring speed.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
@@ -142,10 +142,10 @@ class ProgramRounds(Rounds):
         seed: int,
         selection: Selection,
         smallest: bool,
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._ready, self._smallest = ready, smallest
-        self._runner = BeatingRunner(ready.runner, pulse)
+        self._runner = BeatingRunner(ready.runner, heartbeat)
         self._remembered = Remembered()
         self.verified: list[Batch] = []
         """Programs of the last report of which every image that was run came out as it must."""
@@ -157,7 +157,7 @@ class ProgramRounds(Rounds):
             forms=selected_forms(selection, target=ready.target, version=versions.newest),
             versions=versions,
             seed=seed,
-            pulse=pulse,
+            heartbeat=heartbeat,
         )
 
     def report(self, job: RoundJob) -> RoundReport:
@@ -231,11 +231,11 @@ class ProgramRounds(Rounds):
 
     def _run(self, batch: Batch, built: Built, compiled: Compiled, first: int, count: int) -> None:
         report, target = self._report, compiled.oracle_target
-        self._pulse.enter(Stage.EXPAND)
+        self._heartbeat.enter(Stage.EXPAND)
         # What the oracle works on together is of one kind: special values slow down their company.
         images = self._runner.lease(count, batch.program.image_bytes)
         numbers = expand_by_class(batch.recipe, batch.program, images, first=first)
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         pending = self._runner.submit(compiled, images, entry=batch.entry)
         wrong = self._wrong(batch, target, images, pending.collect)
         ran = pending.collect()
@@ -259,7 +259,7 @@ class ProgramRounds(Rounds):
         report.compared += judged
         report.failed += failed
         report.unasked += count - judged - failed
-        self._pulse.count(judged)
+        self._heartbeat.count(judged)
         if len(wrong):
             # The code is of the emitted text, unless a pass has rewritten it.
             own = replace(compiled, code=b"") if compiled.module.ptx == built.module.ptx else None

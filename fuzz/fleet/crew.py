@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 from corpus import BrokenEntryError, open_corpus
 from fuzz.campaign.carried import Carried
 from fuzz.campaign.crew import Event, Finished, GaveUp, Lost, Noticed, Opened
-from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Blame, Broken
+from fuzz.campaign.heartbeat import SHOWN_STALLED_SECONDS, Broken
 from fuzz.campaign.hosts import Change, Changed, Part
 from fuzz.campaign.status import WorkerStatus
 from fuzz.checks.protocol import (
@@ -422,7 +422,7 @@ class FleetCrew:
                 f"{begun.host} has {begun.code}, and the driver has {here}: their results could "
                 "not be compared; install the same on both"
             )
-            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            self._leave_out(actor, Broken(cause=UsageError, message=message))
             return
         self._call(actor, "open", self._pickled, self._workers)
 
@@ -452,11 +452,11 @@ class FleetCrew:
                     if job is not None and self._repeats.pop(ticket, None) is None:
                         self._events.append(Lost(job=job, how=how, guilty=guilty))
                 case GaveUp(broken=broken):
-                    if broken.blame is Blame.USAGE or not news.alive:
+                    if broken.cause is UsageError or not news.alive:
                         self._leave_out(actor, broken)
         if not news.alive and not actor.left_out:
             nobody = "it has no worker process any more"
-            self._leave_out(actor, Broken(blame=Blame.INFRASTRUCTURE, message=nobody))
+            self._leave_out(actor, Broken(cause=InfrastructureError, message=nobody))
 
     def _taken(self, actor: _Actor, ticket: int) -> Job | None:
         job = actor.jobs.pop(ticket, None)
@@ -475,7 +475,7 @@ class FleetCrew:
                 f"{first.versions} ({first.device}); --target and --ptx-version make them the "
                 "same, or run a campaign for each"
             )
-            self._leave_out(actor, Broken(blame=Blame.USAGE, message=message))
+            self._leave_out(actor, Broken(cause=UsageError, message=message))
             return
         if facts.device != first.device:
             # Worth a word: another driver or compiler may be what a finding depends on.
@@ -531,7 +531,7 @@ class FleetCrew:
                     f"no actor can be started: {self._begin_deaths} in a row died as they began; "
                     f"the last one: {self._why}"
                 )
-                broken = Broken(blame=Blame.INFRASTRUCTURE, message=message)
+                broken = Broken(cause=InfrastructureError, message=message)
                 self._events.append(GaveUp(broken=broken))
             return
         self._look()

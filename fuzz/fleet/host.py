@@ -19,7 +19,7 @@ from corpus import Finding, create_corpus
 from fuzz import warpfuzz_version
 from fuzz.campaign.carried import unpickled
 from fuzz.campaign.crew import Crew, Event, GaveUp, Lost, Noticed, Opened, ProcessCrew
-from fuzz.campaign.heartbeat import Blame, Broken
+from fuzz.campaign.heartbeat import Broken
 from fuzz.campaign.hosts import Changed
 from fuzz.campaign.status import WorkerStatus, stage_shares
 from fuzz.checks.protocol import (
@@ -191,7 +191,7 @@ class Host:
         try:
             self._crew = self.make_crew(unpickled(check), workers=workers)
         except WarpfuzzError as error:
-            return Broken(blame=Blame.of(error), message=str(error))
+            return Broken.of(error)
         return None
 
     def exchange(
