@@ -34,7 +34,7 @@ from fuzz.campaign.store import CampaignStore
 from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Facts, RoundJob, RoundReport, Stage
 from fuzz.fleet.crew import FleetCrew
-from fuzz.fleet.host import Begun, Code, Done, News, Pulse
+from fuzz.fleet.host import Begun, Code, Done, HostProgress, News
 from fuzz.runner import RunnerChoice
 from strategies import coverage
 from strategies.program_coverage import ProgramCoverage
@@ -72,11 +72,11 @@ class FakeHost:
             report = pickle.loads(self._template)
             report.number = job.number
             messages.append(Done(ticket=ticket, report=report))
-        pulse = Pulse(
+        progress = HostProgress(
             round=1, stage=Stage.RUN, cases=0, seconds=0.0, stalled=False,
             shares=dict.fromkeys(Stage, 0.1), workers=WORKERS,
         )  # fmt: skip
-        return News(messages=messages, pulse=pulse, alive=True)
+        return News(messages=messages, progress=progress, alive=True)
 
     def end(self) -> None:
         """Nothing is open."""

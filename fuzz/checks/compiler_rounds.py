@@ -241,8 +241,8 @@ class MatrixRounds(Rounds):
             self._wrong_with(batch, images[0], first, kind, failing, results.right, failure)
         for index, wrong in results.wrong.items():
             image, (actual, target) = images[index], results.first[index]
-            (verdict,) = judge(batch.program, image[None], actual[None], target=target)
-            self._wrong_with(batch, image, first + index, verdict.kind, wrong, results.right)
+            (kind,) = filter(None, judge(batch.program, image[None], actual[None], target=target))
+            self._wrong_with(batch, image, first + index, kind, wrong, results.right)
         return len(distinct) > 1
 
     def _judged(self, batch: Batch, variant: Variant) -> str:

@@ -47,7 +47,7 @@ _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
 
 
-class Elsewhere:
+class OtherRunners:
     """Other runners than the one that found something, opened when they are needed."""
 
     def __init__(self, ready: OpenRunner) -> None:
@@ -151,11 +151,11 @@ class Examiner:
     def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
         self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
-        self._elsewhere = Elsewhere(ready)
+        self._others = OtherRunners(ready)
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
-        self._elsewhere.close()
+        self._others.close()
 
     def examine(self, job: Examination) -> Examined | Gone:
         """Replay a finding, or make it smaller.
@@ -190,7 +190,7 @@ class Examiner:
 
         What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
         """
-        ready = self._elsewhere.same_code
+        ready = self._others.same_code
         if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
             return None
         return ready
@@ -255,7 +255,7 @@ class Examiner:
         """Return a case with what other runners make of it."""
         if not KINDS[evidence.kind].shrinks:
             return case
-        known = self._elsewhere.details(evidence.subject, evidence.shown)
+        known = self._others.details(evidence.subject, evidence.shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
 
     def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:

@@ -36,7 +36,7 @@ from fuzz.findings.families import (
     family_of_failure,
 )
 from fuzz.findings.replay import Attempt, Subject, attempt
-from fuzz.findings.verdicts import Verdict, differences, judge
+from fuzz.findings.verdicts import differences, judge
 from fuzz.runner import OpenRunner, kind_of_failure
 from oracle.execution import CHUNK_IMAGES, execute
 from oracle.forms import Form
@@ -366,13 +366,14 @@ class ProgramRounds(Rounds):
         judged = wrong[:: -(-len(wrong) // _JUDGED)]
         target = compiled.oracle_target
         expectations = execute(batch.program, images[judged], target=target).images
-        verdicts = judge(
+        judgement = judge(
             batch.program, images[judged], actual[judged], target=target, expected=expectations
         )
+        kinds = list(filter(None, judgement))
         some = wrong[:MOST_SEEN]
         seen = Seen(program=batch.program, images=images[some], actual=actual[some], target=target)
         module = _Compiled(self._runner, self._emitted(batch))
-        looks = self._looks(batch, seen, verdicts, expectations, actual[judged])
+        looks = self._looks(batch, seen, kinds, expectations, actual[judged])
 
         def again() -> NDArray[np.bool_] | None:
             ran = self._runner.run(compiled, images[judged], entry=batch.entry)
@@ -391,19 +392,19 @@ class ProgramRounds(Rounds):
         if any(family.key not in self._job.settled for family in looks.values()):
             bench = Bench(self._runner, module.module, remembered=self._remembered)
             culprits = shared_register_culprits(bench, batch.program, images[judged], again)
-        places: dict[tuple[Verdict, str], list[int]] = {}
-        for place, (verdict, culprit) in enumerate(zip(verdicts, culprits, strict=True)):
+        places: dict[tuple[Kind, str], list[int]] = {}
+        for place, (kind, culprit) in enumerate(zip(kinds, culprits, strict=True)):
             key = "" if culprit is None else culprit.key
-            places.setdefault((verdict, key), []).append(place)
+            places.setdefault((kind, key), []).append(place)
         rest = len(wrong) - len(judged)
         groups: list[_Group] = []
-        for (verdict, _), chosen in sorted(places.items(), key=lambda item: -item[0][0]):
+        for (kind, _), chosen in sorted(places.items(), key=lambda item: -item[0][0].severity):
             # What was not judged counts with the first.
             count = len(chosen) + rest * (chosen[0] == 0)
-            kind, culprit = verdict.kind, culprits[chosen[0]]
+            culprit = culprits[chosen[0]]
             self._report.counts["verdicts", kind.value] += count
             index = int(judged[chosen[0]])
-            family = looks[verdict]
+            family = looks[kind]
             if culprit is not None:
                 found = differences(batch.program, expectations[chosen[0]], actual[index])
                 family = family_of_culprit(kind, culprit, found)
@@ -428,22 +429,22 @@ class ProgramRounds(Rounds):
         self,
         batch: Batch,
         seen: Seen,
-        verdicts: Sequence[Verdict],
+        kinds: Sequence[Kind],
         expected: Images,
         actual: Images,
-    ) -> Mapping[Verdict, Family]:
-        """Return by verdict what wrong images are named after what they look like."""
-        first: dict[Verdict, int] = {}
-        for place, verdict in enumerate(verdicts):
-            first.setdefault(verdict, place)
+    ) -> Mapping[Kind, Family]:
+        """Return by kind what wrong images are named after what they look like."""
+        first: dict[Kind, int] = {}
+        for place, kind in enumerate(kinds):
+            first.setdefault(kind, place)
         return {
-            verdict: family_of_difference(
-                verdict.kind,
+            kind: family_of_difference(
+                kind,
                 batch.form,
                 differences(batch.program, expected[place], actual[place]),
                 seen,
             )
-            for verdict, place in first.items()
+            for kind, place in first.items()
         }
 
     def _by_themselves(

@@ -26,7 +26,7 @@ from fuzz.checks.protocol import (
     RoundReport,
     Stage,
 )
-from fuzz.fleet.host import Begun, Code, Done, Host, News, Parcel, Pulse, Undone
+from fuzz.fleet.host import Begun, Code, Done, Host, HostProgress, News, Parcel, Undone
 from fuzz.output import counted
 from oracle.errors import InfrastructureError, UsageError
 from strategies.draws import derived_seed
@@ -139,7 +139,7 @@ class _Actor:
     heard: float
     begun: Begun | None = None
     facts: Facts | None = None
-    pulse: Pulse | None = None
+    progress: HostProgress | None = None
     left_out: str = ""
     """Why it gets no jobs; it keeps its GPU, so that no other actor comes to it."""
     interrupted: bool = False
@@ -427,7 +427,7 @@ class FleetCrew:
         self._call(actor, "open", self._pickled, self._workers)
 
     def _news(self, actor: _Actor, news: News) -> None:
-        actor.pulse = news.pulse or actor.pulse
+        actor.progress = news.progress or actor.progress
         for message in news.messages:
             match message:
                 case Opened(facts=facts):
@@ -499,8 +499,8 @@ class FleetCrew:
         """Let go of an actor that is gone; another one takes its place when there is any."""
         self._cluster.kill(actor.handle)
         del self._actors[actor.slot]
-        if actor.pulse is not None:
-            self._cases[actor.slot] += actor.pulse.cases
+        if actor.progress is not None:
+            self._cases[actor.slot] += actor.progress.cases
         if actor.begun is None:
             self._begin_deaths += 1
             self._why = why
@@ -592,7 +592,7 @@ class FleetCrew:
         return [self._status(actor, now) for actor in self._actors.values()]
 
     def _status(self, actor: _Actor, now: float) -> WorkerStatus:
-        pulse, begun = actor.pulse, actor.begun
+        progress, begun = actor.progress, actor.begun
         silence = now - actor.called if actor.call is not None and begun is not None else 0.0
         if begun is None:
             device = "waiting for a place in the cluster"
@@ -600,17 +600,17 @@ class FleetCrew:
             device = f"left out: {actor.left_out}"
         else:
             device = f"{actor.name}: {actor.facts.device if actor.facts else 'starting'}"
-        stalled = silence > SHOWN_STALLED_SECONDS or (pulse is not None and pulse.stalled)
+        stalled = silence > SHOWN_STALLED_SECONDS or (progress is not None and progress.stalled)
         return WorkerStatus(
             number=actor.slot,
             host=begun.host if begun is not None else "",
             device=device,
-            round=pulse.round if pulse is not None else -1,
-            stage=pulse.stage if pulse is not None else Stage.WAIT,
-            seconds=max(silence, pulse.seconds if pulse is not None else 0.0),
-            cases=self._cases[actor.slot] + (pulse.cases if pulse is not None else 0),
+            round=progress.round if progress is not None else -1,
+            stage=progress.stage if progress is not None else Stage.WAIT,
+            seconds=max(silence, progress.seconds if progress is not None else 0.0),
+            cases=self._cases[actor.slot] + (progress.cases if progress is not None else 0),
             stalled=stalled and not actor.left_out,
-            shares=pulse.shares if pulse is not None else {},
+            shares=progress.shares if progress is not None else {},
         )
 
     def __enter__(self) -> Self:
