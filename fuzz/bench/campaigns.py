@@ -17,9 +17,8 @@ from fuzz.checks.programs import Programs
 from fuzz.checks.protocol import Examined, RoundJob, ShrinkJob, Stage
 from fuzz.findings.families import finding_groups
 from fuzz.runner import RunnerChoice
-from oracle.availability import is_available
 from oracle.forms import Form
-from oracle.isa import FORMS
+from oracle.isa import FORMS, is_available
 from oracle.targets import Module
 from strategies.contents import ValueClass
 from strategies.features import Dimension, Feature

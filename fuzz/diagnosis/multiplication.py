@@ -16,9 +16,8 @@ import numpy as np
 
 from fuzz.diagnosis.experiments import Bench, Culprit, Witness, arithmetic_of
 from fuzz.diagnosis.explanations import cause_of, causes_of_load
-from oracle.availability import is_available
 from oracle.forms import Form
-from oracle.isa import MMA_FORMS
+from oracle.isa import MMA_FORMS, is_available
 from strategies.programs.bare import Bare, Content, alone, exact, image_of, one
 
 _SIBLINGS = 3

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from oracle.availability import is_available
 from oracle.errors import UsageError
 from oracle.forms import Form
+from oracle.isa import is_available
 from oracle.program import Program, walk
 from oracle.targets import Module
 from strategies.features import Feature, Focus

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from oracle.availability import is_available
 from oracle.forms import Form
-from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS
+from oracle.isa import LOAD_FORMS, MMA_FORMS, STORE_FORMS, is_available
 from oracle.matrices import Matrix
 from oracle.models import model_for
 from oracle.targets import Module
