@@ -17,18 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz.diagnosis.experiments import Bench, Culprit
-from fuzz.diagnosis.lone_steps import CONTROL, NAMES, wrong_copy, wrong_lane_step
+from fuzz.diagnosis.lone_steps import CONTROL, name_of, wrong_copy, wrong_lane_step
 from fuzz.diagnosis.multiplication import wrong_alone
 from fuzz.diagnosis.shared_registers import shared_register_culprits
 from oracle.errors import WarpfuzzError
 from oracle.forms import Form
 from oracle.held import Fragment, Registers, Use
 from oracle.isa import MMA_FORMS
-from oracle.lane_steps import LaneStep, StoreRegisters
+from oracle.lane_steps import StoreRegisters
 from oracle.matrices import Matrix
+from oracle.ops import (
+    MatrixAccess,
+    Op,
+    loads_fragment,
+    multiplies_fragments,
+    stores_fragment,
+)
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
-from oracle.steps import Branch, Elementwise, Load, Loop, Multiply, Step, Store
+from oracle.steps import Branch, Elementwise, Loop, Step
 from oracle.tracing import Event, Trace, trace
 from strategies.programs.bare import Bare, Content, Values, alone, apart, exact, image_of
 from strategies.programs.forms import store_form
@@ -122,7 +129,7 @@ class _Search:
                 (
                     (other, use.field)
                     for other in traced.events
-                    if isinstance(other.step, Multiply)
+                    if multiplies_fragments(other.step)
                     for use in other.step.reads
                     if other.makers.get(use.name) == event.number
                 ),
@@ -131,7 +138,7 @@ class _Search:
             if consumer is None:
                 continue
             other, operand = consumer
-            assert isinstance(other.step, Multiply)
+            assert multiplies_fragments(other.step)
             contents: dict[str, Content] = {**other.inputs}
             if not self._changed(
                 alone(other.step.form), step, operand, {**contents, operand: source}
@@ -159,7 +166,7 @@ class _Search:
         at = next(
             index
             for index, one_ in enumerate(program.steps)
-            if isinstance(one_, Load) and one_.fragment == operand
+            if loads_fragment(one_) and operand in one_.operands
         )
         own = replace(
             step, source=operand, destination=operand,
@@ -201,30 +208,30 @@ def _bare(program: Program, traced: Trace) -> Iterator[tuple[Bare, Mapping[str, 
     """
     for event in traced.events:
         step = event.step
-        if isinstance(step, Multiply):
+        if multiplies_fragments(step):
             base = alone(step.form)
             loads = {}
             for operand in base.loads:
-                maker = _maker(traced, event, getattr(step, operand))
-                if maker is not None and isinstance(maker.step, Load):
+                maker = _maker(traced, event, step.names[operand])
+                if maker is not None and loads_fragment(maker.step):
                     loads[operand] = apart(program, maker.step, operand)
             loaded = base.loading(loads)
             # What one store of a result hides, another may show; a store that the program has not
             # is no part of what is wrong with it.
             alike = [
-                (apart(program, other.step, "d"), _maker(traced, other, other.step.fragment))
+                (apart(program, other.step, "d"), _maker(traced, other, *other.step.operands))
                 for other in traced.events
-                if isinstance(other.step, Store)
+                if stores_fragment(other.step)
                 and other.step.form.matrix() == base.store.form.matrix()
             ]
             own = [store for store, maker in alike if maker is event]
             stores = own or [store for store, _ in alike[:1]]
             for store in dict.fromkeys(stores or [base.store]):
                 yield replace(loaded, store=store), event.inputs
-        elif isinstance(step, Store):
-            maker = _maker(traced, event, step.fragment)
+        elif stores_fragment(step):
+            maker = _maker(traced, event, *step.operands)
             plain = _accumulating(replace(step.form.matrix(), operand="c"))
-            if maker is not None and isinstance(maker.step, Load) and plain is not None:
+            if maker is not None and loads_fragment(maker.step) and plain is not None:
                 a, b = (exact(plain.form.matrix(operand), 0) for operand in "ab")
                 yield (
                     replace(
@@ -284,7 +291,7 @@ def _wrong_in_company(
         store = _stored(event.step.writes, f"seen{event.number}")
         if store is not None:
             (span,) = store.bytes_written
-            buffers.append(Buffer(name=store.place.buffer, space="global", size=span.end))
+            buffers.append(Buffer(name=span.buffer, space="global", size=span.end))
             looked_at.append((event.step, buffers[-1]))
             steps.append(store)
     tried = Program(buffers=tuple(buffers), steps=tuple(steps))
@@ -300,9 +307,7 @@ def _wrong_in_company(
     for step, buffer in looked_at:
         start = tried.offset(buffer.name)
         if differs[start : start + buffer.size].any():
-            return Culprit(
-                steps=_names(step), condition=_IN_COMPANY, form=getattr(step, "form", None)
-            )
+            return Culprit(steps=_names(step), condition=_IN_COMPANY, form=step.instruction)
     return None
 
 
@@ -310,7 +315,7 @@ def _looking(traced: Trace) -> Iterator[Form]:
     """Iterate over the stores by which fragments are looked at."""
     for event in traced.events:
         store = None if event.step.writes is None else _stored(event.step.writes, "seen")
-        if isinstance(store, Store):
+        if stores_fragment(store):
             yield store.form
 
 
@@ -318,11 +323,11 @@ def _shows(bench: Bench, form: Form) -> bool:
     plain = _accumulating(replace(form.matrix(), operand="c"))
     if plain is None:
         return True
-    store = Store(form=form, fragment="d", place=Place(buffer="d"))
+    store = Op.of(form=form, fragment="d", place=Place(buffer="d"))
     return wrong_alone(bench, replace(plain, store=store), ()) is None
 
 
-def _stored(use: Use, name: str) -> Store | StoreRegisters | None:
+def _stored(use: Use, name: str) -> MatrixAccess | StoreRegisters | None:
     """Return a store of what a step wrote, in a buffer of its own; None of a multiplicand."""
     holds, place = use.holds, Place(buffer=name)
     if isinstance(holds, Registers):
@@ -333,18 +338,13 @@ def _stored(use: Use, name: str) -> Store | StoreRegisters | None:
     if holds.matrix.operand != "c":
         return None
     form = store_form(replace(holds.matrix, operand="d"), "row", "global")
-    return Store(form=form, fragment=use.name, place=place)
+    return Op.of(form=form, fragment=use.name, place=place)
 
 
 def _names(step: Step) -> tuple[str, ...]:
     """Name a step, and those before it that nothing shows: loads of A and B."""
-    match step:
-        case Multiply():
-            return ("wmma.mma", "wmma.load")
-        case Load():
-            return ("wmma.load.c",)
-        case Elementwise():
-            return ("element-wise operation",)
-        case _:
-            assert isinstance(step, LaneStep)
-            return (NAMES[type(step)],)
+    if isinstance(step, Elementwise):
+        return (_ELEMENTWISE,)
+    if multiplies_fragments(step):
+        return ("wmma.mma", "wmma.load")
+    return ("wmma.load.c",) if loads_fragment(step) else (name_of(step),)

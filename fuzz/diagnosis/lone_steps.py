@@ -24,39 +24,34 @@ from oracle.formats import Format
 from oracle.forms import Form
 from oracle.held import Registers, Use
 from oracle.image import position
+from oracle.instructions import INSTRUCTIONS
 from oracle.lane_steps import (
-    LaneStep,
     LoadRegisters,
-    LoadRows,
     MoveRegisters,
-    MultiplyLanes,
     PackRegisters,
     SetRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
+from oracle.ops import Op, multiplies, multiplies_registers
 from oracle.places import Buffer, Place
 from oracle.program import Program, walk
 from oracle.registers import listed
-from oracle.steps import Barrier, Copy, Loop, Step
+from oracle.steps import Barrier, Copy, Loop, Step, Straight
 from oracle.tracing import Event, Trace
 from runners.protocol import Images
 from strategies.programs.bare import exact_elements
 
-NAMES: Mapping[type[LaneStep], str] = {
+_NAMES: Mapping[type[Step], str] = {
     LoadRegisters: "loading registers",
     StoreRegisters: "storing registers",
-    LoadRows: "ldmatrix",
-    StoreRows: "stmatrix",
-    TransposeRegisters: "movmatrix",
+    Op: "",
     PackRegisters: "packing",
     SetRegisters: "setting registers",
     MoveRegisters: "moving registers",
-    MultiplyLanes: "mma.sync",
 }
-"""What steps are called, those first of which the trials of others are made."""
+"""What steps are called that are no instructions, those first of which the trials of others are
+made."""
 _VECTORS = 4, 2
 """Registers of 32 bits that are stored or loaded at once (`ld` and `st` with `.v4`, `.v2`)."""
 _MET, _DRAWN = 8, 8
@@ -84,14 +79,31 @@ def wrong_lane_step(bench: Bench, program: Program, traced: Trace) -> Culprit | 
     """
     tried: dict[_Alone, list[Event]] = {}
     for event in traced.events:
-        if isinstance(event.step, LaneStep):
+        if works_on_registers(event.step):
             tried.setdefault(_Alone.of(event.step, program), []).append(event)
-    order = list(NAMES)
-    for alone in sorted(tried, key=lambda one: order.index(type(one.step))):
+    for alone in sorted(tried, key=lambda one: _order(one.step)):
         found = alone.culprit(bench, tried[alone])
         if found is not None:
             return found
     return None
+
+
+def works_on_registers(step: Step) -> bool:
+    """Whether a step has operands, and knows of each in which lane an element of it stands."""
+    return bool(step.uses) and not any(use.is_fragment for use in step.uses)
+
+
+def name_of(step: Step) -> str:
+    """Return what a step on registers is called."""
+    if step.instruction:
+        return INSTRUCTIONS[step.instruction.mnemonic].name
+    return _NAMES[type(step)]
+
+
+def _order(step: Step) -> tuple[int, ...]:
+    """Return a key by which the plainest steps come first, and multiplications last."""
+    moves = not (step.bytes_read or step.bytes_written)
+    return multiplies(step), [*_NAMES].index(type(step)), moves, step.stores
 
 
 def wrong_vector(bench: Bench) -> Culprit | None:
@@ -109,7 +121,7 @@ def wrong_vector(bench: Bench) -> Culprit | None:
 
 def wrong_multiplication(bench: Bench, form: Form) -> Culprit | None:
     """Find out whether a form of mma.sync is wrong with every operand in its own registers."""
-    step = MultiplyLanes(form=form, d="d", a="a", b="b", c="c")
+    step = Op.of(form=form, d="d", a="a", b="b", c="c")
     return _Alone(step=step, buffers=()).culprit(bench, ())
 
 
@@ -120,12 +132,12 @@ class _Alone:
     The registers that the step names are called after its operands, and so are their buffers.
     """
 
-    step: LaneStep
+    step: Straight
     buffers: tuple[Buffer, ...]
     """Memory that the step itself reads or writes."""
 
     @staticmethod
-    def of(step: LaneStep, program: Program) -> _Alone:
+    def of(step: Straight, program: Program) -> _Alone:
         """Return a step of a program alone, with operands that share registers as they do."""
         names: dict[str, str] = {}
         changes: dict[str, Any] = {}
@@ -134,7 +146,7 @@ class _Alone:
                 names.setdefault(use.name, use.field)
             changes = {use.field: names[use.name] for use in step.uses}
         touched = dict.fromkeys(span.buffer for span in (*step.bytes_read, *step.bytes_written))
-        return _Alone(step=replace(step, **changes), buffers=tuple(map(program.buffer, touched)))
+        return _Alone(step=step.changed(**changes), buffers=tuple(map(program.buffer, touched)))
 
     @property
     def program(self) -> Program:
@@ -216,7 +228,7 @@ class _Alone:
 
     def _drawn(self, number: int) -> Iterator[tuple[Place, NDArray[Any]]]:
         """Iterate over operands that are multiplied exactly; other steps work on noise."""
-        if not isinstance(self.step, MultiplyLanes):
+        if not multiplies_registers(self.step):
             return
         for use in self.step.reads:
             type_ = self.step.form.type(use.field)
@@ -232,11 +244,11 @@ class _Alone:
             return None
         step = self.step
         found = Culprit(
-            steps=(NAMES[type(step)],),
-            form=getattr(step, "form", None),
+            steps=(name_of(step),),
+            form=step.instruction,
             witness=Witness(program=self.program, images=images[results.wrong]),
         )
-        if not isinstance(step, MultiplyLanes):
+        if not multiplies_registers(step):
             return found
         if results.wrong[-_DRAWN:].any():
             return found

@@ -22,9 +22,10 @@ from fuzz.diagnosis.multiplication import wrong_alone
 from oracle.forms import Form
 from oracle.held import Use
 from oracle.instructions import INSTRUCTIONS
+from oracle.ops import Product, multiplies
 from oracle.program import Program, fresh_bank
 from oracle.sharing import way_of
-from oracle.steps import Product, Step, copied
+from oracle.steps import Step, copied
 from runners.protocol import Images
 from strategies.programs.bare import alone
 from strategies.simplification.examples import Site, edited, visit
@@ -153,7 +154,7 @@ def _right_alone(bench: Bench, form: Form | None) -> bool:
 
 def _conditions(step: Step, program: Program) -> Mapping[str, tuple[str, ...]]:
     """Return in which ways D shares registers with operands of a step, and with which."""
-    if not isinstance(step, Product):
+    if not multiplies(step):
         return {}
     uses = {use.field: use for use in step.uses}
     shared = [name for name in "abc" if way_of(uses["d"], uses[name], program.shared_banks)]
@@ -185,7 +186,7 @@ def _suspects(program: Program) -> Mapping[str, tuple[Culprit, ...]]:
         _culprit(step.form, condition)
         for _, step in visit(program.steps)
         for condition in _conditions(step, program)
-        if isinstance(step, Product)
+        if multiplies(step)
     )
     by_key: dict[str, tuple[Culprit, ...]] = {}
     for one in sorted(found, key=lambda one: _ORDER.index(one.condition)):
@@ -208,7 +209,7 @@ def _with_operands_apart(program: Program, keys: Collection[str]) -> Program:
     edits: dict[Site, tuple[Step, ...]] = {}
     for site, step in visit(program.steps):
         ways = _conditions(step, program)
-        if not isinstance(step, Product) or not ways:
+        if not multiplies(step) or not ways:
             continue
         apart = [way for way in ways if _culprit(step.form, way).key in keys]
         fields = ("d",) if len(apart) == len(ways) else sum((ways[way] for way in apart), ())
@@ -222,5 +223,5 @@ def _apart(step: Product, fields: Collection[str], fresh: Iterator[str]) -> Iter
     uses = [use for use in step.uses if use.field in fields]
     names: dict[str, Any] = {use.field: next(fresh) for use in uses}
     yield from (copied(use, use.name, names[use.field]) for use in uses if not use.written)
-    yield replace(step, **names)
+    yield step.changed(**names)
     yield from (copied(use, names[use.field], use.name) for use in uses if use.written)

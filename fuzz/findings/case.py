@@ -33,9 +33,6 @@ from oracle.definedness import check_defined
 from oracle.errors import InfrastructureError, UndefinedProgramError
 from oracle.models import Confidence, model_for, weakest
 from oracle.program import Program, requirements, walk
-from oracle.steps import (
-    Instruction,
-)
 from oracle.targets import Module
 from runners.emission import emit
 from strategies.cells import complexity
@@ -196,7 +193,7 @@ def files_of(evidence: Evidence) -> Mapping[str, bytes]:
 
 def instructions_of(program: Program) -> tuple[str, ...]:
     """Return the opcodes of a program's matrix instructions in their order."""
-    return tuple(step.form.opcode for step in walk(program.steps) if isinstance(step, Instruction))
+    return tuple(step.instruction.opcode for step in walk(program.steps) if step.instruction)
 
 
 def confidence(program: Program, architecture: str) -> Confidence:

@@ -39,11 +39,10 @@ from oracle.execution import execute
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.isa import FORMS
-from oracle.lane_steps import LoadRows
 from oracle.legality import Explanation
+from oracle.ops import AnyOp, is_producer
 from oracle.program import Program
 from oracle.reasons import Rule
-from oracle.steps import Product
 from oracle.tracing import trace
 from runners.protocol import Failure
 from strategies.drafts import Draft, canonical, documented, fits_declarations
@@ -192,7 +191,7 @@ class Seen:
         return Differences.joined([self.first, *parts])
 
     @cached_property
-    def producer(self) -> Product | LoadRows | None:
+    def producer(self) -> AnyOp | None:
         """The last multiplication or ldmatrix behind what differs first.
 
         None if nothing of the kind is behind it: it was only loaded and stored, or never written.
@@ -201,7 +200,7 @@ class Seen:
         for one in self.first:
             written = traced.writer(one.byte)
             event = None if written is None else traced.producer(written)
-            if event is not None and isinstance(event.step, Product | LoadRows):
+            if event is not None and is_producer(event.step):
                 return event.step
         return None
 

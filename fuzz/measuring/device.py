@@ -22,14 +22,15 @@ from oracle.errors import InfrastructureError
 from oracle.forms import Form
 from oracle.held import Registers
 from oracle.lane_fragments import pack, unpack
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES
 from oracle.measuring.dots import Dots
 from oracle.measuring.units import multiplied, random_tiles
 from oracle.models import Model
+from oracle.ops import Op
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Load, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, read, write
 from oracle.targets import Module
 from runners.emission import emit_all
@@ -57,9 +58,9 @@ class Bench:
         """Load A, B and C, multiply, store D: each matrix lies plainly in a buffer of its own."""
         plain = alone(self.form)
         loads = tuple(plain.loads.values())
-        accesses: tuple[Load | Store, ...] = (*loads, plain.store)
         buffers = tuple(
-            Buffer(name=one.place.buffer, space="global", size=one.tile.extent) for one in accesses
+            Buffer(name=one.memory.place.buffer, space="global", size=one.tile.extent)
+            for one in (*loads, plain.store)
         )
         return Program(buffers=buffers, steps=(*loads, plain.multiply, plain.store))
 
@@ -97,7 +98,7 @@ class LaneBench:
                     registers=name, count=held.registers, bits=held.bits, place=Place(buffer=name)
                 )
             )
-        steps.append(MultiplyLanes(form=self.form, d="d", a="a", b="b", c="c"))
+        steps.append(Op.of(form=self.form, d="d", a="a", b="b", c="c"))
         held = Registers.of(self.form.vector("d"))
         steps.append(
             StoreRegisters(

@@ -8,8 +8,8 @@ from functools import cache
 
 from oracle.forms import Form
 from oracle.matrices import Matrix
+from oracle.ops import MatrixAccess, Op
 from oracle.places import Place
-from oracle.steps import Load, Store
 from oracle.storage import Tile
 from strategies.features import (
     HUGE_PITCH,
@@ -72,16 +72,11 @@ class _Access:
     def unit(self) -> int:
         return unit_bytes(self.matrix, shared=self.shared, line_bytes=self.line_bytes)
 
-    def step(self, fragment: str, region: Region, immediate: int) -> Load | Store:
-        place = Place(buffer=region.arena.buffer, offset=region.span.start)
-        if self.verb == "load":
-            return Load(
-                form=load_form(self.matrix, self.layout, self.space), fragment=fragment,
-                place=place, stride=self.stride, stride_in_register=self.in_register,
-                immediate=immediate,
-            )  # fmt: skip
-        return Store(
-            form=store_form(self.matrix, self.layout, self.space), fragment=fragment, place=place,
+    def step(self, fragment: str, region: Region, immediate: int) -> MatrixAccess:
+        form = load_form if self.verb == "load" else store_form
+        return Op.of(
+            form=form(self.matrix, self.layout, self.space), fragment=fragment,
+            place=Place(buffer=region.arena.buffer, offset=region.span.start),
             stride=self.stride, stride_in_register=self.in_register, immediate=immediate,
         )  # fmt: skip
 

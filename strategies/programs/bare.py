@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from oracle.forms import Form
 from oracle.image import position
 from oracle.matrices import Matrix
 from oracle.operations import Operation
+from oracle.ops import MatrixAccess, Op, Product, accesses_matrix, loads_fragment
 from oracle.places import Buffer, Place
 from oracle.program import Program
-from oracle.steps import Elementwise, Load, Multiply, Step, Store
+from oracle.steps import Elementwise, Step
 from oracle.storage import read, write
 from strategies.cells import Image
 from strategies.programs.forms import load_form, store_form
@@ -51,14 +52,14 @@ class Bare:
     Fragments are called "a", "b", "c" and "d", and so are the buffers.
     """
 
-    multiply: Multiply
-    a: Load
-    b: Load
-    c: Load
-    store: Store
+    multiply: Product
+    a: MatrixAccess
+    b: MatrixAccess
+    c: MatrixAccess
+    store: MatrixAccess
 
     @property
-    def loads(self) -> Mapping[str, Load]:
+    def loads(self) -> Mapping[str, MatrixAccess]:
         """The loads by operand."""
         return {"a": self.a, "b": self.b, "c": self.c}
 
@@ -72,14 +73,14 @@ class Bare:
         """The program."""
         return _program((*self.loads.values(), self.multiply, self.store))
 
-    def loading(self, loads: Mapping[str, Load]) -> Bare:
+    def loading(self, loads: Mapping[str, MatrixAccess]) -> Bare:
         """Return the same with other loads of some operands."""
         a, b, c = (loads.get(operand, load) for operand, load in self.loads.items())
         return replace(self, a=a, b=b, c=c)
 
     def results(self, images: NDArray[np.uint8]) -> Values:
         """Return D as it lies in images of the program, (count, rows, columns)."""
-        return read(images, position(self.program, self.store.place), self.store.tile)
+        return read(images, position(self.program, self.store.memory.place), self.store.tile)
 
     def reload(self, type_: Format, *, beside: str = "") -> Program:
         """Return a program that loads an accumulator and stores it as D is: nothing is multiplied.
@@ -96,13 +97,13 @@ class Bare:
         # A stride or an address that suits one type may not suit another.
         if type_ != load.form.type():
             form = load_form(matrix, load.form.layout, load.form.space)
-            load = Load(form=form, fragment="c", place=Place(buffer="c"))
+            load = Op.of(form=form, fragment="c", place=Place(buffer="c"))
         if type_ != store.form.type():
             matrix = replace(matrix, operand="d")
             kept = store_form(matrix, store.form.layout, store.form.space)
-            store = Store(form=kept, fragment="c", place=Place(buffer="d"))
+            store = Op.of(form=kept, fragment="c", place=Place(buffer="d"))
         others = (self.loads[beside],) if beside else ()
-        return _program((*others, load, replace(store, fragment="c")))
+        return _program((*others, load, store.changed(fragment="c")))
 
     def making(self, operand: str, raw: int) -> Program | None:
         """Return a program that makes one operand in registers: one element that stands everywhere.
@@ -143,7 +144,7 @@ class Bare:
         load = plain.loads[operand]
         # Twice the usual stride: lines stay aligned.
         stride = 2 * load.form.matrix().default_stride(load.form.layout)
-        return plain.loading({operand: replace(_like(load, self.loads[operand]), stride=stride)})
+        return plain.loading({operand: _like(load, self.loads[operand]).changed(stride=stride)})
 
     def alike(self, operand: str, form: Form) -> Bare:
         """Return a multiplication with every load as unusual as that of one operand here.
@@ -154,16 +155,16 @@ class Bare:
         return plain.loading({name: _like(load, model) for name, load in plain.loads.items()})
 
 
-def _like(load: Load, model: Load) -> Load:
+def _like(load: MatrixAccess, model: MatrixAccess) -> MatrixAccess:
     """Return a load that is as unusual as another one."""
     usual = load.form.matrix().default_stride(load.form.layout)
-    return replace(
-        load,
+    memory = model.memory
+    return load.changed(
         form=load_form(load.form.matrix(), load.form.layout, model.form.space),
         # Twice the usual one: lines stay aligned.
-        stride=None if model.stride is None else 2 * usual,
-        stride_in_register=model.stride_in_register,
-        immediate=model.immediate,
+        stride=None if memory.stride is None else 2 * usual,
+        stride_in_register=memory.stride_in_register,
+        immediate=memory.immediate,
     )
 
 
@@ -171,49 +172,45 @@ def alone(form: Form) -> Bare:
     """Return a multiplication whose operands are loaded, and whose result is stored, plainly."""
     layouts = {"a": form.a_layout, "b": form.b_layout, "c": "row"}
     loads = {
-        operand: Load(
+        operand: Op.of(
             form=load_form(form.matrix(operand), layout, "global"),
             fragment=operand,
             place=Place(buffer=operand),
         )
         for operand, layout in layouts.items()
     }
-    store = Store(
+    store = Op.of(
         form=store_form(form.matrix("d"), "row", "global"), fragment="d", place=Place(buffer="d")
     )
-    return Bare(multiply=Multiply(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
+    return Bare(multiply=Op.of(form=form, d="d", a="a", b="b", c="c"), **loads, store=store)
 
 
-_Access = TypeVar("_Access", Load, Store)
-
-
-def apart(program: Program, step: _Access, name: str) -> _Access:
+def apart(program: Program, step: MatrixAccess, name: str) -> MatrixAccess:
     """Return a load or store of a program, of a fragment and a global buffer of this name.
 
     What else there is to it stays: stride, layout, and how far its address is from an aligned one.
     """
-    start = program.offset(step.place.buffer) + step.place.offset
+    there = step.memory.place
+    start = program.offset(there.buffer) + there.offset
     place = Place(buffer=name, offset=start % _ALIGNMENT)
-    moved: Any = replace(step, fragment=name, place=place)
-    if program.buffer(step.place.buffer).space == "shared" and step.form.space:
-        make: Any = load_form if isinstance(step, Load) else store_form
-        moved = replace(moved, form=make(step.form.matrix(), step.form.layout, "global"))
-        if isinstance(step, Load):
-            # What held an address of shared memory is too short for one of global memory.
-            moved = replace(moved, address=None)
-    made: _Access = moved
-    return made
+    moved = step.changed(fragment=name, place=place)
+    if program.buffer(there.buffer).space == "shared" and step.form.space:
+        make = store_form if step.stores else load_form
+        # What held an address of shared memory may be too short for one of global memory.
+        form = make(step.form.matrix(), step.form.layout, "global")
+        moved = moved.changed(form=form, address=None)
+    return moved
 
 
 def _program(steps: Sequence[Step]) -> Program:
     buffers = [
         Buffer(
-            name=step.place.buffer,
+            name=step.memory.place.buffer,
             space="global",
-            size=step.place.offset + _EXTENTS * step.tile.extent + _MARGIN,
+            size=step.memory.place.offset + _EXTENTS * step.tile.extent + _MARGIN,
         )
         for step in steps
-        if isinstance(step, Load | Store)
+        if accesses_matrix(step)
     ]
     return Program(buffers=tuple(buffers), steps=tuple(steps))
 
@@ -235,15 +232,16 @@ def image_of(program: Program, contents: Mapping[str, Content], *, noise: int = 
     random = np.random.default_rng(noise)
     image = random.integers(0, 256, program.image_bytes, dtype=np.uint8)
     for step in program.steps:
-        if not isinstance(step, Load):
+        if not loads_fragment(step):
             continue
-        content = contents[step.fragment]
+        place = step.memory.place
+        content = contents[step.names["fragment"]]
         if isinstance(content, int):
-            start = program.offset(step.place.buffer)
-            size = program.buffer(step.place.buffer).size
+            start = program.offset(place.buffer)
+            size = program.buffer(place.buffer).size
             image[start : start + size] = _uniform(step.form.type(), content, size)
         else:
-            write(image[None], position(program, step.place), step.tile, content[None])
+            write(image[None], position(program, place), step.tile, content[None])
     return image
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from oracle.formats import FORMATS
 from oracle.forms import ROW_BYTES, Form
-from oracle.lane_steps import LoadRegisters, LoadRows, StoreRegisters
+from oracle.lane_steps import LoadRegisters, StoreRegisters
 from oracle.matrices import LANES, SHAPES, Matrix
+from oracle.ops import Op
 from oracle.places import Place, Span
 from oracle.steps import Copy
 from strategies.features import Feature
@@ -51,7 +52,7 @@ def read_rows(builder: Builder, form: Form, dice: Dice) -> str:
     low, high = min(addresses), max(addresses) + _ROW
     builder.scope.access(reads=(Span.block(arena.buffer, low, high - low),))
     builder.add(
-        LoadRows(
+        Op.of(
             form=form, registers=name, buffer=arena.buffer, addresses=addresses,
             immediate=immediate,
         )

@@ -11,13 +11,11 @@ from oracle.held import Registers
 from oracle.isa import FORMS, is_available
 from oracle.lane_steps import (
     LoadRegisters,
-    MultiplyLanes,
     PackRegisters,
     StoreRegisters,
-    StoreRows,
-    TransposeRegisters,
 )
 from oracle.matrices import LANES
+from oracle.ops import Op
 from oracle.places import Place, Span
 from oracle.targets import Module, PtxVersion
 from strategies.features import Feature
@@ -340,7 +338,7 @@ def _multiply(builder: Builder, form: Form, operands: dict[str, LaneValue]) -> L
             if value.holds.words > held.words:
                 builder.take(Feature.OVER_PART)
     name = name or builder.name("d")
-    builder.add(MultiplyLanes(form=form, d=name, a=a.name, b=b.name, c=c.name))
+    builder.add(Op.of(form=form, d=name, a=a.name, b=b.name, c=c.name))
     builder.take(Feature.MMA_SYNC)
     a.used |= {"a"}
     b.used |= {"b"}
@@ -373,11 +371,7 @@ def _packed(builder: Builder, value: LaneValue, dice: Dice, type_: str = "") -> 
 def _turned(builder: Builder, value: LaneValue, form: Form) -> LaneValue:
     builder.take(Feature.MOVMATRIX)
     name = builder.name("t")
-    builder.add(
-        TransposeRegisters(
-            form=form, source=value.name, destination=name, count=value.holds.registers
-        )
-    )
+    builder.add(Op.of(form=form, source=value.name, destination=name, count=value.holds.registers))
     value.pending = False
     return _defined(builder, LaneValue(name=name, holds=value.holds, depth=builder.scope.depth))
 
@@ -418,7 +412,7 @@ def _store_rows(builder: Builder, value: LaneValue, forms: Sequence[Form], dice:
     builder.memory.block(arena, low, high - low, written=True)
     builder.scope.access(writes=(Span.block(arena.buffer, low, high - low),))
     builder.add(
-        StoreRows(
+        Op.of(
             form=form, registers=value.name, buffer=arena.buffer, addresses=addresses,
             immediate=row_immediate(builder, dice, min(addresses)),
         )

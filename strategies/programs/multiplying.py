@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oracle.forms import Form
-from oracle.steps import Multiply
+from oracle.ops import Op
 from strategies.features import Feature
 from strategies.programs.accesses import TIGHT, is_asked_of, load, store
 from strategies.programs.building import Builder
@@ -146,13 +146,13 @@ def _multiply(builder: Builder, operands: _Operands) -> tuple[Value, Region | No
             name = value.name
             builder.take(Feature.IN_PLACE_REGISTERS if target == "c" else Feature.OVER_MULTIPLICAND)
     depth = scope.values[name].depth if name else scope.depth
-    builder.add(Multiply(form=form, d=name or builder.name("d"), a=a.name, b=b.name, c=c.name))
+    builder.add(Op.of(form=form, d=name or builder.name("d"), a=a.name, b=b.name, c=c.name))
     for value in (a, b, c):
         value.pins -= 1
         value.used = True
     c.pending = False
     last = builder.scope.steps[-1]
-    made = last.d if isinstance(last, Multiply) else name
+    made = last.names.get("d", name)
     d = Value(
         name=made, matrix=held, layout=None, depth=depth, pending=True, computed=True, region=over
     )

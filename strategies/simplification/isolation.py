@@ -15,11 +15,20 @@ from numpy.typing import NDArray
 
 from oracle.held import Held, Registers, Use
 from oracle.image import position
-from oracle.lane_steps import LoadRegisters, MultiplyLanes, StoreRegisters, StoreRows
+from oracle.lane_steps import LoadRegisters, StoreRegisters
+from oracle.ops import (
+    MatrixAccess,
+    Op,
+    Product,
+    loads_fragment,
+    multiplies,
+    multiplies_fragments,
+    stores_rows,
+)
 from oracle.places import Buffer, Place
 from oracle.program import Program
 from oracle.registers import listed
-from oracle.steps import Load, Multiply, Step, Store
+from oracle.steps import Step
 from oracle.storage import Tile, write
 from oracle.tracing import trace
 from strategies.programs.bare import Bare, alone
@@ -59,7 +68,7 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
     multiplications = (
         (event.step, event.inputs)
         for event in trace(example.program, example.image, target=target).events
-        if isinstance(event.step, Multiply)
+        if multiplies_fragments(event.step)
     )
     for step, operands in islice(multiplications, _MULTIPLICATIONS):
         yield _alone(alone(step.form), operands)
@@ -67,41 +76,41 @@ def isolated(example: Example, *, target: str) -> Iterator[Example]:
             yield _alone(_in_registers(alone(step.form), step), operands)
 
 
-def _shares(step: Multiply) -> bool:
+def _shares(step: Product) -> bool:
     """Tell whether operands list registers, each of the sources once."""
     return any(listed(use.name) for use in step.uses) and all(
         len(set(use.registers)) == len(use.registers) for use in step.reads
     )
 
 
-def _in_registers(plain: Bare, step: Multiply) -> Bare:
+def _in_registers(plain: Bare, step: Product) -> Bare:
     """Return a multiplication whose operands stand in the registers of another's."""
-    names = {use.field: use.name for use in step.uses}
-    loads = {name: replace(load, fragment=names[name]) for name, load in plain.loads.items()}
+    names = step.names
+    loads = {name: load.changed(fragment=names[name]) for name, load in plain.loads.items()}
     return replace(
         plain.loading(loads),
-        multiply=replace(plain.multiply, d=step.d, a=step.a, b=step.b, c=step.c),
-        store=replace(plain.store, fragment=step.d),
+        multiply=replace(plain.multiply, operands=step.operands),
+        store=plain.store.changed(fragment=names["d"]),
     )
 
 
 def _alone(plain: Bare, operands: Mapping[str, NDArray[Any]]) -> Example:
     loads = plain.loads
     buffers: list[Buffer] = []
-    accesses: list[Load | Store] = [*loads.values(), plain.store]
-    for access in accesses:
-        buffers.append(new_buffer(buffers, access.place.buffer, room_for(access.tile)))
+    for access in (*loads.values(), plain.store):
+        name = access.memory.place.buffer
+        buffers.append(new_buffer(buffers, name, room_for(access.tile)))
     steps: tuple[Step, ...] = (*loads.values(), plain.multiply, plain.store)
     return _filled(Program(buffers=tuple(buffers), steps=steps), loads, operands)
 
 
 def _filled(
-    program: Program, loads: Mapping[str, Load], operands: Mapping[str, NDArray[Any]]
+    program: Program, loads: Mapping[str, MatrixAccess], operands: Mapping[str, NDArray[Any]]
 ) -> Example:
     image = np.zeros(program.image_bytes, np.uint8)
     for name, load in loads.items():
         values = operands[name][None]
-        write(image[None], program.offset(load.place.buffer), load.tile, values)
+        write(image[None], program.offset(load.memory.place.buffer), load.tile, values)
     return Example(program=program, image=image)
 
 
@@ -119,7 +128,7 @@ def loaded(example: Example, *, target: str) -> Iterator[Example]:
     made = _made(example, target)
     moved = [
         site for site, step in visit(example.program.steps)
-        if site in made and not isinstance(step, Multiply | MultiplyLanes)
+        if site in made and not multiplies(step)
     ]  # fmt: skip
     for sites in ([moved] if len(moved) > 1 else []) + [[site] for site in made]:
         yield _loading(example, {site: made[site] for site in sites})
@@ -135,7 +144,7 @@ def _made(example: Example, target: str) -> dict[Site, NDArray[Any]]:
         for site, step in visit(example.program.steps)
         if step.writes is not None
         and _loadable(step.writes.holds)
-        and not isinstance(step, Load | LoadRegisters)
+        and not (loads_fragment(step) or isinstance(step, LoadRegisters))
     }
     made: dict[Site, NDArray[Any]] = {}
     if sites:
@@ -161,7 +170,7 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
         name, holds, values = step.writes.name, step.writes.holds, made[site]
         bank = step.writes.bank
         tile: Tile | None = None
-        load: Load | LoadRegisters
+        load: Step
         if isinstance(holds, Registers):
             buffer = new_buffer(buffers, f"g{bank}", values.nbytes + GUARD_BYTES)
             place = Place(buffer=buffer.name)
@@ -172,7 +181,7 @@ def _loading(example: Example, made: Mapping[Site, NDArray[Any]]) -> Example:
             form = load_form(holds.matrix, "row", "global")
             tile = Tile(matrix=holds.matrix, layout="row")
             buffer = new_buffer(buffers, f"g{bank}", room_for(tile))
-            load = Load(form=form, fragment=name, place=Place(buffer=buffer.name))
+            load = Op.of(form=form, fragment=name, place=Place(buffer=buffer.name))
         buffers.append(buffer)
         edits[site] = (load,)
         homes[buffer.name] = tile, values
@@ -195,15 +204,18 @@ def stored(example: Example) -> Iterator[Example]:
     can be dropped by a compiler, so that steps stayed for that alone.
     """
     for site, step in visit(example.program.steps):
-        match step:
-            case StoreRows(form=form):
-                store = StoreRegisters(
-                    registers=step.registers, count=form.registers, place=Place(buffer=step.buffer)
-                )
-            case StoreRegisters() if example.program.buffer(step.place.buffer).space == "shared":
-                store = step
-            case _:
-                continue
+        if stores_rows(step):
+            store = StoreRegisters(
+                registers=step.names["registers"], count=step.form.registers,
+                place=Place(buffer=step.memory.buffer),
+            )  # fmt: skip
+        elif (
+            isinstance(step, StoreRegisters)
+            and example.program.buffer(step.place.buffer).space == "shared"
+        ):
+            store = step
+        else:
+            continue
         (use,) = step.uses
         buffer = new_buffer(example.program.buffers, f"g{use.bank}", store.size + GUARD_BYTES)
         there = replace(store, place=Place(buffer=buffer.name))
