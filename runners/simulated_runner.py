@@ -30,8 +30,7 @@ from runners.protocol import (
 from runners.ptx_text import is_ptx
 from runners.screening import References, Screened, Screening, screening_kernel
 from runners.simulated import Module, SimulatedDevice, SimulatedTrap, TrapKind
-from runners.simulated.chip import Chip
-from runners.simulated.silicon import Planted, Target
+from runners.simulated.silicon import Chip, Planted, Target
 from runners.simulated.special import MULTIPROCESSORS
 
 _MODULES = 16
@@ -69,7 +68,7 @@ class SimulatedRunner(ClosedAtTheEnd):
         machine code (`runners.ptx_text.is_ptx`), and the device runs that text: a wrapper
         around a ptxas says so what it assembled. Machine code is refused: it does not run here.
     chip
-        Its floating-point units (`runners.simulated.chip`); those of the target if none are given.
+        Its floating-point units (`runners.simulated.silicon`); those of the target if none.
 
     Raises
     ------
