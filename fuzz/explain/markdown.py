@@ -10,7 +10,6 @@ from fuzz.explain.derivations import derivation, raw, sentences_about
 from fuzz.explain.facts import ValueFacts, apart, facts_of, meaning_of, outcomes_of
 from fuzz.explain.notation import code, decimal, escaped, fenced, hexadecimal, table
 from fuzz.findings.case import MODULE
-from fuzz.findings.making import Making
 from fuzz.findings.verdicts import Difference
 from oracle.formats import Format
 from oracle.lane_steps import PackRegisters
@@ -108,7 +107,7 @@ def _kernel(facts: ValueFacts) -> list[str]:
             "**The PTX was changed on its way to the compiler**, by a pass or a planted fault: "
             "`kernel.ptx` is what was run, `module.ptx` what was written first."
             if facts.source is None
-            else f"**A front end wrote the PTX**, `{Making.of(facts.entry).front_end}` at "
+            else f"**A front end wrote the PTX**, `{facts.source.compiler}` at "
             f"-O{facts.source.level}, from `{facts.source.name}`: `kernel.ptx` is what was run, "
             "`module.ptx` what the program means."
         )
