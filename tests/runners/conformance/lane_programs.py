@@ -12,7 +12,6 @@ from oracle.program import Program
 from oracle.steps import (
     Barrier,
     Copy,
-    LaneStep,
     PackRegisters,
     Step,
     plain_load,
@@ -60,7 +59,7 @@ def stmatrix(number: int, *, transposed: bool) -> Form:
 
 def through_shared(form: Form, *, transposed: bool) -> Program:
     """Load A and B by ldmatrix where they fit, pack and turn D, store it by stmatrix."""
-    buffers, fills, loads = [], [], list[LaneStep]()
+    buffers, fills, loads = [], [], list[Step]()
     for operand in "abc":
         has = held(form, operand)
         size = max(1024, 128 * has.words)
