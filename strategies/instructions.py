@@ -24,9 +24,11 @@ from strategies.drafts import (
     canonical,
     dealt_once,
     described,
+    documented,
+    foreign,
+    tokens,
     vector,
 )
-from strategies.vocabulary import documented, foreign, tokens
 
 ADDRESSES: tuple[str, ...] = ("[%addr]", "[%addr+64]", "[tile]", "[tile+128]")
 """Addresses that every instruction takes; multiples of 64 bytes keep any fragment aligned."""

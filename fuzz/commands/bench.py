@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -13,22 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from corpus.known import load_known
-from fuzz.bench import (
-    Column,
-    Contents,
-    Measurement,
-    Plan,
+from fuzz.bench.campaigns import (
+    Lines,
+    LinesTask,
     Reach,
-    Row,
     campaigns_of,
-    chosen,
-    measure,
+    lines_of,
     measure_reach,
+    undrawn_forms,
 )
-from fuzz.bench.campaigns import Lines, LinesTask, lines_of, undrawn_forms
+from fuzz.bench.faults import Contents, chosen
 from fuzz.bench.pooling import Watcher, run_all
+from fuzz.bench.search import Column, Measurement, Plan, Row, measure
 from fuzz.options import Bench, check_conflicts
-from fuzz.output import console, counted, emit, table
+from fuzz.output import console, counted, emit, say, table
 from fuzz.runner import RunnerChoice, cores, version_for
 from oracle.errors import UsageError
 from oracle.forms import Form
@@ -42,72 +40,27 @@ _FORMS_SHOWN = 4
 """Forms of an instruction, those that were reached least, that stand in the table."""
 
 
-def emit_reach(
-    reached: Sequence[Reach],
-    undrawn: Sequence[Form],
-    *,
-    seed: int,
-    programs: int,
-    seconds: float,
-) -> None:
-    """Write a line for each thing to reach, and the summary."""
-    for one in reached:
-        emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
-    emit(
-        {
-            "summary": {
-                "cases": programs,
-                "seconds": round(seconds, 3),
-                "seed": seed,
-                "faults": [],
-                "programs": programs,
-                "missing": [
-                    {"dimension": one.dimension, "name": one.name} for one in missing(reached)
-                ],
-                "not_drawn": [form.opcode for form in undrawn],
-            }
-        }
-    )
-
-
-def missing(reached: Iterable[Reach]) -> list[Reach]:
-    """Return what no program reached."""
-    return [one for one in reached if not one.count]
-
-
-def print_reach(
-    reached: Sequence[Reach],
-    undrawn: Sequence[Form],
-    *,
-    seed: int,
-    programs: int,
-    seconds: float,
-) -> None:
+def _print_reach(reached: Sequence[Reach], gaps: Sequence[Reach], undrawn: Sequence[Form]) -> None:
     """Print a table for each dimension, and what is missing."""
-    out = console()
     for dimension, group in groupby(reached, key=lambda one: one.dimension):
         rows = list(group)
-        there = len(rows) - len(missing(rows))
-        table = Table(
-            box=None, pad_edge=False, title=f"{dimension}: {there} of {len(rows)}",
-            title_justify="left",
-        )  # fmt: skip
-        table.add_column("reached", no_wrap=True)
-        table.add_column("programs", justify="right")
+        there = sum(bool(one.count) for one in rows)
+        title = f"{dimension}: {there} of {len(rows)}"
+        shown = table("reached", "programs", title=title, overflow="ellipsis")
+        shown.columns[0].no_wrap, shown.columns[1].justify = True, "right"
         for row in _shown(rows):
-            table.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
-        out.print(table)
-    for dimension, group in groupby(missing(reached), key=lambda one: one.dimension):
+            shown.add_row(row.name, f"{row.count:,}", style="" if row.count else "bad")
+        console().print(shown)
+    for dimension, group in groupby(gaps, key=lambda one: one.dimension):
         names = [row.name for row in group]
         more = f" and {len(names) - _MISSING_SHOWN:,} more" if len(names) > _MISSING_SHOWN else ""
-        shown = f" {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}"
-        out.print(Text.assemble(("missing:", "bad"), shown), soft_wrap=True)
+        named = f" {dimension}: {', '.join(names[:_MISSING_SHOWN])}{more}"
+        say(Text.assemble(("missing:", "bad"), named))
     if undrawn:
-        out.print(
+        console().print(
             f"{counted(len(undrawn), 'form')} of the target left out, because nobody has measured "
             "what they compute (--json lists them)"
         )
-    out.print(f"{programs:,} programs, seed {seed}, in {seconds:,.0f} s")
 
 
 def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
@@ -117,7 +70,7 @@ def _shown(rows: Sequence[Reach]) -> Sequence[Reach]:
     return sorted(rows, key=lambda row: row.count)[:_FORMS_SHOWN]
 
 
-def emit_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int) -> None:
+def _emit_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
     """Write a line for each fault, and the summary."""
     rows = [_row(row, plan) for row in measured.rows]
     for row in rows:
@@ -128,8 +81,8 @@ def emit_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int
             "summary": {
                 "cases": measured.cases,
                 "seconds": round(measured.seconds, 3),
-                "seed": seed,
-                "seeds": seeds,
+                "seed": options.seed,
+                "seeds": options.seeds,
                 "limit": plan.limit,
                 "baseline_limit": plan.baseline_limit,
                 "target": plan.target,
@@ -173,49 +126,47 @@ def _figures(column: Column) -> dict[str, object]:
     }
 
 
-def print_measurement(measured: Measurement, plan: Plan, *, seed: int, seeds: int) -> None:
+def _print_measurement(measured: Measurement, plan: Plan, options: Bench) -> None:
     """Print a table of faults, and what they come to."""
     out = console()
     main = plan.columns[0]
-    parts = (
-        ("Planted faults", [row for row in measured.rows if not row.subject.is_measured_row]),
-        ("Rows of what was measured", [r for r in measured.rows if r.subject.is_measured_row]),
-    )
-    for title, rows in parts:
-        shown = [row for row in rows if not row.subject.unobservable]
+    hidden = [row.subject for row in measured.rows if row.subject.unobservable]
+    for title, of_rows in (("Planted faults", False), ("Rows of what was measured", True)):
+        shown = [
+            row
+            for row in measured.rows
+            if row.subject.is_measured_row is of_rows and not row.subject.unobservable
+        ]
         if shown:
             out.print(_table(title, shown, plan), soft_wrap=False)
-    hidden = [row.subject for row in measured.rows if row.subject.unobservable]
     if hidden:
         out.print("Not observable:")
         for subject in hidden:
             out.print(f"  {subject.name}: {subject.unobservable}")
     for contents in plan.columns:
-        median, missed = measured.median(contents), measured.missed(contents)
+        median, missed = measured.median(contents), len(measured.missed(contents))
         limit = plan.limit_of(contents)
         if median is not None:
             out.print(
                 f"{contents.value}: the median fault takes {counted(median, 'image')}; not found "
-                f"within {limit:,}: {len(missed)}"
+                f"within {limit:,}: {missed}"
             )
         else:
-            out.print(f"{contents.value}: not found within {limit:,} images: {len(missed)}")
-    missed = measured.missed(main)
-    if missed:
-        out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(missed)}"))
+            out.print(f"{contents.value}: not found within {limit:,} images: {missed}")
+    if names := measured.missed(main):
+        out.print(Text.assemble(("Not found:", "bad"), f" {', '.join(names)}"))
     out.print(
-        f"{counted(seeds, 'seed')} from {seed}, {plan.target}, PTX ISA {plan.version}; "
-        f"{counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
+        f"{counted(options.seeds, 'seed')} from {options.seed}, {plan.target}, PTX ISA "
+        f"{plan.version}; {counted(measured.cases, 'image')} in {measured.seconds:,.0f} s"
     )
 
 
 def _table(title: str, rows: list[Row], plan: Plan) -> Table:
     main, *baselines = plan.columns
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    table.add_column("fault", no_wrap=True)
-    table.add_column("what happens")
-    for heading in ("images", "found", "seconds", *baselines):
-        table.add_column(heading, justify="right", no_wrap=True)
+    figures = ("images", "found", "seconds", *baselines)
+    shown = table("fault", "what happens", *figures, title=title, overflow="ellipsis")
+    for index, one in enumerate(shown.columns):
+        one.no_wrap, one.justify = index != 1, "right" if index > 1 else "left"
     for row in rows:
         column = row.columns[main]
         seconds = column.seconds
@@ -227,8 +178,8 @@ def _table(title: str, rows: list[Row], plan: Plan) -> Table:
             "-" if seconds is None else f"{seconds:.2f}",
             *(_cases(row.columns[one], plan.limit_of(one)) for one in baselines),
         ]
-        table.add_row(*cells, style="" if column.found else "bad")
-    return table
+        shown.add_row(*cells, style="" if column.found else "bad")
+    return shown
 
 
 def _cases(column: Column, limit: int) -> str:
@@ -285,8 +236,8 @@ def _search(options: Bench) -> bool:
     searches = sum(1 for one in plan.subjects if not one.unobservable) * len(plan.columns)
     with _watched("searches", [searches] * len(seeds), json=options.json) as watcher:
         measured = measure(plan, seeds, jobs=options.jobs or cores(), watcher=watcher)
-    show = emit_measurement if options.json else print_measurement
-    show(measured, plan, seed=options.seed, seeds=options.seeds)
+    show = _emit_measurement if options.json else _print_measurement
+    show(measured, plan, options)
     return bool(measured.missed(plan.columns[0]))
 
 
@@ -345,17 +296,16 @@ def _search_lines(options: Bench) -> bool:
 
 def _print_lines(found: Sequence[Lines], summary: Mapping[str, object], options: Bench) -> None:
     out = console()
-    table = Table(box=None, pad_edge=False)
-    for heading in ("fault", "lines", "culprit", "what a person reads"):
-        table.add_column(heading, no_wrap=heading != "what a person reads")
+    shown = table("fault", "lines", "culprit", "what a person reads", overflow="ellipsis")
+    for column in shown.columns[:3]:
+        column.no_wrap = True
     for one in found:
         right = one.named == len(one.titles)
         verdict = "not found" if not one.titles else "named" if right else "another"
-        table.add_row(
-            one.name, str(len(one.titles)), verdict, "\n".join(one.titles),
-            style="" if len(one.titles) == 1 and right else "bad",
-        )  # fmt: skip
-    out.print(table)
+        style = "" if len(one.titles) == 1 and right else "bad"
+        titles = "\n".join(one.titles)
+        shown.add_row(one.name, str(len(one.titles)), verdict, titles, style=style)
+    out.print(shown)
     out.print(
         f"Of {counted(len(found), 'fault')}, {summary['found']} found in campaigns of "
         f"{counted(options.images, 'image')}: {summary['one_line']} in one line, "
@@ -381,16 +331,28 @@ def _coverage(options: Bench) -> bool:
     sizes = [campaign.programs for campaign in campaigns]
     with _watched("programs", sizes, json=options.json) as watcher:
         reached = measure_reach(campaigns, jobs=options.jobs or cores(), watcher=watcher)
-    show = emit_reach if options.json else print_reach
+    undrawn, gaps = undrawn_forms(target, version), [one for one in reached if not one.count]
     seconds = time.perf_counter() - begun
-    show(
-        reached,
-        undrawn_forms(target, version),
-        seed=options.seed,
-        programs=options.programs,
-        seconds=seconds,
-    )
-    return bool(missing(reached))
+    if options.json:
+        for one in reached:
+            emit({"dimension": one.dimension, "name": one.name, "programs": one.count})
+        emit(
+            {
+                "summary": {
+                    "cases": options.programs,
+                    "seconds": round(seconds, 3),
+                    "seed": options.seed,
+                    "faults": [],
+                    "programs": options.programs,
+                    "missing": [{"dimension": one.dimension, "name": one.name} for one in gaps],
+                    "not_drawn": [form.opcode for form in undrawn],
+                }
+            }
+        )
+    else:
+        _print_reach(reached, gaps, undrawn)
+        console().print(f"{options.programs:,} programs, seed {options.seed}, in {seconds:,.0f} s")
+    return bool(gaps)
 
 
 def _module(options: Bench) -> tuple[str, str]:

@@ -27,7 +27,7 @@ _SECONDS = 20
 """Time for nvidia-smi, which waits for the driver to load on a machine that was idle."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Part:
     """One thing that warpfuzz can use."""
 
@@ -56,50 +56,6 @@ def examine(options: Doctor) -> None:
     console().print(shown)
 
 
-def _parts() -> Iterator[Part]:
-    yield Part(
-        name="warpfuzz",
-        here=True,
-        found=f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})",
-        gives="the oracle, legality, and campaigns",
-    )
-    for name, gives in _PACKAGES:
-        yield _package(name, gives)
-    assemblers = discover_assemblers()
-    yield Part(
-        name="ptxas",
-        here=bool(assemblers.assemblers),
-        found=", ".join(one.version for one in assemblers.assemblers) or "none",
-        gives="campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
-        install="`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
-    )
-    for problem in assemblers.problems:
-        yield Part(name="ptxas", here=False, found=problem, gives="nothing until it is mended")
-    disassembler = find_disassembler()
-    yield Part(
-        name="nvdisasm",
-        here=disassembler is not None,
-        found="none" if disassembler is None else disassembler.version,
-        gives="notes of changed expansions in campaigns over several compilers",
-        install=f"pip install {WHEEL}",
-    )
-    yield from _front_ends()
-    yield _driver()
-    yield from _devices()
-    yield _package("pycuda", "running programs on a CUDA GPU", "pip install pycuda (needs nvcc)")
-    yield _package(
-        "nvidia-ml-py", "clocks, temperature and ECC errors of the GPU beside each finding",
-        module="pynvml",
-    )  # fmt: skip
-    yield _package(
-        "ray", "campaigns and screening on the GPUs of many hosts (--fleet)"
-    )  # fmt: skip
-    yield _package(
-        "prometheus-client", "figures of a campaign for Prometheus (--metrics)",
-        module="prometheus_client",
-    )  # fmt: skip
-
-
 _FRONT_ENDS = {
     "llvm": (
         "LLVM's NVPTX back end",
@@ -109,39 +65,73 @@ _FRONT_ENDS = {
     "nvrtc": ("CUDA C++ through NVRTC", "`warpfuzz compilers fetch nvrtc:13.0`"),
 }
 """By the name of a front end: what it is, and how to get it."""
+_NEEDED = {
+    "hypothesis": "drawing and shrinking cases",
+    "numpy": "the value oracle and the simulated device",
+    "ml_dtypes": "bf16 and other formats that NumPy lacks",
+    "rich": "the console",
+}
+_OPTIONAL = {
+    "pycuda": "running programs on a CUDA GPU",
+    "nvidia-ml-py": "clocks, temperature and ECC errors of the GPU beside each finding",
+    "ray": "campaigns and screening on the GPUs of many hosts (--fleet)",
+    "prometheus-client": "figures of a campaign for Prometheus (--metrics)",
+}
+"""What packages give."""
+_MODULES = {"nvidia-ml-py": "pynvml", "prometheus-client": "prometheus_client"}
+"""Of packages that are imported by another name."""
 
 
-def _front_ends() -> Iterator[Part]:
-    here = discover_front_ends()
+def _parts() -> Iterator[Part]:
+    here = f"{warpfuzz_version()} on Python {platform.python_version()} ({sys.platform})"
+    yield Part("warpfuzz", True, here, "the oracle, legality, and campaigns")
+    yield from map(_package, _NEEDED.items())
+    assemblers = discover_assemblers()
+    yield Part(
+        "ptxas",
+        bool(assemblers.assemblers),
+        ", ".join(one.version for one in assemblers.assemblers) or "none",
+        "campaigns that compare the ISA with NVIDIA's assembler; compiling for a GPU",
+        "`warpfuzz compilers fetch 13.5`, or `pip install nvidia-cuda-nvcc`",
+    )
+    for problem in assemblers.problems:
+        yield Part("ptxas", False, problem, "nothing until it is mended")
+    disassembler = find_disassembler()
+    yield Part(
+        "nvdisasm",
+        disassembler is not None,
+        "none" if disassembler is None else disassembler.version,
+        "notes of changed expansions in campaigns over several compilers",
+        f"pip install {WHEEL}",
+    )
+    front_ends = discover_front_ends()
     for name, (words, install) in _FRONT_ENDS.items():
-        versions = [one.version for one in here if one.kind == name]
-        yield Part(
-            name=name,
-            here=bool(versions),
-            found=", ".join(versions) or "none",
-            gives=f"campaigns on {words} (--front-end {name})",
-            install=install,
-        )
+        versions = [one.version for one in front_ends if one.kind == name]
+        gives = f"campaigns on {words} (--front-end {name})"
+        yield Part(name, bool(versions), ", ".join(versions) or "none", gives, install)
+    library = ctypes.util.find_library("cuda")
+    device = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+    yield Part(
+        "NVIDIA driver",
+        library is not None and device,
+        library or "no libcuda",
+        "a GPU to run on",
+        "the driver of your system's packages; warpfuzz runs without a GPU, too",
+    )
+    yield from _devices()
+    yield from map(_package, _OPTIONAL.items())
 
 
-_PACKAGES = (
-    ("hypothesis", "drawing and shrinking cases"),
-    ("numpy", "the value oracle and the simulated device"),
-    ("ml_dtypes", "bf16 and other formats that NumPy lacks"),
-    ("rich", "the console"),
-)
-
-
-def _package(name: str, gives: str, install: str = "", module: str = "") -> Part:
+def _package(row: tuple[str, str]) -> Part:
     # Looked for, not imported: PyCUDA is imported nowhere but in the runner's child.
+    name, gives = row
     try:
         found = version(name)
-        here = find_spec(module or name) is not None
+        here = find_spec(_MODULES.get(name, name)) is not None
     except PackageNotFoundError:
         found, here = "not installed", False
-    return Part(
-        name=name, here=here, found=found, gives=gives, install=install or f"pip install {name}"
-    )
+    needs = " (needs nvcc)" if name == "pycuda" else ""
+    return Part(name, here, found, gives, f"pip install {name}{needs}")
 
 
 def _devices() -> Iterator[Part]:
@@ -154,16 +144,17 @@ def _devices() -> Iterator[Part]:
             [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"],
             capture_output=True, text=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
+        said = (listed.stdout + listed.stderr).strip() if listed.returncode else None
     except (OSError, TimeoutExpired) as error:
-        yield _no_device(str(error))
-        return
-    if listed.returncode != 0:
-        yield _no_device((listed.stdout + listed.stderr).strip())
+        said = str(error)
+    if said is not None:
+        mend = "what nvidia-smi asks for; often the driver has to be loaded again"
+        yield Part("GPU", False, f"nvidia-smi: {said}", "a device to test", mend)
         return
     for line in listed.stdout.splitlines():
         name, driver, capability = (*(part.strip() for part in line.split(",")), "", "")[:3]
         found = f"{name}, driver {driver}, compute capability {capability}"
-        yield Part(name="GPU", here=True, found=found, gives="a device to test")
+        yield Part("GPU", True, found, "a device to test")
         yield _model(f"sm_{capability.replace('.', '')}", name)
 
 
@@ -171,33 +162,11 @@ def _model(target: str, device: str) -> Part:
     try:
         model = model_for(target)
     except UsageError as error:
-        return Part(name="model", here=False, found=str(error), gives="expected bits")
+        return Part("model", False, str(error), "expected bits")
     return Part(
-        name="model",
-        here=model.confidence is Confidence.MEASURED,
-        found=f"{model.name}: {model.confidence}",
-        gives=f"the bits that {device} is expected to return",
-        install="`warpfuzz measure --output FILE`, then --model FILE",
-    )
-
-
-def _no_device(said: str) -> Part:
-    return Part(
-        name="GPU",
-        here=False,
-        found=f"nvidia-smi: {said}",
-        gives="a device to test",
-        install="what nvidia-smi asks for; often the driver has to be loaded again",
-    )
-
-
-def _driver() -> Part:
-    library = ctypes.util.find_library("cuda")
-    device = Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
-    return Part(
-        name="NVIDIA driver",
-        here=library is not None and device,
-        found=library or "no libcuda",
-        gives="a GPU to run on",
-        install="the driver of your system's packages; warpfuzz runs without a GPU, too",
+        "model",
+        model.confidence is Confidence.MEASURED,
+        f"{model.name}: {model.confidence}",
+        f"the bits that {device} is expected to return",
+        "`warpfuzz measure --output FILE`, then --model FILE",
     )

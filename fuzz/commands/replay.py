@@ -45,19 +45,12 @@ from runners.assemblers.judging import judge_module
 from runners.compilers import find_assembler
 from runners.ptx_pass import PtxPass
 
-_SUITE = "warpfuzz replay"
-
 
 @dataclass(kw_only=True)
-class _Told:
+class _Results:
     rows: list[tuple[Replayed, KnownEntry | None]] = field(default_factory=list)
     tests: list[Test] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-
-    @property
-    def findings(self) -> list[dict[str, object]]:
-        """What counts, known or not, as the summary lists it."""
-        return [_row(one, known) for one, known in self.rows if one.counts]
 
     @property
     def unknown(self) -> bool:
@@ -100,7 +93,7 @@ def replay_path(options: Replay) -> bool:
         check_conflicts(options, "module of replay")
         return _replay_module(options)
     started = time.monotonic()
-    told = _Told()
+    told = _Results()
     entries = list(_entries(path, told.problems))
     if not entries and not told.problems:
         command = shlex.join(("warpfuzz", "run", "--corpus", str(path)))
@@ -112,7 +105,7 @@ def replay_path(options: Replay) -> bool:
         _replay(entries, replays, told, options, known)
     told.tests += map(_broken_test, told.broken)
     if options.junit is not None:
-        write_junit(options.junit, told.tests, suite=_SUITE)
+        write_junit(options.junit, told.tests, suite="warpfuzz replay")
     _summarise(told, answers, options, time.monotonic() - started)
     for reason, count in Counter(map(str, told.errors)).items():
         of = f" ({count} findings)" if count > 1 else ""
@@ -124,7 +117,7 @@ def replay_path(options: Replay) -> bool:
     return told.unknown
 
 
-def _check_told(told: _Told, options: Replay) -> None:
+def _check_told(told: _Results, options: Replay) -> None:
     errors = told.errors
     if errors:
         # What no finding at all can be run with is the fault of the options, not of a finding.
@@ -170,7 +163,7 @@ def _check(entries: Sequence[Entry], options: Replay) -> None:
 
 
 def _replay(
-    entries: Sequence[Entry], replays: Replays, told: _Told, options: Replay, known: Known
+    entries: Sequence[Entry], replays: Replays, told: _Results, options: Replay, known: Known
 ) -> None:
     out = console(stderr=options.json)
     silent = options.json or options.quiet
@@ -196,7 +189,7 @@ def _row(one: Replayed, known: KnownEntry | None) -> dict[str, object]:
     }
 
 
-def _summarise(told: _Told, answers: Answers | None, options: Replay, seconds: float) -> None:
+def _summarise(told: _Results, answers: Answers | None, options: Replay, seconds: float) -> None:
     ways = by_way(told.count)
     standings = Counter(one.standing for one, _ in told.rows if one.standing is not None)
     if options.json:
@@ -207,7 +200,7 @@ def _summarise(told: _Told, answers: Answers | None, options: Replay, seconds: f
                     "seconds": round(seconds, 3),
                     "seed": None,
                     "baseline": options.baseline,
-                    "findings": told.findings,
+                    "findings": [_row(one, known) for one, known in told.rows if one.counts],
                     "counts": {way.value: count for way, count in ways.items()},
                     "standings": {one.value: standings[one] for one in Standing}
                     if answers is not None
@@ -234,7 +227,7 @@ def _summarise(told: _Told, answers: Answers | None, options: Replay, seconds: f
         )
 
 
-def _verdicts(told: _Told, options: Replay) -> str:
+def _verdicts(told: _Results, options: Replay) -> str:
     parts = []
     for way in (Way.COMPARED, Way.JUDGED, Way.FAILED):
         rows = [one for one, _ in told.rows if one.way is way and not is_expansion(one.entry)]
@@ -282,14 +275,10 @@ def _print(one: Replayed, known: KnownEntry | None, out: Console) -> None:
 
 
 def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
-    finding = one.finding
-    name = f"{one.entry.id} {finding.family.title}"
-    group = f"warpfuzz.{finding.kind}"
+    title, group = one.finding.family.title, f"warpfuzz.{one.finding.kind}"
+    name = f"{one.entry.id} {title}"
     if one.error is not None:
-        return Test(
-            group=group, name=name, seconds=seconds, result="error",
-            message="it could not be asked", text=str(one.error),
-        )  # fmt: skip
+        return Test(group, name, seconds, "error", "it could not be asked", str(one.error))
     result = "passed"
     if one.counts:
         result = "skipped" if known is not None else "failure"
@@ -298,27 +287,13 @@ def _test(one: Replayed, known: KnownEntry | None, seconds: float) -> Test:
     if one.before is not None:
         text.append(f"{one.baseline}: {one.before.label}")
     text += [one.way.value, one.message, str(one.entry.path)]
-    return Test(
-        group=group,
-        name=name,
-        seconds=seconds,
-        result=result,
-        message=f"known: {known.id}"
-        if known is not None
-        else f"{one.verdict}: {finding.family.title}",
-        text="\n".join(filter(None, text)),
-    )
+    message = f"known: {known.id}" if known is not None else f"{one.verdict}: {title}"
+    return Test(group, name, seconds, result, message, "\n".join(filter(None, text)))
 
 
 def _broken_test(problem: Problem) -> Test:
-    return Test(
-        group="warpfuzz.broken",
-        name=problem.path.name,
-        seconds=0.0,
-        result="error",
-        message=f"{problem.cause.value}: it could not be read",
-        text=problem.sentence,
-    )
+    message = f"{problem.cause.value}: it could not be read"
+    return Test("warpfuzz.broken", problem.path.name, 0.0, "error", message, problem.sentence)
 
 
 def _replay_module(options: Replay) -> bool:

@@ -14,14 +14,12 @@ from runners.assemblers.disassembly import find_disassembler
 def reproduce(options: Repro) -> None:
     """Write the folder of a finding."""
     entry = named_entry(options.case, options.corpus)
-    made = write_reproduction(
-        entry,
-        options.output or Path(f"repro-{entry.id}"),
-        disassembler=find_disassembler(options.disassembler),
-        bisected=options.bisected,
+    path, disassembler = options.output or Path(f"repro-{entry.id}"), options.disassembler
+    files = write_reproduction(
+        entry, path, disassembler=find_disassembler(disassembler), bisected=options.bisected
     )
     if options.json:
-        emit({"id": entry.id, "path": str(made.path), "files": list(made.files)})
+        emit({"id": entry.id, "path": str(path), "files": list(files)})
         return
-    say(f"{made.path}: {', '.join(made.files)}")
-    say(f"{made.path / 'README.md'} says what it is about")
+    say(f"{path}: {', '.join(files)}")
+    say(f"{path / 'README.md'} says what it is about")

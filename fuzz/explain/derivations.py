@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz.explain.dot_products import Derivation, Element, derive
-from fuzz.explain.notation import decimal, exact, hexadecimal, number, pattern, signed
-from oracle.elementwise import CANONICAL_NAN
+from fuzz.explain.dot_products import Derivation, Element, arithmetic, derive
+from fuzz.explain.notation import decimal, hexadecimal, signed
 from oracle.formats import Format
 from oracle.forms import Form
 from oracle.instructions import INSTRUCTIONS
 from oracle.instructions.wmma import STORAGE
 from oracle.lane_fragments import places, unpack
-from oracle.lane_steps import LoadRows, MultiplyLanes
 from oracle.models import Model
 from oracle.operations import Operation
-from oracle.steps import Elementwise, Multiply
+from oracle.ops import loads_rows, multiplies, multiplies_fragments
+from oracle.steps import Elementwise
 from oracle.tracing import Event
 
 _IN_MEMORY = (
@@ -48,32 +47,25 @@ def derivation(event: Event, row: int, column: int, model: Model) -> Derivation 
     row, column
         Of the matrix, or lane and register.
     """
-    match event.step:
-        case Multiply(form=form):
-            element = _element(event, form, row, column)
-            if form.a_type.is_float:
-                return derive(form, element, model)
-            return _counted(form, element) if form.op else _summed(form, element)
-        case MultiplyLanes(form=form):
-            return _of_lanes(event, form, row, column, model)
-        case Elementwise() as step:
-            before = raw(event.inputs["source"][row, column], step.matrix.type)
-            return _changed(step, before)
-        case LoadRows(form=form):
-            return _loaded(form, event.inputs["rows"], row, column)
-        case _:
+    step = event.step
+    if multiplies(step):
+        return _product(event, step.form, row, column, model)
+    if isinstance(step, Elementwise):
+        return _changed(step, raw(event.inputs["source"][row, column], step.matrix.type))
+    if loads_rows(step):
+        return _loaded(step.form, event.inputs["rows"], row, column)
+    return None
+
+
+def _product(event: Event, form: Form, row: int, column: int, model: Model) -> Derivation | None:
+    """Derive an element of D; None of a register that holds two, or where no steps are known."""
+    if not form.opaque:
+        if form.groups > 1 or form.d_type.bits != 32:
             return None
-
-
-def _of_lanes(
-    event: Event, form: Form, lane: int, register: int, model: Model
-) -> Derivation | None:
-    """Derive a register of D; None where it holds two elements, or no unit's steps are known."""
-    if form.groups > 1 or form.d_type.bits != 32:
-        return None
-    _, row, column = places(form, "d")[lane, register].tolist()
-    matrices = {operand: unpack(form, operand, event.inputs[operand][None])[0] for operand in "abc"}
-    element = _element(replace(event, inputs=matrices), form, row, column)
+        matrices = {name: unpack(form, name, event.inputs[name][None])[0] for name in "abc"}
+        event = replace(event, inputs=matrices)
+        _, row, column = places(form, "d")[row, column].tolist()
+    element = _element(event, form, row, column)
     if form.a_type.is_float:
         return derive(form, element, model)
     return _counted(form, element) if form.op else _summed(form, element)
@@ -154,52 +146,20 @@ def _changed(step: Elementwise, before: int) -> Derivation:
 
 def _operated(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
     mask, sign = (1 << type_.bits) - 1, 1 << (type_.bits - 1)
-    arithmetic = operation in (Operation.MULTIPLY, Operation.ADD)
-    if arithmetic and type_.is_float:
-        return _arithmetic(operation, type_, bits, constant)
-    match operation:
-        case Operation.NEGATE:
-            return (bits ^ sign if type_.is_float else -bits & mask), ""
-        case Operation.ABSOLUTE:
-            return bits & ~sign, ""
-        case Operation.MULTIPLY:
-            return bits * constant & mask, ", wrapped"
-        case Operation.ADD:
-            return bits + constant & mask, ", wrapped"
-        case Operation.AND:
-            return bits & constant, ""
-        case Operation.OR:
-            return bits | constant, ""
-        case Operation.XOR:
-            return bits ^ constant, ""
-        case Operation.NOT:
-            return ~bits & mask, ""
-        case _:
-            return bits, ""
-
-
-def _arithmetic(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
-    x, y = number(bits, type_), number(constant, type_)
-    product = operation is Operation.MULTIPLY
-    nan = CANONICAL_NAN[type_.name]
-    quiet = 1 << (type_.fraction_bits - 1)
-    if "NaN" in (x.kind, y.kind):
-        if type_.name == "f64":
-            return (bits if x.kind == "NaN" else constant) | quiet, ", a NaN made quiet"
-        return nan, ", NaN"
-    negative = x.negative != y.negative
-    if "infinity" in (x.kind, y.kind):
-        invalid = (x.is_zero or y.is_zero) if product else x.kind == y.kind and negative
-        if invalid:
-            return nan, ", NaN"
-        if not product:
-            negative = x.negative if x.kind == "infinity" else y.negative
-        infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
-        return infinity | negative << (type_.bits - 1), ""
-    value = x.value * y.value if product else x.value + y.value
-    zero = negative if product else x.negative and y.negative
-    made = pattern(value, type_, "rn", negative_zero=zero)
-    return made, f" is {exact(value)} exactly, rounded to nearest even"
+    wraps = operation in (Operation.MULTIPLY, Operation.ADD)
+    if wraps and type_.is_float:
+        return arithmetic(operation, type_, bits, constant)
+    made = {
+        Operation.NEGATE: bits ^ sign if type_.is_float else -bits,
+        Operation.ABSOLUTE: bits & ~sign,
+        Operation.MULTIPLY: bits * constant,
+        Operation.ADD: bits + constant,
+        Operation.AND: bits & constant,
+        Operation.OR: bits | constant,
+        Operation.XOR: bits ^ constant,
+        Operation.NOT: ~bits,
+    }.get(operation, bits)
+    return made & mask, ", wrapped" if wraps else ""
 
 
 def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> Derivation:
@@ -236,10 +196,7 @@ def _loaded(form: Form, rows: NDArray[np.uint8], lane: int, register: int) -> De
 
 def type_of(event: Event) -> Format | None:
     """Return the format of the elements that a step made; None for registers."""
-    match event.step:
-        case Multiply(form=form):
-            return form.d_type
-        case Elementwise(matrix=matrix):
-            return matrix.type
-        case _:
-            return None
+    step = event.step
+    if isinstance(step, Elementwise):
+        return step.matrix.type
+    return step.form.d_type if multiplies_fragments(step) else None

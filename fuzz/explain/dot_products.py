@@ -10,12 +10,13 @@ from math import trunc
 import numpy as np
 
 from fuzz.explain.notation import Number, decimal, exact, hexadecimal, number, pattern, table
-from oracle.arithmetic.conversions import CANONICAL_NAN
 from oracle.arithmetic.dots import dot_product, unpacked
 from oracle.arithmetic.double_chain import chain as fma_chain
+from oracle.elementwise import CANONICAL_NAN
 from oracle.formats import FORMATS, Format
 from oracle.forms import Form
 from oracle.models import DoubleChain, Model, NanRule, TruncatedDot, Unit
+from oracle.operations import Operation
 from oracle.scratch import own_scratch
 
 _TENSOR_CORE = {"f32": "rz, infinite beyond", "f16": "rn"}
@@ -125,7 +126,7 @@ def _truncated(form: Form, element: Element, rule: TruncatedDot) -> Derivation:
     multiplicand = FORMATS[rule.multiplicand]
     total = element.c
     if form.c_type.name != accumulator.name:
-        total = _widened(element.c, form.c_type, accumulator)
+        total = _converted(element.c, form.c_type, accumulator)
         page.say(
             f"C is .{form.c_type.name} and the sum is kept in .{accumulator.name}: "
             f"{_shown(element.c, form.c_type)} is widened to {_shown(total, accumulator)}."
@@ -148,7 +149,12 @@ def _truncated(form: Form, element: Element, rule: TruncatedDot) -> Derivation:
     if last:
         total = _added(page, "The sum and C", total, addend, accumulator)
     if form.d_type.name != accumulator.name:
-        total = _narrowed(page, total, accumulator, form.d_type)
+        made = _converted(total, accumulator, form.d_type)
+        page.say(
+            f"D is .{form.d_type.name}: the sum {_shown(total, accumulator)} is rounded to nearest "
+            f"even, {_shown(made, form.d_type)}."
+        )
+        total = made
     return Derivation(lines=page.lines, bits=total)
 
 
@@ -167,18 +173,34 @@ def _unpacked(page: _Page, form: Form, element: Element, rule: TruncatedDot) -> 
     return replace(element, a=a, b=b)
 
 
+def arithmetic(operation: Operation, type_: Format, bits: int, constant: int) -> tuple[int, str]:
+    """Return a product or a sum of IEEE 754, rounded to nearest even, and what to say of it."""
+    x, y = number(bits, type_), number(constant, type_)
+    product = operation is Operation.MULTIPLY
+    nan = CANONICAL_NAN[type_.name]
+    quiet = 1 << (type_.fraction_bits - 1)
+    if "NaN" in (x.kind, y.kind):
+        if type_.name == "f64":
+            return (bits if x.kind == "NaN" else constant) | quiet, ", a NaN made quiet"
+        return nan, ", NaN"
+    negative = x.negative != y.negative
+    if "infinity" in (x.kind, y.kind):
+        invalid = (x.is_zero or y.is_zero) if product else x.kind == y.kind and negative
+        if invalid:
+            return nan, ", NaN"
+        if not product:
+            negative = x.negative if x.kind == "infinity" else y.negative
+        infinity = ((1 << type_.exponent_bits) - 1) << type_.fraction_bits
+        return infinity | negative << (type_.bits - 1), ""
+    value = x.value * y.value if product else x.value + y.value
+    zero = negative if product else x.negative and y.negative
+    made = pattern(value, type_, "rn", negative_zero=zero)
+    return made, f" is {exact(value)} exactly, rounded to nearest even"
+
+
 def _added(page: _Page, what: str, x: int, y: int, fmt: Format) -> int:
     """Write down an addition of IEEE 754, rounded to nearest even, and return its bits."""
-    one, other = number(x, fmt), number(y, fmt)
-    kinds = one.kind, other.kind
-    opposed = one.negative != other.negative
-    if "NaN" in kinds or (kinds == ("infinity", "infinity") and opposed):
-        bits = CANONICAL_NAN[fmt.name]
-    elif "infinity" in kinds:
-        bits = x if one.kind == "infinity" else y
-    else:
-        negative_zero = one.negative and other.negative
-        bits = pattern(one.value + other.value, fmt, "rn", negative_zero=negative_zero)
+    bits, _ = arithmetic(Operation.ADD, fmt, x, y)
     page.say(
         f"{what} are added by an instruction of its own, rounded to nearest even: "
         f"{_shown(x, fmt)} + {_shown(y, fmt)} = **{_shown(bits, fmt)}**.",
@@ -187,28 +209,13 @@ def _added(page: _Page, what: str, x: int, y: int, fmt: Format) -> int:
     return bits
 
 
-def _widened(bits: int, narrow: Format, wide: Format) -> int:
-    one = number(bits, narrow)
+def _converted(bits: int, given: Format, wanted: Format) -> int:
+    one = number(bits, given)
     if one.kind == "NaN":
-        return CANONICAL_NAN[wide.name]
+        return CANONICAL_NAN[wanted.name]
     if one.kind == "infinity":
-        return _infinity(wide, negative=one.negative)
-    return pattern(one.value, wide, "rn", negative_zero=one.negative)
-
-
-def _narrowed(page: _Page, bits: int, wide: Format, narrow: Format) -> int:
-    one = number(bits, wide)
-    if one.kind == "NaN":
-        made = CANONICAL_NAN[narrow.name]
-    elif one.kind == "infinity":
-        made = _infinity(narrow, negative=one.negative)
-    else:
-        made = pattern(one.value, narrow, "rn", negative_zero=one.negative)
-    page.say(
-        f"D is .{narrow.name}: the sum {_shown(bits, wide)} is rounded to nearest even, "
-        f"{_shown(made, narrow)}."
-    )
-    return made
+        return _infinity(wanted, negative=one.negative)
+    return pattern(one.value, wanted, "rn", negative_zero=one.negative)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import msgspec
 
 from corpus import Entry, durable
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.inline_kernel import inline_kernel
 from fuzz.explain.machine_code import MachineCode, asked_by_bisection, machine_code
 from fuzz.explain.markdown import instruction_page, value_page
 from fuzz.findings.case import MODULE, is_runnable, is_value_finding
@@ -115,16 +114,60 @@ def _array(name: str, data: bytes) -> Iterator[str]:
     yield "};"
 
 
+_HEADER = re.compile(r"\.(?:version|target|address_size)\b[^\n]*")
+_ENTRY = re.compile(
+    r"\s*\.visible\s+\.entry\s+(\w+)\s*\(\s*\.param\s+\.u64\s+(\w+)\s*,\s*\.param\s+\.u64\s+(\w+)"
+    r"\s*,\s*\.param\s+\.u32\s+(\w+)\s*\)\s*\{(.*)\}\s*",
+    re.DOTALL,
+)
+_GIVEN = ("%%given_images", "%%given_sms", "%%given_count")
+"""Registers of the operands outside of the kernel's scope: nvcc names its own %r1, %rd1, …, and the
+kernel declares such names, too (H200, nvcc 13.0, 2026-11-23: an illegal address)."""
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def inline_kernel(ptx: str, name: str) -> str | None:
+    """Return a kernel of CUDA C++ whose body is that of a module's only kernel, as inline PTX.
+
+    Returns
+    -------
+    None where the module has more than that: variables, functions, kernels of other parameters.
+    """
+    match = _ENTRY.fullmatch(_HEADER.sub("", _COMMENT.sub("", ptx)))
+    if match is None:
+        return None
+    _, *parameters, body = match.groups()
+    body = body.replace("%", "%%")
+    for number, parameter in enumerate(parameters):
+        kind = "u32" if number == 2 else "u64"
+        body = re.sub(
+            rf"\bld\.param\.{kind}\s+([%\w]+)\s*,\s*\[{parameter}\]\s*;",
+            rf"mov.{kind} \1, {_GIVEN[number]};",
+            body,
+        )
+    if any(sign in body for sign in (".param", ".entry", ".func", '"', "\\")):
+        return None
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    return "\n".join(
+        (
+            f"__global__ void {name}(unsigned char *images, unsigned *sms, unsigned count) {{",
+            "    asm volatile(",
+            f'        ".reg .b64 {_GIVEN[0]}, {_GIVEN[1]};\\n\\t"',
+            f'        ".reg .b32 {_GIVEN[2]};\\n\\t"',
+            *(
+                f'        "mov.b{bits} {given}, %{number};\\n\\t"'
+                for number, (given, bits) in enumerate(zip(_GIVEN, (64, 64, 32), strict=True))
+            ),
+            '        "{\\n\\t"',
+            *(f'        "{line}\\n\\t"' for line in lines),
+            '        "}"',
+            '        :: "l"(images), "l"(sms), "r"(count) : "memory");',
+            "}",
+        )
+    )
+
+
 _EXECUTABLE = (".py", ".sh")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reproduction:
-    """A folder that was written."""
-
-    path: Path
-    files: tuple[str, ...]
-    """Names, in the order of the alphabet."""
 
 
 def write_reproduction(
@@ -133,8 +176,8 @@ def write_reproduction(
     *,
     disassembler: Disassembler | None = None,
     bisected: Path | None = None,
-) -> Reproduction:
-    """Write the folder of a finding.
+) -> tuple[str, ...]:
+    """Write the folder of a finding, and return the names of its files in alphabetical order.
 
     Raises
     ------
@@ -164,7 +207,7 @@ def write_reproduction(
         raise InfrastructureError(
             f"{output} cannot be written: {what}; choose another folder with --output"
         ) from error
-    return Reproduction(path=output, files=tuple(sorted(files)))
+    return tuple(sorted(files))
 
 
 def reproduction(

@@ -311,7 +311,6 @@ class Supervisor:
         self._start_anew()
 
     def _start_anew(self) -> None:
-        """Forget the child; give what is left of the queue to a new one."""
         self._child = None
         waiting = list(self._queue)
         self._queue.clear()

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from fuzz.bench import Contents, Plan, chosen
 from fuzz.bench import search as searching_module
-from fuzz.bench.faults import MEASURED_ROWS
-from fuzz.bench.search import search
+from fuzz.bench.faults import MEASURED_ROWS, Contents, chosen
+from fuzz.bench.search import Plan, search
 from oracle.errors import InfrastructureError, UsageError
 from oracle.isa import FORMS
 from oracle.program import requirements

@@ -15,8 +15,7 @@ from repro_cases import half, multiplication, stored
 from corpus import Entry, RunnerVerdict
 from fuzz.explain import machine_code as module
 from fuzz.explain.facts import ValueFacts
-from fuzz.explain.folder import reproduction
-from fuzz.explain.inline_kernel import inline_kernel
+from fuzz.explain.folder import inline_kernel, reproduction
 from fuzz.explain.machine_code import (
     Asked,
     Built,

@@ -58,7 +58,8 @@ def by_python(folder: Path, *options: object, **environment: str) -> Ended:
 
 
 def reproduced(entry: Entry, folder: Path) -> Path:
-    return write_reproduction(entry, folder / "repro").path
+    write_reproduction(entry, folder / "repro")
+    return folder / "repro"
 
 
 @pytest.fixture(scope="module")
