@@ -169,7 +169,7 @@ class BoundedWarps(Warps):
         super().store_rows(step, {**registers, "tag": tags})
 
     def moved(self, step: AnyOp, registers: Planes) -> Planes:
-        """Return registers moved between lanes; only what stays together in 16 bits stays bounded."""
+        """Return registers moved between lanes; what stays together in 16 bits stays bounded."""
         tags = _together(step.form, registers["tag"])
         return super().moved(step, {**registers, "tag": tags})
 
