@@ -12,7 +12,6 @@ from typing import Protocol
 from corpus import Corpus
 from corpus.known import Known
 from fuzz.campaign.crew import Crew, Event, Finished, GaveUp, Lost, Noticed
-from fuzz.campaign.heartbeat import Blame
 from fuzz.campaign.hosts import Changed, Hosts
 from fuzz.campaign.rounds import Budget, Rounds
 from fuzz.campaign.status import CampaignStatus, statistics, summary
@@ -281,7 +280,7 @@ class Campaign:
                 # Who looks at the files is told with the next tick.
                 self._recorded = 0.0
             case GaveUp(broken=broken):
-                if broken.blame is not Blame.DEVICE_LOST:
+                if broken.cause is not DeviceLostError:
                     raise broken.error()
                 self._lost = broken.message
 

@@ -28,7 +28,7 @@ from fuzz.checks.protocol import (
     Examination,
     Examined,
     Gone,
-    Pulse,
+    Heartbeat,
     Stage,
     Stored,
 )
@@ -284,12 +284,12 @@ class MatrixExaminer:
         Who compiles, and the device.
     place
         Where binaries run.
-    pulse
+    heartbeat
         Is told of every stage.
     """
 
-    def __init__(self, matrix: Matrix, place: Place, pulse: Pulse) -> None:
-        self._matrix, self._place, self._pulse = matrix, place, pulse
+    def __init__(self, matrix: Matrix, place: Place, heartbeat: Heartbeat) -> None:
+        self._matrix, self._place, self._heartbeat = matrix, place, heartbeat
         self._members = matrix.members
 
     def examine(self, job: Examination) -> Examined | Gone:
@@ -300,7 +300,7 @@ class MatrixExaminer:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         wrong, right = self._parties(entry)
         try:
@@ -310,8 +310,8 @@ class MatrixExaminer:
             if opened is None or entry.finding.origin is None or not wrong:
                 return Gone(id=job.id)
         finally:
-            self._pulse.enter(Stage.WAIT)
-        return _MemberExaminer(self._matrix, opened, wrong, right, self._pulse).examine(job)
+            self._heartbeat.enter(Stage.WAIT)
+        return _MemberExaminer(self._matrix, opened, wrong, right, self._heartbeat).examine(job)
 
     def _parties(self, entry: Entry) -> tuple[list[Member], list[Member]]:
         """Return the members that showed a finding, and those that did as the oracle says."""
@@ -359,11 +359,11 @@ class _MemberExaminer(Examiner):
         opened: OpenRunner,
         wrong: Sequence[Member],
         right: Sequence[Member],
-        pulse: Pulse,
+        heartbeat: Heartbeat,
     ) -> None:
         self._matrix, self._wrong, self._right = matrix, wrong, right
         runner, choice = MemberRunner(matrix.device, wrong[0]), wrong[0].choice(opened.choice)
-        super().__init__(replace(opened, runner=runner, choice=choice), pulse)
+        super().__init__(replace(opened, runner=runner, choice=choice), heartbeat)
 
     def _lanes_apart(self, subject: Subject) -> None:
         # What the simulated device says of a front end's PTX is its own finding.
@@ -410,7 +410,7 @@ class _MemberExaminer(Examiner):
         ]
 
     def _runner_of(self, member: Member) -> Runner:
-        return BeatingRunner(MemberRunner(self._matrix.device, member), self._pulse)
+        return BeatingRunner(MemberRunner(self._matrix.device, member), self._heartbeat)
 
     def _as_it_was(self, entry: Entry, subject: Subject) -> list[Attempt]:
         again = attempt(self._ready.runner, subject)
@@ -441,11 +441,11 @@ class _MemberExaminer(Examiner):
 
     def _now(self, subject: Subject) -> Mapping[Member, str]:
         """Compile a subject with every member, and run what is distinct."""
-        built = self._matrix.start(subject.module).wait(self._pulse.beat)
+        built = self._matrix.start(subject.module).wait(self._heartbeat.beat)
         found = dict.fromkeys(built.failed, Kind.COMPILE_FAILURE.value)
         for variant in self._matrix.variants(built, subject.module.kernels[0].entry):
             runner = BeatingRunner(
-                MemberRunner(self._matrix.device, variant.members[0]), self._pulse
+                MemberRunner(self._matrix.device, variant.members[0]), self._heartbeat
             )
             one = attempt(runner, subject)
             said = "match" if one.kind is None else one.kind.value

@@ -20,7 +20,7 @@ from fuzz.checks.protocol import (
     Examination,
     Examined,
     Gone,
-    Pulse,
+    Heartbeat,
     ShrinkJob,
     Stage,
     Stored,
@@ -47,7 +47,7 @@ _LEVELS = (0, 3)
 """-O levels of which the one is tried that was not used: without optimisation, and the default."""
 
 
-class Elsewhere:
+class OtherRunners:
     """Other runners than the one that found something, opened when they are needed."""
 
     def __init__(self, ready: OpenRunner) -> None:
@@ -148,14 +148,14 @@ ON_A_GPU = "on a GPU"
 class Examiner:
     """Examines findings on one runner."""
 
-    def __init__(self, ready: OpenRunner, pulse: Pulse) -> None:
-        self._pulse = pulse
-        self._ready = replace(ready, runner=BeatingRunner(ready.runner, pulse))
-        self._elsewhere = Elsewhere(ready)
+    def __init__(self, ready: OpenRunner, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._ready = replace(ready, runner=BeatingRunner(ready.runner, heartbeat))
+        self._others = OtherRunners(ready)
 
     def close(self) -> None:
         """Close the runners with which findings were compared."""
-        self._elsewhere.close()
+        self._others.close()
 
     def examine(self, job: Examination) -> Examined | Gone:
         """Replay a finding, or make it smaller.
@@ -165,12 +165,12 @@ class Examiner:
         WarpfuzzError
             If it cannot be read or run at all.
         """
-        self._pulse.enter(Stage.RUN)
+        self._heartbeat.enter(Stage.RUN)
         entry = open_corpus(job.corpus).get(job.id)
         try:
             return self._examine(entry, subject_of(entry), job)
         finally:
-            self._pulse.enter(Stage.WAIT)
+            self._heartbeat.enter(Stage.WAIT)
 
     def _examine(self, entry: Entry, subject: Subject, job: Examination) -> Examined | Gone:
         apart = self._lanes_apart(subject)
@@ -190,7 +190,7 @@ class Examiner:
 
         What a GPU does then is undefined: it hangs, or gives any values, and names nothing.
         """
-        ready = self._elsewhere.same_code
+        ready = self._others.same_code
         if ready is None or attempt(ready.runner, subject).kind is not Kind.DIVERGENCE:
             return None
         return ready
@@ -199,7 +199,7 @@ class Examiner:
         self, entry: Entry, ready: OpenRunner, job: Examination
     ) -> Examined | Gone:
         """Examine a finding there, and keep what the GPU did first."""
-        examiner = Examiner(ready, self._pulse)
+        examiner = Examiner(ready, self._heartbeat)
         try:
             examined = examiner.examine(job)
         finally:
@@ -255,7 +255,7 @@ class Examiner:
         """Return a case with what other runners make of it."""
         if not KINDS[evidence.kind].shrinks:
             return case
-        known = self._elsewhere.details(evidence.subject, evidence.shown)
+        known = self._others.details(evidence.subject, evidence.shown)
         return msgspec.structs.replace(case, details={**case.details, **known})
 
     def _confirmed(self, entry: Entry, subject: Subject, family: Family) -> Evidence | None:
