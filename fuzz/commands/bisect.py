@@ -179,7 +179,7 @@ def _row(
             "id": entry.id,
             "kind": entry.finding.kind.value,
             "family": entry.finding.family.key,
-            "course": conclusion.course.value,
+            "course": conclusion.progression.value,
             "flaky": conclusion.flaky,
             "first": None
             if first is None
@@ -208,7 +208,7 @@ def _level_row(column: Column, conclusion: Conclusion) -> dict[str, object]:
     names = conclusion.names
     return {
         "level": column.level,
-        "course": column.course.value,
+        "course": column.progression.value,
         "changes": [
             {"before": names[one.before], "after": names[one.after]} for one in column.changes
         ],
